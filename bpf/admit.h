@@ -15,8 +15,8 @@
 #include "shortcuts.h"
 
 /* The one place where a rule blocks a packet, or would: it is counted for the rule, and for the flow; and noted, if
- * somebody listens. A rule that observes lets the packet pass without a claim, so that its own window does not count
- * it.
+ * somebody listens. A rule that observes lets the packet pass without a reservation, so that its own window does not
+ * count it.
  */
 static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule, bool is_heard)
 {
@@ -43,26 +43,26 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 
 	WEIR_GLOBAL(OUT_OF_LINE, s, WEIR_ANSWER_ERROR);
 	for (int i = 0; i < WEIR_RULES_A_CALL; i++, nth++) {
-		struct weir_claim *claim = weir_claim_at(s, nth);
+		struct weir_reservation *reservation = weir_reservation_at(s, nth);
 		const struct weir_rule *rule;
 
 		OPAQUE(i); /* else clang counts by nth alone, of which the verifier does not know that it ends */
-		if (!claim || nth >= s->rule_count)
+		if (!reservation || nth >= s->rule_count)
 			break;
 		rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
 		if (rule->storage == WEIR_STORAGE_NARROW && i > 0)
 			break;
 		s->nth = nth;
-		claim->kind = WEIR_CLAIM_NONE;
+		reservation->kind = WEIR_RESERVATION_NONE;
 		if (weir_penalises(rule) && weir_is_penalised(s, rule->place))
 			return WEIR_ANSWER_PENALISED;
 		if (rule->storage == WEIR_STORAGE_NARROW)
-			return weir_shortcut(s, rule, claim, false, WEIR_NARROW);
+			return weir_shortcut(s, rule, reservation, false, WEIR_NARROW);
 		weir_enter_other(s, rule);
 		if (rule->storage == WEIR_STORAGE_MEDIUM)
-			answer = weir_shortcut(s, rule, claim, false, WEIR_MEDIUM);
+			answer = weir_shortcut(s, rule, reservation, false, WEIR_MEDIUM);
 		else
-			answer = weir_keeps_rows(rule) ? weir_shortcut(s, rule, claim, false, WEIR_WIDE)
+			answer = weir_keeps_rows(rule) ? weir_shortcut(s, rule, reservation, false, WEIR_WIDE)
 						       : WEIR_ANSWER_UNSURE;
 		if (answer != WEIR_ANSWER_ADMIT)
 			break;
@@ -127,7 +127,7 @@ static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch 
 {
 	enum weir_answer answer;
 
-	s->claim[0].kind = WEIR_CLAIM_NONE;
+	s->reservation[0].kind = WEIR_RESERVATION_NONE;
 	if (weir_penalises(rule)) {
 		answer = WEIR_ANSWER_PENALISED;
 		if (!weir_is_penalised_source(s, rule)) {
@@ -141,7 +141,7 @@ static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch 
 		s->expects_admission = true;
 		return weir_is_spent_source(s, rule) ? WEIR_ANSWER_BLOCK : weir_try_rules(s, 0);
 	}
-	answer = weir_shortcut(s, rule, &s->claim[0], true, WEIR_NARROW);
+	answer = weir_shortcut(s, rule, &s->reservation[0], true, WEIR_NARROW);
 	s->expects_admission = answer != WEIR_ANSWER_BLOCK || rule->observes;
 	return answer;
 }
@@ -192,9 +192,10 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
 		weir_fetch_rules(s);
 	answer = weir_ask_rules(s);
-	/* The last one asked, when it does not admit, has no claim. */
+	/* The last one asked, when it does not admit, has no reservation. */
 	if (answer == WEIR_ANSWER_ADMIT ? s->must_commit : s->nth)
-		weir_end_claims(s, answer == WEIR_ANSWER_ADMIT ? s->rule_count : s->nth, answer == WEIR_ANSWER_ADMIT);
+		weir_end_reservations(s, answer == WEIR_ANSWER_ADMIT ? s->rule_count : s->nth,
+				      answer == WEIR_ANSWER_ADMIT);
 	if (answer == WEIR_ANSWER_ADMIT) {
 		if (config.has_meters)
 			weir_count_meters(s);

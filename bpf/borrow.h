@@ -348,10 +348,11 @@ __noinline int weir_still_fits(struct weir_scratch *s, __u32 place, __u32 at)
 
 /* ---- counting ---- */
 
-/* Add the claim's unit to its cell, which held `word`. Units that others have added or taken back since then do not
- * matter, as all cells are looked at once more; another round or owner does.
+/* Add the reservation's unit to its cell, which held `word`. Units that others have added or taken back since then do
+ * not matter, as all cells are looked at once more; another round or owner does.
  */
-static __always_inline bool weir_add_unit(__u64 *cell, __u64 word, __u64 next, const struct weir_borrowing_claim *claim)
+static __always_inline bool weir_add_unit(__u64 *cell, __u64 word, __u64 next,
+					  const struct weir_borrowing_reservation *reservation)
 {
 	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
 		__u64 found = __sync_val_compare_and_swap(cell, word, next);
@@ -360,7 +361,8 @@ static __always_inline bool weir_add_unit(__u64 *cell, __u64 word, __u64 next, c
 			return true;
 		word = found;
 		next = word + 1;
-		if (word >> claim->unit_bits != claim->mark || next >> claim->unit_bits != claim->mark)
+		if (word >> reservation->unit_bits != reservation->mark ||
+		    next >> reservation->unit_bits != reservation->mark)
 			break;
 	}
 	return false;
@@ -372,78 +374,79 @@ __noinline int weir_reserve_unit(struct weir_scratch *s, struct weir_borrowing *
 {
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 ring = 2 * rule->window_cells, bucket, word, next, *cell;
-	struct weir_borrowing_claim *claim;
+	struct weir_borrowing_reservation *reservation;
 	const __u64 *seen;
 
 	WEIR_GLOBAL(BORROWING, s && flow && ring && index < WEIR_PACKET_RULES_MAX, false);
-	claim = &s->borrowing[index];
+	reservation = &s->borrowing[index];
 	bucket = s->lending.first + at;
-	claim->mark = weir_borrowing_mark(bucket / ring, s->view.flow.tag, rule->unit_bits);
-	claim->cell = bucket % ring;
-	claim->unit_bits = rule->unit_bits;
-	claim->is_keyed = s->view.flow.tag != 0;
-	claim->set = s->view.flow.set;
-	claim->way = s->row_number;
-	claim->slot = rule->slot;
-	claim->wait_ns = at < rule->window_cells ? 0 : s->lending.wait_ns;
+	reservation->mark = weir_borrowing_mark(bucket / ring, s->view.flow.tag, rule->unit_bits);
+	reservation->cell = bucket % ring;
+	reservation->unit_bits = rule->unit_bits;
+	reservation->is_keyed = s->view.flow.tag != 0;
+	reservation->set = s->view.flow.set;
+	reservation->way = s->row_number;
+	reservation->slot = rule->slot;
+	reservation->wait_ns = at < rule->window_cells ? 0 : s->lending.wait_ns;
 	seen = WEIR_ELEMENT(s->lending.word, at);
 	cell = WEIR_ELEMENT(flow->cell, bucket % ring);
 	if (!seen || !cell)
 		return false;
 	word = *seen;
 	next = word + 1;
-	if (word >> rule->unit_bits != claim->mark) {
+	if (word >> rule->unit_bits != reservation->mark) {
 		/* Of an older round, or another flow's. Ours must not be written over that of who has the entry now:
 		 * its owner is looked at after the cell, which it changes only later.
 		 */
 		if (!weir_has_borrowing_entry(s))
 			return false;
-		next = weir_borrowing_word(claim->mark, 1, rule->unit_bits);
-	} else if (next >> rule->unit_bits != claim->mark) {
+		next = weir_borrowing_word(reservation->mark, 1, rule->unit_bits);
+	} else if (next >> rule->unit_bits != reservation->mark) {
 		return false; /* a packet for each ns of the interval: the cell has no room for more */
 	}
-	return weir_add_unit(cell, word, next, claim);
+	return weir_add_unit(cell, word, next, reservation);
 }
 
-/* The cell that a claim has counted in, or NULL. */
-static __always_inline __u64 *weir_claimed_cell(const struct weir_borrowing_claim *claim)
+/* The cell that a reservation has counted in, or NULL. */
+static __always_inline __u64 *weir_reserved_cell(const struct weir_borrowing_reservation *reservation)
 {
-	__u32 index = claim->is_keyed ? claim->set : claim->slot;
+	__u32 index = reservation->is_keyed ? reservation->set : reservation->slot;
 	struct weir_borrowing_set *set;
 	struct weir_borrowing *flow;
 
-	if (claim->is_keyed) {
+	if (reservation->is_keyed) {
 		set = bpf_map_lookup_elem(&borrowing_flows, &index);
-		flow = set ? WEIR_ELEMENT(set->flow, claim->way) : NULL;
+		flow = set ? WEIR_ELEMENT(set->flow, reservation->way) : NULL;
 	} else {
 		flow = bpf_map_lookup_elem(&borrowing_resources, &index);
 	}
-	return flow ? WEIR_ELEMENT(flow->cell, claim->cell) : NULL;
+	return flow ? WEIR_ELEMENT(flow->cell, reservation->cell) : NULL;
 }
 
-/* The packet's claim number `index` is over: it passes, or its unit is taken back. A cell that has begun another round,
- * or has another owner, does not have the unit any more.
+/* The packet's reservation number `index` is over: it passes, or its unit is taken back. A cell that has begun another
+ * round, or has another owner, does not have the unit any more.
  */
 __noinline int weir_end_borrowing(struct weir_scratch *s, __u32 index, __u32 passes)
 {
-	const struct weir_borrowing_claim *claim;
+	const struct weir_borrowing_reservation *reservation;
 	__u64 *cell, word;
 
 	WEIR_GLOBAL(BORROWING, s && index < WEIR_PACKET_RULES_MAX, 0);
-	claim = &s->borrowing[index];
+	reservation = &s->borrowing[index];
 	if (passes) {
-		if (claim->wait_ns)
-			weir_count_delay(claim->slot, claim->wait_ns);
+		if (reservation->wait_ns)
+			weir_count_delay(reservation->slot, reservation->wait_ns);
 		return 0;
 	}
-	cell = weir_claimed_cell(claim);
+	cell = weir_reserved_cell(reservation);
 	for (int attempt = 0; cell && attempt < WEIR_CELL_ATTEMPTS; attempt++) {
 		word = READ_ONCE(*cell);
-		if (word >> claim->unit_bits != claim->mark || !(word & weir_borrowing_units_max(claim->unit_bits)) ||
+		if (word >> reservation->unit_bits != reservation->mark ||
+		    !(word & weir_borrowing_units_max(reservation->unit_bits)) ||
 		    __sync_val_compare_and_swap(cell, word, word - 1) == word)
 			return 0;
 	}
-	weir_count_stall(claim->slot); /* it stays counted: the window admits one less */
+	weir_count_stall(reservation->slot); /* it stays counted: the window admits one less */
 	return 0;
 }
 
@@ -452,7 +455,7 @@ static __always_inline void weir_commit_borrowing(struct weir_scratch *s, __u32 
 	weir_end_borrowing(s, nth, true);
 }
 
-static __always_inline void weir_roll_back_borrowing(struct weir_scratch *s, __u32 nth)
+static __always_inline void weir_abort_borrowing(struct weir_scratch *s, __u32 nth)
 {
 	weir_end_borrowing(s, nth, false);
 }
@@ -489,7 +492,7 @@ static __always_inline void weir_note_lending(struct weir_scratch *s, struct wei
 						     weir_row_ghost_count_of(units), 0));
 }
 
-/* One judgement. ADMIT: counted, and the claim says where. */
+/* One judgement. ADMIT: counted, and the reservation says where. */
 __noinline int weir_try_lending(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -537,7 +540,7 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 	__u64 wait_ns;
 
 	WEIR_GLOBAL(BORROWING, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
-	s->claim[index].kind = WEIR_CLAIM_NONE;
+	s->reservation[index].kind = WEIR_RESERVATION_NONE;
 	if (!(s->allowed.word & WEIR_THRESHOLD_MASK))
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, 0);
 	flow = weir_get_borrowing(s, rule);
@@ -549,7 +552,7 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 		weir_record_talker(s, rule, false);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
-	s->claim[index].kind = WEIR_CLAIM_OF_KIND;
+	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
 	weir_note_lending(s, flow, rule);
 	wait_ns = s->borrowing[index].wait_ns;
 	if (!wait_ns)

@@ -2,7 +2,7 @@
 /*
  * The cells of a row: a ring of eleven buckets, each with the units that its CPU has admitted or leased in it. A row
  * knows the number of its newest bucket; nobody sweeps, so readers judge by that number which cells count. The top bit
- * of a cell says that some of its units are a lease not yet spent, or a claim being judged.
+ * of a cell says that some of its units are a lease not yet spent, or a reservation being judged.
  */
 #ifndef WEIR_CELLS_H
 #define WEIR_CELLS_H

@@ -44,17 +44,18 @@ static __always_inline struct weir_flow_id weir_connection_id(const struct weir_
 	return weir_shared_id(weir_hash_finish(sum), sets);
 }
 
-static __always_inline struct weir_connection_set *weir_connection_set(const struct weir_connection_claim *claim)
+static __always_inline struct weir_connection_set *
+weir_connection_set(const struct weir_connection_reservation *reservation)
 {
-	__u32 index = claim->set;
+	__u32 index = reservation->set;
 
 	return bpf_map_lookup_elem(&connections, &index);
 }
 
 static __always_inline __u64 *weir_find_connection(struct weir_connection_set *set,
-						   const struct weir_connection_claim *claim)
+						   const struct weir_connection_reservation *reservation)
 {
-	return WEIR_ELEMENT(set->word, weir_way_of(&set->flows, claim->tag));
+	return WEIR_ELEMENT(set->word, weir_way_of(&set->flows, reservation->tag));
 }
 
 /* Does the connection of this word, if any, count in the flow s->counted_flow? Not if its own flow was evicted; nor if

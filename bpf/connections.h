@@ -2,7 +2,7 @@
 /*
  * Rules that limit connections. A packet is judged first: a connection that opens needs room in its flow, which is
  * reserved; everything else passes. What the packet does to its connection is committed when every rule has admitted
- * the packet; if another rule blocks it, the reservation is rolled back. docs/connections.md says what is counted.
+ * the packet; if another rule blocks it, the reservation is aborted. docs/connections.md says what is counted.
  *
  * A packet that changes nothing, of a connection heard of in this step of time, reads two cache lines and writes none.
  */
@@ -183,18 +183,18 @@ static __always_inline void weir_count_refusal(__u32 slot)
 }
 
 /* The word, as it is now, of a connection that is opened again. 0: it no longer counts. */
-__noinline __u64 weir_counted_word(struct weir_scratch *s, const struct weir_connection_claim *claim)
+__noinline __u64 weir_counted_word(struct weir_scratch *s, const struct weir_connection_reservation *reservation)
 {
 	struct weir_connection_set *set;
 	__u64 *at, word;
 
-	WEIR_GLOBAL(CONNECTIONS, s && claim, 0);
-	set = weir_connection_set(claim);
-	at = set ? weir_find_connection(set, claim) : NULL;
+	WEIR_GLOBAL(CONNECTIONS, s && reservation, 0);
+	set = weir_connection_set(reservation);
+	at = set ? weir_find_connection(set, reservation) : NULL;
 	if (!at)
 		return 0;
 	word = READ_ONCE(*at);
-	return weir_is_counted(weir_own_state(s, word, claim->tag)) ? word : 0;
+	return weir_is_counted(weir_own_state(s, word, reservation->tag)) ? word : 0;
 }
 
 /* Count out of the flow s->counted_flow what never came to be a connection. If the flow was evicted meanwhile, it was
@@ -215,9 +215,9 @@ __noinline int weir_take_back(struct weir_scratch *s, __u32 slot, __u32 class, _
 	return 0;
 }
 
-/* Reserve room for one more in this packet's flow: it is counted in, and the claim says where. */
+/* Reserve room for one more in this packet's flow: it is counted in, and the reservation says where. */
 static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u32 place,
-						     struct weir_connection_claim *claim, __u64 threshold)
+						     struct weir_connection_reservation *reservation, __u64 threshold)
 {
 	__u32 slot = weir_rule(place)->slot;
 
@@ -232,7 +232,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 			       : NULL;
 		if (!flow)
 			break;
-		most = threshold + weir_counts_in_flow(s, claim->counted);
+		most = threshold + weir_counts_in_flow(s, reservation->counted);
 		open = weir_sum_open(s, flow, s->counted_tag);
 		if (open >= most) /* or one counts double for a moment, which another CPU is moving */
 			open = weir_sum_open(s, flow, s->counted_tag);
@@ -240,24 +240,25 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 			weir_count_refusal(slot);
 			return weir_refuse(s, open, threshold);
 		}
-		step = weir_step_now(s, claim->class);
-		if (!weir_count_in(s, slot, claim->class, step)) {
+		step = weir_step_now(s, reservation->class);
+		if (!weir_count_in(s, slot, reservation->class, step)) {
 			weir_read_tick(s);
 			continue;
 		}
 		/* The connection itself is left out of a sum that it is in: another CPU may have just closed it. */
 		open = weir_sum_open(s, flow, s->counted_tag);
-		if (open <= most && (!claim->counted || weir_counted_word(s, claim) == claim->counted)) {
-			claim->open = open - (most - threshold);
-			claim->flow = s->counted_flow;
-			claim->flow_tag = s->counted_tag;
-			claim->step = step;
-			claim->is_reserved = 1;
+		if (open <= most &&
+		    (!reservation->counted || weir_counted_word(s, reservation) == reservation->counted)) {
+			reservation->open = open - (most - threshold);
+			reservation->flow = s->counted_flow;
+			reservation->flow_tag = s->counted_tag;
+			reservation->step = step;
+			reservation->is_reserved = 1;
 			return WEIR_ANSWER_ADMIT;
 		}
-		weir_take_back(s, slot, claim->class, step);
-		if (claim->counted)
-			claim->counted = weir_counted_word(s, claim);
+		weir_take_back(s, slot, reservation->class, step);
+		if (reservation->counted)
+			reservation->counted = weir_counted_word(s, reservation);
 	}
 	return weir_refuse_stalled(s, slot);
 }
@@ -266,20 +267,20 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 __noinline int weir_judge_opening(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_connection_claim *claim;
+	struct weir_connection_reservation *reservation;
 	enum weir_answer answer;
 	__u64 threshold;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
-	claim = &s->connection[index];
+	reservation = &s->connection[index];
 	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(s, place) : rule->threshold;
-	answer = weir_reserve(s, place, claim, threshold & WEIR_THRESHOLD_MASK);
+	answer = weir_reserve(s, place, reservation, threshold & WEIR_THRESHOLD_MASK);
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
 	/* Under a rule that observes, the connection comes to be all the same, but nobody may take it for learned. */
-	claim->is_refused = rule->observes && claim->event == WEIR_EVENT_OPENS && !claim->counted;
-	if (!claim->is_refused)
-		s->claim[index].kind = WEIR_CLAIM_GIVEN;
+	reservation->is_refused = rule->observes && reservation->event == WEIR_EVENT_OPENS && !reservation->counted;
+	if (!reservation->is_refused)
+		s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	return answer;
 }
 
@@ -287,24 +288,24 @@ __noinline int weir_judge_opening(struct weir_scratch *s, __u32 place, __u32 ind
 __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	__u32 state = WEIR_CONNECTION_NONE, event, next;
-	struct weir_connection_claim *claim;
+	struct weir_connection_reservation *reservation;
 	struct weir_connection_set *set;
 	struct weir_flow_id id;
 	__u64 word = 0, *at;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
-	s->claim[index].kind = WEIR_CLAIM_GIVEN;
+	s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	if (s->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
 	id = weir_connection_id(weir_rule(place), &s->packet, config.sizes[WEIR_TABLE_CONNECTIONS]);
-	claim = &s->connection[index];
-	claim->set = id.set;
-	claim->tag = id.tag;
-	set = weir_connection_set(claim);
+	reservation = &s->connection[index];
+	reservation->set = id.set;
+	reservation->tag = id.tag;
+	set = weir_connection_set(reservation);
 	if (!set)
 		return WEIR_ANSWER_ERROR;
 	event = weir_connection_event(&s->packet);
-	at = weir_find_connection(set, claim);
+	at = weir_find_connection(set, reservation);
 	if (at) {
 		word = READ_ONCE(*at);
 		state = weir_own_state(s, word, id.tag);
@@ -313,12 +314,12 @@ __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 
 	if (next == state &&
 	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(s, word)))
 		return WEIR_ANSWER_ADMIT;
-	claim->event = event;
-	claim->class = weir_state_class(next);
-	claim->is_reserved = 0;
-	claim->is_refused = 0;
-	claim->counted = weir_is_counted(state) ? word : 0;
-	s->claim[index].kind = WEIR_CLAIM_OF_KIND;
+	reservation->event = event;
+	reservation->class = weir_state_class(next);
+	reservation->is_reserved = 0;
+	reservation->is_refused = 0;
+	reservation->counted = weir_is_counted(state) ? word : 0;
+	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
 	s->must_commit = 1;
 	/* Openings are judged even of a connection that is there: else a stray packet would get it in unjudged. */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
@@ -351,12 +352,12 @@ enum weir_attempt { WEIR_ATTEMPT_DONE, WEIR_ATTEMPT_AGAIN, WEIR_ATTEMPT_GOES_ON 
 
 __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set, __u32 way)
 {
-	struct weir_connection_claim *claim;
+	struct weir_connection_reservation *reservation;
 	__u64 *at, word;
 	__u32 state, next, *tag;
 
 	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, WEIR_ATTEMPT_DONE);
-	claim = &s->connection[index];
+	reservation = &s->connection[index];
 	at = WEIR_ELEMENT(set->word, way);
 	tag = WEIR_ELEMENT(set->flows.tag, way);
 	if (!at || !tag)
@@ -364,28 +365,28 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 	word = READ_ONCE(*at);
 	/* Is the entry still the connection's? A new owner empties the word, then writes the tag, then its own word. */
 	weir_order(s);
-	if (READ_ONCE(*tag) != claim->tag)
+	if (READ_ONCE(*tag) != reservation->tag)
 		return WEIR_ATTEMPT_AGAIN;
-	state = weir_own_state(s, word, claim->tag);
-	next = weir_next_state(state, claim->event);
-	if (!claim->is_reserved && weir_is_counted(next) && !weir_is_counted(state) &&
-	    claim->event != WEIR_EVENT_TALKS) {
+	state = weir_own_state(s, word, reservation->tag);
+	next = weir_next_state(state, reservation->event);
+	if (!reservation->is_reserved && weir_is_counted(next) && !weir_is_counted(state) &&
+	    reservation->event != WEIR_EVENT_TALKS) {
 		/* Refused, under a rule that observes. Or another CPU has just closed it. */
-		if (!claim->is_refused)
+		if (!reservation->is_refused)
 			return WEIR_ATTEMPT_DONE;
 		next = WEIR_CONNECTION_REFUSED;
 	}
 	if (next == WEIR_CONNECTION_NONE)
 		return WEIR_ATTEMPT_DONE;
-	if (next == WEIR_CONNECTION_LEARNED && claim->was_counted)
+	if (next == WEIR_CONNECTION_LEARNED && reservation->was_counted)
 		next = WEIR_CONNECTION_OPEN;
 	s->change.word = word;
 	s->change.state = state;
 	s->change.next = next;
 	s->change.way = way;
-	if (claim->is_reserved) {
-		s->counted_flow = claim->flow;
-		s->counted_tag = claim->flow_tag;
+	if (reservation->is_reserved) {
+		s->counted_flow = reservation->flow;
+		s->counted_tag = reservation->flow_tag;
 	} else if (!weir_is_counted(next)) {
 		s->counted_flow = weir_word_flow(word);
 		s->counted_tag = weir_word_turn(word);
@@ -399,23 +400,24 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
 {
 	__u32 step, class, slot, *opened_us;
-	struct weir_connection_claim *claim;
+	struct weir_connection_reservation *reservation;
 	bool counts;
 	__u64 *at;
 
 	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, WEIR_ATTEMPT_DONE);
-	claim = &s->connection[index];
+	reservation = &s->connection[index];
 	at = WEIR_ELEMENT(set->word, s->change.way);
 	opened_us = WEIR_ELEMENT(set->flows.opened_us, s->change.way);
 	if (!at || !opened_us)
 		return WEIR_ATTEMPT_DONE;
 	slot = weir_rule(s->rule[index])->slot;
 	class = weir_state_class(s->change.next);
-	step = claim->is_reserved ? claim->step : weir_step_to_move_to(s, s->change.word, claim->tag, class);
-	counts = !claim->is_reserved && weir_is_counted(s->change.next);
+	step = reservation->is_reserved ? reservation->step
+					: weir_step_to_move_to(s, s->change.word, reservation->tag, class);
+	counts = !reservation->is_reserved && weir_is_counted(s->change.next);
 	if (counts && !weir_count_in(s, slot, class, step))
 		return WEIR_ATTEMPT_AGAIN;
-	s->change.changed = weir_connection_word(s, claim->tag, s->change.next, step);
+	s->change.changed = weir_connection_word(s, reservation->tag, s->change.next, step);
 	if (s->change.state == WEIR_CONNECTION_HALF_OPEN)
 		s->handshake_us = (__u32)(weir_monotonic_ns(s) / 1000) - READ_ONCE(*opened_us);
 	if (__sync_val_compare_and_swap(at, s->change.word, s->change.changed) != s->change.word) {
@@ -425,8 +427,8 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 	}
 	if (s->change.next == WEIR_CONNECTION_HALF_OPEN && s->change.state != WEIR_CONNECTION_HALF_OPEN)
 		WRITE_ONCE(*opened_us, weir_monotonic_ns(s) / 1000);
-	s->counted_open = claim->is_reserved ? claim->open : 0;
-	claim->is_reserved = 0;
+	s->counted_open = reservation->is_reserved ? reservation->open : 0;
+	reservation->is_reserved = 0;
 	return WEIR_ATTEMPT_GOES_ON;
 }
 
@@ -477,43 +479,44 @@ static __always_inline enum weir_attempt weir_try_commit(struct weir_scratch *s,
 }
 
 /* Give back what rule `index` of the packet has reserved, if anything. */
-__noinline int weir_roll_back_connection(struct weir_scratch *s, __u32 index)
+__noinline int weir_abort_connection(struct weir_scratch *s, __u32 index)
 {
-	struct weir_connection_claim *claim;
+	struct weir_connection_reservation *reservation;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
-	claim = &s->connection[index];
-	if (!claim->is_reserved)
+	reservation = &s->connection[index];
+	if (!reservation->is_reserved)
 		return 0;
-	s->counted_flow = claim->flow;
-	s->counted_tag = claim->flow_tag;
-	return weir_take_back(s, weir_rule(s->rule[index])->slot, claim->class, claim->step);
+	s->counted_flow = reservation->flow;
+	s->counted_tag = reservation->flow_tag;
+	return weir_take_back(s, weir_rule(s->rule[index])->slot, reservation->class, reservation->step);
 }
 
-/* The packet passes: do to the connection what rule `index` of the packet has claimed. */
+/* The packet passes: do to the connection what rule `index` of the packet has reserved. */
 __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 {
-	struct weir_connection_claim *claim;
+	struct weir_connection_reservation *reservation;
 	struct weir_connection_set *set;
 	__u32 way;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
 	OPAQUE(index); /* clang 19 puts it on the stack before its bound is tested */
 	index &= WEIR_PACKET_RULES_MAX - 1;
-	claim = &s->connection[index];
-	set = weir_connection_set(claim);
+	reservation = &s->connection[index];
+	set = weir_connection_set(reservation);
 	/* Before anything is inserted, which may take the place of its ghost. */
-	claim->was_counted = claim->event == WEIR_EVENT_TALKS && set && weir_was_counted(s, set, claim->tag);
+	reservation->was_counted =
+		reservation->event == WEIR_EVENT_TALKS && set && weir_was_counted(s, set, reservation->tag);
 	for (int attempt = 0; set && attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {
-		way = weir_way_of(&set->flows, claim->tag);
+		way = weir_way_of(&set->flows, reservation->tag);
 		if (way == WEIR_FLOW_WAYS)
-			way = weir_insert_connection(s, set, claim->tag, weir_rule(s->rule[index])->slot);
+			way = weir_insert_connection(s, set, reservation->tag, weir_rule(s->rule[index])->slot);
 		if (weir_try_commit(s, index, set, way) != WEIR_ATTEMPT_AGAIN)
 			break;
 		weir_read_tick(s);
 	}
-	if (claim->is_reserved) /* and not used */
-		weir_roll_back_connection(s, index);
+	if (reservation->is_reserved) /* and not used */
+		weir_abort_connection(s, index);
 	return 0;
 }
 

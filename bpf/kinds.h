@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kinds of a limit (include/weir_kinds.def): which function decides for which, and which ends a claim. A kind has a
- * file of its own.
+ * The kinds of a limit (include/weir_kinds.def): which function decides for which, and which ends a reservation. A kind
+ * has a file of its own.
  */
 #ifndef WEIR_KINDS_H
 #define WEIR_KINDS_H
@@ -26,7 +26,7 @@ static __always_inline enum weir_answer weir_judge_nothing(struct weir_scratch *
 	return WEIR_ANSWER_ERROR;
 }
 
-static __always_inline void weir_claim_nothing(struct weir_scratch *s, __u32 nth)
+static __always_inline void weir_reserve_nothing(struct weir_scratch *s, __u32 nth)
 {
 }
 
@@ -49,8 +49,8 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 	return answer;
 }
 
-/* The packet's claim number `nth`, to something of its rule's kind: committed, or aborted. */
-static __always_inline void weir_end_kind_claim(struct weir_scratch *s, __u32 nth, bool passes)
+/* The packet's reservation number `nth`, to something of its rule's kind: committed, or aborted. */
+static __always_inline void weir_end_kind_reservation(struct weir_scratch *s, __u32 nth, bool passes)
 {
 	const struct weir_rule *rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
 
@@ -68,12 +68,12 @@ static __always_inline void weir_end_kind_claim(struct weir_scratch *s, __u32 nt
 }
 
 /* What the packet's first `count` rules have set aside. */
-static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count, bool passes)
+static __always_inline void weir_end_reservations(struct weir_scratch *s, __u32 count, bool passes)
 {
-	weir_end_row_claims(s, count, passes);
+	weir_end_row_reservations(s, count, passes);
 	for (__u32 i = 0; WEIR_PART_OTHER_KINDS && i < WEIR_PACKET_RULES_MAX && i < count; i++)
-		if (s->claim[i].kind == WEIR_CLAIM_OF_KIND)
-			weir_end_kind_claim(s, i, passes);
+		if (s->reservation[i].kind == WEIR_RESERVATION_OF_KIND)
+			weir_end_kind_reservation(s, i, passes);
 }
 
 #define WEIR_RETRIES 2 /* of one packet; each only after a stall of buckets */

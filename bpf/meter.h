@@ -78,10 +78,10 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_judgement j = {.rule = weir_rule(rule->meter)};
-	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 	__u64 allowed, units;
 
-	WEIR_GLOBAL(KIND(ASSOCIATED), claim, WEIR_ANSWER_ERROR);
+	WEIR_GLOBAL(KIND(ASSOCIATED), reservation, WEIR_ANSWER_ERROR);
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (weir_batch(s, j.rule, WEIR_WIDE) > allowed)
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, allowed);
@@ -94,7 +94,7 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 	units = weir_window_units(&j, &s->sum);
 	if (units + j.batch > allowed)
 		return weir_refuse(s, units, allowed);
-	claim->kind = WEIR_CLAIM_GIVEN;
+	reservation->kind = WEIR_RESERVATION_GIVEN;
 	return WEIR_ANSWER_ADMIT;
 }
 
@@ -134,7 +134,7 @@ static __always_inline bool weir_would_drop(const struct weir_scratch *s, __u32 
 {
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
 		if (s->rule[i] == place)
-			return s->claim[i].kind == WEIR_CLAIM_NONE;
+			return s->reservation[i].kind == WEIR_RESERVATION_NONE;
 	return false;
 }
 

@@ -6,7 +6,7 @@
 #ifndef WEIR_RATE_H
 #define WEIR_RATE_H
 
-#include "claims.h"
+#include "reservations.h"
 #include "drops.h"
 #include "lease.h"
 #include "notes.h"
@@ -86,7 +86,7 @@ static __always_inline void weir_replace_row(struct weir_scratch *s, void *chose
 }
 
 /* Make a row for a flow that has none, with so many units in the present bucket. Returns NULL when earlier rules of the
- * packet have claims to all candidates.
+ * packet have reservations in all candidates.
  */
 static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_judgement *j, __u64 units,
 					     const enum weir_width wide)
@@ -292,11 +292,12 @@ static __always_inline enum weir_answer weir_block_without_row(struct weir_scrat
 }
 
 /* Judge the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it has.
- * On admission the claim says what was set aside. AGAIN: the clock ran away, and the caller asks once more
+ * On admission the reservation says what was set aside. AGAIN: the clock ran away, and the caller asks once more
  * (weir_retry), as a loop here would be verified round by round.
  */
 static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, const struct weir_rule *rule,
-							struct weir_claim *claim, const enum weir_width wide)
+							struct weir_reservation *reservation,
+							const enum weir_width wide)
 {
 	struct weir_judgement j = {.rule = rule};
 	bool is_shut = false;
@@ -331,33 +332,34 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 	if (answer != WEIR_ANSWER_AGAIN && !s->view.is_lone)
 		weir_record_talker(s, rule, answer == WEIR_ANSWER_BLOCK);
 	if (answer == WEIR_ANSWER_ADMIT)
-		weir_set_claim(s, claim, j.is_backdated ? WEIR_CLAIM_BACKDATED : WEIR_CLAIM_LEASE, s->view.flow.tag,
-			       j.batch, j.own_cell, rule->storage);
+		weir_set_reservation(s, reservation,
+				     j.is_backdated ? WEIR_RESERVATION_BACKDATED : WEIR_RESERVATION_LEASE,
+				     s->view.flow.tag, j.batch, j.own_cell, rule->storage);
 	return answer;
 }
 
 /* Out of line: verified once each, instead of once for each of the rules that may match. */
 __noinline int weir_judge_narrow(struct weir_scratch *s, __u32 place, __u32 nth)
 {
-	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 
-	return claim ? weir_judge_rate(s, weir_rule(place), claim, WEIR_NARROW) : WEIR_ANSWER_ERROR;
+	return reservation ? weir_judge_rate(s, weir_rule(place), reservation, WEIR_NARROW) : WEIR_ANSWER_ERROR;
 }
 
 __noinline int weir_judge_medium(struct weir_scratch *s, __u32 place, __u32 nth)
 {
-	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 
-	WEIR_GLOBAL(MEDIUM, claim, WEIR_ANSWER_ERROR);
-	return weir_judge_rate(s, weir_rule(place), claim, WEIR_MEDIUM);
+	WEIR_GLOBAL(MEDIUM, reservation, WEIR_ANSWER_ERROR);
+	return weir_judge_rate(s, weir_rule(place), reservation, WEIR_MEDIUM);
 }
 
 __noinline int weir_judge_wide(struct weir_scratch *s, __u32 place, __u32 nth)
 {
-	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 
-	WEIR_GLOBAL(WIDE, claim, WEIR_ANSWER_ERROR);
-	return weir_judge_rate(s, weir_rule(place), claim, WEIR_WIDE);
+	WEIR_GLOBAL(WIDE, reservation, WEIR_ANSWER_ERROR);
+	return weir_judge_rate(s, weir_rule(place), reservation, WEIR_WIDE);
 }
 
 static __always_inline enum weir_answer weir_judge_window(struct weir_scratch *s, __u32 place, __u32 nth)

@@ -14,9 +14,9 @@
 /* Tries to be the probe: another CPU was faster each time, and then another rule dropped its packet. */
 #define WEIR_PROBE_ATTEMPTS 3
 
-static __always_inline struct weir_request_set *weir_request_set(const struct weir_request_claim *claim)
+static __always_inline struct weir_request_set *weir_request_set(const struct weir_request_reservation *reservation)
 {
-	__u32 index = claim->set;
+	__u32 index = reservation->set;
 
 	return bpf_map_lookup_elem(&requests, &index);
 }
@@ -24,14 +24,14 @@ static __always_inline struct weir_request_set *weir_request_set(const struct we
 /* ---- judging ---- */
 
 /* The word of this packet's request, if that is being opened; else 0. */
-static __always_inline __u64 weir_find_word(struct weir_scratch *s, struct weir_request_claim *claim)
+static __always_inline __u64 weir_find_word(struct weir_scratch *s, struct weir_request_reservation *reservation)
 {
-	struct weir_request_set *set = weir_request_set(claim);
+	struct weir_request_set *set = weir_request_set(reservation);
 	struct weir_breaker_request *request;
 
 	if (!set)
 		return 0;
-	request = WEIR_ELEMENT(set->request, weir_way_of(&set->flows, claim->tag));
+	request = WEIR_ELEMENT(set->request, weir_way_of(&set->flows, reservation->tag));
 	if (!request || weir_monotonic_ns(s) >= READ_ONCE(request->silent_ns))
 		return 0;
 	return READ_ONCE(request->word);
@@ -40,46 +40,47 @@ static __always_inline __u64 weir_find_word(struct weir_scratch *s, struct weir_
 /* Judge the packet by a breaker, and write down what it will do to its request. FOUND: weir_judge_request() answers. */
 __noinline int weir_judge_breaker(struct weir_scratch *s, __u32 place, __u32 index)
 {
-	struct weir_request_claim *claim;
+	struct weir_request_reservation *reservation;
 	struct weir_flow_id id;
 
 	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
-	s->claim[index].kind = WEIR_CLAIM_GIVEN;
+	s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	if (weir_protocol(&s->packet) != IPPROTO_TCP || s->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
 	id = weir_connection_id(weir_rule(place), &s->packet, config.sizes[WEIR_TABLE_REQUESTS]);
-	claim = &s->request[index];
-	claim->set = id.set;
-	claim->tag = id.tag;
-	claim->event = weir_connection_event(&s->packet);
-	claim->probe = 0;
-	claim->era = 0;
-	claim->word = weir_find_word(s, claim);
-	if (claim->event == WEIR_EVENT_OPENS && !claim->word)
+	reservation = &s->request[index];
+	reservation->set = id.set;
+	reservation->tag = id.tag;
+	reservation->event = weir_connection_event(&s->packet);
+	reservation->probe = 0;
+	reservation->era = 0;
+	reservation->word = weir_find_word(s, reservation);
+	if (reservation->event == WEIR_EVENT_OPENS && !reservation->word)
 		return WEIR_ANSWER_FOUND;
-	if (claim->word) {
-		s->claim[index].kind = WEIR_CLAIM_OF_KIND;
+	if (reservation->word) {
+		s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
 		s->must_commit = 1;
 	}
 	return WEIR_ANSWER_ADMIT;
 }
 
 /* The breaker is open, and its retry time is over: become its probe, if no other CPU is faster. */
-static __always_inline bool weir_become_probe(struct weir_request_claim *claim, struct weir_breaker *breaker,
-					      __u64 state)
+static __always_inline bool weir_become_probe(struct weir_request_reservation *reservation,
+					      struct weir_breaker *breaker, __u64 state)
 {
 	__u32 era = (__u32)__sync_fetch_and_add(&breaker->eras, 1) % WEIR_BREAKER_ERA_MASK + 1;
 	__u64 probe = weir_next_breaker(state, WEIR_BREAKER_HALF_OPEN, era);
 
 	if (__sync_val_compare_and_swap(&breaker->state, state, probe) != state)
 		return false;
-	claim->before = state;
-	claim->probe = probe;
-	claim->era = era;
+	reservation->before = state;
+	reservation->probe = probe;
+	reservation->era = era;
 	return true;
 }
 
-static __always_inline enum weir_answer weir_ask_breaker(struct weir_scratch *s, struct weir_request_claim *claim,
+static __always_inline enum weir_answer weir_ask_breaker(struct weir_scratch *s,
+							 struct weir_request_reservation *reservation,
 							 struct weir_breaker *breaker, __u32 place)
 {
 	for (int attempt = 0; attempt < WEIR_PROBE_ATTEMPTS; attempt++) {
@@ -94,11 +95,11 @@ static __always_inline enum weir_answer weir_ask_breaker(struct weir_scratch *s,
 		case WEIR_BREAKER_OPEN:
 			if (!weir_is_retry_due(state, weir_monotonic_ns(s)))
 				return WEIR_ANSWER_BLOCK;
-			if (weir_become_probe(claim, breaker, state))
+			if (weir_become_probe(reservation, breaker, state))
 				return WEIR_ANSWER_ADMIT;
 			break;
 		default:
-			claim->era = weir_state_era(state);
+			reservation->era = weir_state_era(state);
 			return weir_rule(place)->breaker.probes ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_BLOCK;
 		}
 	}
@@ -121,29 +122,29 @@ __noinline int weir_judge_request(struct weir_scratch *s, __u32 place, __u32 ind
 		if (weir_state_kind(weir_breaker_state(s, breaker)) != WEIR_BREAKER_CLOSED)
 			weir_keep_breaker(s, number, breaker, weir_rule(place));
 	}
-	s->claim[index].kind = WEIR_CLAIM_NONE;
+	s->reservation[index].kind = WEIR_RESERVATION_NONE;
 	if (answer != WEIR_ANSWER_ADMIT && breaker)
 		return weir_refuse(s, READ_ONCE(breaker->last), weir_rule(place)->breaker.threshold_micro);
-	s->claim[index].kind = WEIR_CLAIM_OF_KIND;
+	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
 	s->must_commit = 1;
 	return answer;
 }
 
 /* Another rule drops the packet: if it was to be the probe, the breaker is open as before. */
-__noinline int weir_roll_back_request(struct weir_scratch *s, __u32 index)
+__noinline int weir_abort_request(struct weir_scratch *s, __u32 index)
 {
-	struct weir_request_claim *claim;
+	struct weir_request_reservation *reservation;
 	struct weir_breaker *breaker;
 	__u32 number;
 
 	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
-	claim = &s->request[index];
-	if (!claim->probe)
+	reservation = &s->request[index];
+	if (!reservation->probe)
 		return 0;
 	number = weir_get_breaker(s, s->rule[index], false);
 	breaker = number == WEIR_NO_BREAKER ? NULL : weir_breaker_by_number(number);
 	if (breaker)
-		__sync_val_compare_and_swap(&breaker->state, claim->probe, claim->before);
+		__sync_val_compare_and_swap(&breaker->state, reservation->probe, reservation->before);
 	return 0;
 }
 
@@ -187,7 +188,7 @@ __noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request
 /* The request is in the group at s->group_position: write down where, and when it began. */
 __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 index, __u32 number)
 {
-	struct weir_request_claim *claim;
+	struct weir_request_reservation *reservation;
 	struct weir_request_set *set;
 	struct weir_breaker_request *request;
 	__u64 silent_ns, old;
@@ -195,11 +196,11 @@ __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 inde
 
 	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
 	silent_ns = weir_monotonic_ns(s) + config.request_timeout_ns;
-	claim = &s->request[index];
-	set = weir_request_set(claim);
+	reservation = &s->request[index];
+	set = weir_request_set(reservation);
 	if (!set)
 		return 0;
-	way = weir_insert_request(s, set, claim->tag, weir_rule(place)->slot);
+	way = weir_insert_request(s, set, reservation->tag, weir_rule(place)->slot);
 	FORGET(s->forgotten, way);
 	request = WEIR_ELEMENT(set->request, way);
 	if (!request)
@@ -216,27 +217,27 @@ __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 inde
 __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_request_claim *claim;
+	struct weir_request_reservation *reservation;
 	struct weir_breaker *breaker;
 	__u64 now_ns, due;
 	__u32 number;
 
 	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
-	claim = &s->request[index];
+	reservation = &s->request[index];
 	number = weir_get_breaker(s, place, true);
 	breaker = number == WEIR_NO_BREAKER ? NULL : weir_breaker_by_number(number);
 	if (!breaker) {
 		weir_count_stall(rule->slot);
 		return 0;
 	}
-	if (claim->probe) {
+	if (reservation->probe) {
 		__sync_fetch_and_add(&breaker->changes, 1);
 		weir_tell_breaker(s, breaker, WEIR_BREAKER_HALF_OPEN);
 	}
 	now_ns = weir_monotonic_ns(s);
 	due = weir_request_due(rule, now_ns, now_ns + config.request_timeout_ns);
 	weir_keep_breaker(s, number, breaker, rule);
-	if (weir_join_group(s, breaker, number, claim->era, due))
+	if (weir_join_group(s, breaker, number, reservation->era, due))
 		weir_note_request(s, place, index, number);
 	else
 		weir_count_stall(rule->slot);
@@ -286,7 +287,7 @@ static __always_inline void weir_end_request(struct weir_scratch *s, struct weir
 /* A packet of a request that is being opened passes. */
 __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 index)
 {
-	struct weir_request_claim *claim;
+	struct weir_request_reservation *reservation;
 	struct weir_request_set *set;
 	struct weir_breaker_request *request;
 	struct weir_breaker *breaker;
@@ -294,24 +295,24 @@ __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 in
 	__u64 over_ns;
 
 	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
-	claim = &s->request[index];
-	number = claim->word >> WEIR_REQUEST_POSITION_BITS;
+	reservation = &s->request[index];
+	number = reservation->word >> WEIR_REQUEST_POSITION_BITS;
 	breaker = weir_breaker_by_number(number);
-	set = weir_request_set(claim);
+	set = weir_request_set(reservation);
 	if (!set || !breaker)
 		return 0;
 	weir_settle(s, breaker, number, place);
-	way = weir_way_of(&set->flows, claim->tag);
+	way = weir_way_of(&set->flows, reservation->tag);
 	FORGET(s->forgotten, way);
 	request = WEIR_ELEMENT(set->request, way);
 	if (!request)
 		return 0;
-	if (claim->event == WEIR_EVENT_OPENS) {
-		weir_repeat_request(s, breaker, place, request, claim->word);
+	if (reservation->event == WEIR_EVENT_OPENS) {
+		weir_repeat_request(s, breaker, place, request, reservation->word);
 		over_ns = READ_ONCE(request->silent_ns);
 	} else {
-		s->outcome_fails = claim->event != WEIR_EVENT_TALKS;
-		weir_end_request(s, breaker, place, request, claim->word);
+		s->outcome_fails = reservation->event != WEIR_EVENT_TALKS;
+		weir_end_request(s, breaker, place, request, reservation->word);
 		over_ns = weir_monotonic_ns(s) - (2 << WEIR_KEEP_STEP_BITS);
 	}
 	weir_keep_until(s, &set->flows, way, over_ns);
@@ -319,7 +320,7 @@ __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 in
 	return 0;
 }
 
-/* The packet passes: do what rule `index` of the packet has claimed. */
+/* The packet passes: do what rule `index` of the packet has reserved. */
 static __always_inline void weir_commit_request(struct weir_scratch *s, __u32 index)
 {
 	__u32 place = s->rule[index & (WEIR_PACKET_RULES_MAX - 1)];

@@ -445,14 +445,14 @@ __noinline int weir_leave_row_ghost(struct weir_scratch *s, __u32 number, __u32 
 
 /* ---- a row for a flow that has none ---- */
 
-/* The number of a row for s->view.flow, which has none, or WEIR_NO_ROW when earlier rules of the packet have claims to
- * all eight candidates. An eviction is counted, and leaves a ghost.
+/* The number of a row for s->view.flow, which has none, or WEIR_NO_ROW when earlier rules of the packet have
+ * reservations to all eight candidates. An eviction is counted, and leaves a ghost.
  */
 static __always_inline __u32 weir_choose_row(struct weir_scratch *s, const enum weir_width wide)
 {
 	__u64 choice = weir_choose_by_width(s, false, wide);
 
-	if (unlikely(choice & WEIR_CHOICE_EVICTS && s->nth && weir_is_row_claimed(s, choice, WEIR_STORAGE(wide))))
+	if (unlikely(choice & WEIR_CHOICE_EVICTS && s->nth && weir_is_row_reserved(s, choice, WEIR_STORAGE(wide))))
 		choice = weir_choose_by_width(s, true, wide);
 	if (choice & WEIR_CHOICE_EVICTS) {
 		weir_leave_row_ghost(s, choice, wide);

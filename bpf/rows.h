@@ -245,7 +245,7 @@ static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
 #define WEIR_RANK_EMPTY 0ull
 #define WEIR_RANK_EXPIRED 1ull
 #define WEIR_RANK_COUNTS 2ull
-#define WEIR_RANK_CLAIMED (1ull << 57) /* an earlier rule of this packet has a claim to it: it must not go */
+#define WEIR_RANK_RESERVED (1ull << 57) /* an earlier rule of this packet has a reservation in it: it must not go */
 
 /* 1 when a difference is negative. As a number: clang would make branches of it, and the verifier follow every one. */
 static __always_inline __u64 weir_top_bit(__u64 difference)
@@ -273,14 +273,15 @@ __noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 timing, __u32
 	return clk->bucket - t->window_cells;
 }
 
-__noinline __u64 weir_is_row_claimed(struct weir_scratch *s, __u32 number, __u32 storage)
+__noinline __u64 weir_is_row_reserved(struct weir_scratch *s, __u32 number, __u32 storage)
 {
 	if (!s)
 		return 0;
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->nth; i++) {
-		const struct weir_claim *claim = &s->claim[i];
+		const struct weir_reservation *reservation = &s->reservation[i];
 
-		if (claim->kind >= WEIR_CLAIM_SPENT && claim->storage == storage && claim->row == number)
+		if (reservation->kind >= WEIR_RESERVATION_SPENT && reservation->storage == storage &&
+		    reservation->row == number)
 			return 1;
 	}
 	return 0;
@@ -333,7 +334,7 @@ struct weir_candidate {
 #define WEIR_FREEDOM_EMPTY 8u
 
 static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, struct weir_candidate *candidate,
-					  bool spares_claimed, const bool by_units, const enum weir_width wide)
+					  bool spares_reserved, const bool by_units, const enum weir_width wide)
 {
 	void *rows = weir_rows_of(chunk, candidate->set, wide);
 	__u64 least = ~0ull >> 1;
@@ -344,9 +345,9 @@ static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, s
 		__u64 rank = weir_row_rank(s, rows + way * ROW_BYTES(wide), by_units, wide), less;
 
 		freedom += ((rank - WEIR_RANK_COUNTS) >> 63) + ((rank - WEIR_RANK_EXPIRED) >> 63) * WEIR_FREEDOM_EMPTY;
-		if (spares_claimed)
-			rank |= weir_is_row_claimed(s, candidate->set * WEIR_WAYS + way, WEIR_STORAGE(wide)) *
-				WEIR_RANK_CLAIMED;
+		if (spares_reserved)
+			rank |= weir_is_row_reserved(s, candidate->set * WEIR_WAYS + way, WEIR_STORAGE(wide)) *
+				WEIR_RANK_RESERVED;
 		less = rank * WEIR_WAYS + way - least;
 		least += less * weir_top_bit(less);
 		OPAQUE(least); /* one row after the other: else clang keeps all of them on the stack */
@@ -363,7 +364,7 @@ static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, s
  */
 #define WEIR_CHOICE_EVICTS (1ull << 32)
 
-static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_claimed, const enum weir_width wide)
+static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_reserved, const enum weir_width wide)
 {
 	const struct weir_view *view = &s->view;
 	struct weir_candidate one = {.set = view->flow.set}, other = {.set = weir_other_set(&view->flow, wide)};
@@ -376,8 +377,8 @@ static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_cla
 	if (config.is_virtual || (one.freedom & 7) < WEIR_WAYS - 1)
 		weir_rank_set(s, chunk, &other, false, false, wide);
 	if (!(one.freedom | other.freedom)) {
-		weir_rank_set(s, chunk, &one, spares_claimed, true, wide);
-		weir_rank_set(s, chunk, &other, spares_claimed, true, wide);
+		weir_rank_set(s, chunk, &one, spares_reserved, true, wide);
+		weir_rank_set(s, chunk, &other, spares_reserved, true, wide);
 		is_other_better = other.least / WEIR_WAYS < one.least / WEIR_WAYS;
 	} else if (config.is_virtual) {
 		is_other_better = other.freedom > one.freedom;
@@ -386,19 +387,19 @@ static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_cla
 	}
 	if (is_other_better)
 		one = other;
-	if (one.least / WEIR_WAYS >= WEIR_RANK_CLAIMED)
+	if (one.least / WEIR_WAYS >= WEIR_RANK_RESERVED)
 		return WEIR_NO_ROW;
 	is_evicted = one.least / WEIR_WAYS > WEIR_RANK_EXPIRED;
 	return (one.set * WEIR_WAYS + (one.least & (WEIR_WAYS - 1))) | (is_evicted ? WEIR_CHOICE_EVICTS : 0);
 }
 
 /* Out of line: verified once for each format. */
-__noinline __u64 weir_choose_by_width(struct weir_scratch *s, __u32 spares_claimed, __u32 wide)
+__noinline __u64 weir_choose_by_width(struct weir_scratch *s, __u32 spares_reserved, __u32 wide)
 {
 	if (!s)
 		return WEIR_NO_ROW;
-	return OF_WIDTH(wide, weir_choose(s, spares_claimed, WEIR_NARROW), weir_choose(s, spares_claimed, WEIR_MEDIUM),
-			weir_choose(s, spares_claimed, WEIR_WIDE));
+	return OF_WIDTH(wide, weir_choose(s, spares_reserved, WEIR_NARROW),
+			weir_choose(s, spares_reserved, WEIR_MEDIUM), weir_choose(s, spares_reserved, WEIR_WIDE));
 }
 
 #endif

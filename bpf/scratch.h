@@ -160,29 +160,29 @@ struct weir_notes {
 };
 _Static_assert(sizeof(struct weir_notes) == WEIR_NOTES_BYTES, "");
 
-/* What a rule that admitted the packet has set aside for it (claims.h). */
-enum weir_claim_kind {
-	WEIR_CLAIM_NONE,    /* nothing: the rule observes, and would have dropped */
-	WEIR_CLAIM_GIVEN,   /* admitted, and nothing is set aside: no window of its own */
-	WEIR_CLAIM_OF_KIND, /* something of the rule's kind, which commits or aborts it (weir_kinds.def) */
-	/* claims to a row */
-	WEIR_CLAIM_SPENT, /* spent from the row's lease, and not its last units; put back if the packet is blocked */
-	WEIR_CLAIM_LEASE, /* spend from the row's lease */
-	WEIR_CLAIM_BACKDATED, /* already counted in an older bucket; taken back if the packet is blocked */
+/* What a rule that admitted the packet has set aside for it (reservations.h). */
+enum weir_reservation_kind {
+	WEIR_RESERVATION_NONE,	  /* nothing: the rule observes, and would have dropped */
+	WEIR_RESERVATION_GIVEN,	  /* admitted, and nothing is set aside: no window of its own */
+	WEIR_RESERVATION_OF_KIND, /* something of the rule's kind, which commits or aborts it (weir_kinds.def) */
+	/* in a row */
+	WEIR_RESERVATION_SPENT,	    /* spent from the row's lease, not its last units; put back on a block */
+	WEIR_RESERVATION_LEASE,	    /* spend from the row's lease */
+	WEIR_RESERVATION_BACKDATED, /* already counted in an older bucket; taken back on a block */
 };
 
-struct weir_claim {
+struct weir_reservation {
 	__u32 row; /* set * WEIR_WAYS + way, or the slot of a lone row */
 	__u32 tag;
 	__u32 batch;
-	__u8 kind;    /* enum weir_claim_kind */
+	__u8 kind;    /* enum weir_reservation_kind */
 	__u8 storage; /* enum weir_storage */
-	__u8 cell;    /* of a backdated claim */
+	__u8 cell;    /* of a backdated reservation */
 	__u8 pad;
 };
 
 /* What the packet is to do to a connection, when it passes (connections.h). */
-struct weir_connection_claim {
+struct weir_connection_reservation {
 	__u32 set;
 	__u32 tag;
 	__u8 event;	  /* enum weir_connection_event */
@@ -208,7 +208,7 @@ struct weir_connection_change {
 };
 
 /* What the packet is to do to a request of a circuit breaker's, when it passes (requests.h). */
-struct weir_request_claim {
+struct weir_request_reservation {
 	__u32 set;
 	__u32 tag;
 	__u64 word;   /* of the request, if it is being opened; 0: the packet begins it */
@@ -227,7 +227,7 @@ struct weir_outcome {
 };
 
 /* Where a window that lends has counted the packet (borrow.h). */
-struct weir_borrowing_claim {
+struct weir_borrowing_reservation {
 	__u64 mark;    /* of the cell's bucket and owner */
 	__u64 wait_ns; /* until that bucket begins; 0: it has begun */
 	__u32 set, way;
@@ -385,7 +385,7 @@ struct weir_scratch {
 	__u32 talkers_skipped;		   /* since then */
 	__u32 present;			   /* whom to ask, besides this CPU: presence.h */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of judgement */
-	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
+	struct weir_reservation reservation[WEIR_PACKET_RULES_MAX];
 	struct weir_clock
 		narrow_clock[WEIR_TIMINGS_NARROW]; /* for narrow and medium rows; wide ones go by map `clocks` */
 
@@ -415,7 +415,7 @@ struct weir_scratch {
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX];		 /* places, in the order of their bits */
 	__u32 vector[WEIR_MATCH_PARTS]; /* of each field in use, in the order of enum weir_match_field */
 	__u8 header_copy[WEIR_COPY_BYTES];
-	struct weir_connection_claim connection[WEIR_PACKET_RULES_MAX];
+	struct weir_connection_reservation connection[WEIR_PACKET_RULES_MAX];
 	struct weir_connection_change change;
 	__u64 connections_ns; /* the time, which does not go back for connections */
 	__u32 counted_flow;   /* number and tag of the flow whose connections are counted */
@@ -428,14 +428,14 @@ struct weir_scratch {
 	__u64 seconds_tick;					     /* when these were found */
 	__u32 until_s[WEIR_CONNECTION_CLASSES];
 	__u32 breaker_tag; /* of the flow whose breaker was looked for last; 0: a whole resource */
-	struct weir_request_claim request[WEIR_PACKET_RULES_MAX];
+	struct weir_request_reservation request[WEIR_PACKET_RULES_MAX];
 	struct weir_outcome outcome; /* being counted */
 	__u64 group_position;	     /* of the group that was joined last, or is due first */
 	__u64 earliest_due;	     /* of that one */
 	__u32 outcome_fails;	     /* the packet that ends a request resets or finishes it */
 	__u32 is_prioritised;	     /* one of the packet's resources is: rules that can lend to it */
 	struct weir_lending lending;
-	struct weir_borrowing_claim borrowing[WEIR_PACKET_RULES_MAX];
+	struct weir_borrowing_reservation borrowing[WEIR_PACKET_RULES_MAX];
 };
 
 #endif

@@ -221,18 +221,18 @@ static __always_inline bool weir_is_known_full(struct weir_scratch *s, const str
  * ones: nobody may see them spent and then unspent again, or others would take the flow for full.
  */
 static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					     const struct weir_clock *clk, struct weir_claim *claim,
+					     const struct weir_clock *clk, struct weir_reservation *reservation,
 					     const enum weir_width wide)
 {
 	__u64 batch = wide ? weir_batch(s, rule, wide) : 1, lease = weir_lease_get(row, wide);
 
 	if (rule->window == WEIR_WINDOW_SMOOTH || lease < batch)
 		return false;
-	claim->kind = WEIR_CLAIM_SPENT;
+	reservation->kind = WEIR_RESERVATION_SPENT;
 	if (s->nth + 1 < s->rule_count) /* else no later rule can block it */
-		weir_set_claim(s, claim, lease == batch ? WEIR_CLAIM_LEASE : WEIR_CLAIM_SPENT, s->flow.tag, batch,
-			       clk->cell, rule->storage);
-	if (claim->kind == WEIR_CLAIM_SPENT)
+		weir_set_reservation(s, reservation, lease == batch ? WEIR_RESERVATION_LEASE : WEIR_RESERVATION_SPENT,
+				     s->flow.tag, batch, clk->cell, rule->storage);
+	if (reservation->kind == WEIR_RESERVATION_SPENT)
 		weir_spend(row, clk->cell, lease, batch, wide);
 	if (wide == WEIR_MEDIUM || rule->storage == WEIR_STORAGE_WIDE)
 		weir_record_talker(s, rule, false);
@@ -290,7 +290,7 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
  * only one that has counted the flow.
  */
 static __always_inline bool weir_admit_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					     const struct weir_clock *clk, struct weir_claim *claim,
+					     const struct weir_clock *clk, struct weir_reservation *reservation,
 					     const enum weir_width wide)
 {
 	__u64 batch = weir_batch(s, rule, wide);
@@ -314,10 +314,11 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 	weir_record_talker(s, rule, false);
 	if (s->nth + 1 >= s->rule_count) {
 		weir_cell_set(row, clk->cell, batch, wide);
-		claim->kind = WEIR_CLAIM_SPENT;
+		reservation->kind = WEIR_RESERVATION_SPENT;
 	} else {
 		ROW_SET(row, wide, lease, batch); /* the cell says so already */
-		weir_set_claim(s, claim, WEIR_CLAIM_LEASE, s->flow.tag, batch, clk->cell, WEIR_STORAGE(wide));
+		weir_set_reservation(s, reservation, WEIR_RESERVATION_LEASE, s->flow.tag, batch, clk->cell,
+				     WEIR_STORAGE(wide));
 	}
 	return true;
 }
@@ -355,7 +356,8 @@ __noinline int weir_try_row_ghost(struct weir_scratch *s, __u32 place)
 /* Admit the flow's first packet in the bucket; while rows are pushed out, ask for its ghosts before. */
 static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scratch *s, const struct weir_rule *rule,
 							       void *row, const struct weir_clock *clk,
-							       struct weir_claim *claim, const enum weir_width wide)
+							       struct weir_reservation *reservation,
+							       const enum weir_width wide)
 {
 	if (weir_row_ghosts_count(s, &s->flow)) {
 		enum weir_answer answer = weir_try_row_ghost(s, rule->place);
@@ -363,7 +365,7 @@ static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scrat
 		if (answer != WEIR_ANSWER_ADMIT)
 			return answer;
 	}
-	return weir_admit_first(s, rule, row, clk, claim, wide) ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_UNSURE;
+	return weir_admit_first(s, rule, row, clk, reservation, wide) ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_UNSURE;
 }
 
 /* The same for medium rows, after weir_shortcut() was unsure. Out of line: the stack has no room for it further down.
@@ -371,11 +373,12 @@ static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scrat
 __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
-	struct weir_clock *clk = claim ? weir_clock_of(s, rule->timing, WEIR_MEDIUM) : NULL;
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
+	struct weir_clock *clk = reservation ? weir_clock_of(s, rule->timing, WEIR_MEDIUM) : NULL;
 
 	WEIR_GLOBAL(MEDIUM, clk, WEIR_ANSWER_UNSURE);
-	return weir_ask_first_of_flow(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, claim, WEIR_MEDIUM);
+	return weir_ask_first_of_flow(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, reservation,
+				      WEIR_MEDIUM);
 }
 
 /* ---- all of them ---- */
@@ -413,11 +416,11 @@ static __always_inline void *weir_find_other(struct weir_scratch *s, const struc
 
 /*
  * Ask the shortcuts about the packet's rule number s->nth, of a kind that keeps rows. ADMIT and BLOCK are final, and
- * the claim is made. After UNSURE ask the rule's kind: the flow and its row have been found, and nothing else has
+ * the reservation is made. After UNSURE ask the rule's kind: the flow and its row have been found, and nothing else has
  * changed but what the kind would have to do anyway.
  */
 static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, const struct weir_rule *rule,
-						      struct weir_claim *claim, const bool is_first,
+						      struct weir_reservation *reservation, const bool is_first,
 						      const enum weir_width wide)
 {
 	__u32 taken = config.shortcuts; /* read once: the verifier takes out the branches, but no load */
@@ -454,13 +457,13 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 	}
 	weir_clock_enter(s, clk, rule, wide);
 	if (is_in_force && ROW_GET(row, wide, newest) == clk->bucket) {
-		if (taken & WEIR_SHORTCUT_LEASE && weir_spend_lease(s, rule, row, clk, claim, wide))
+		if (taken & WEIR_SHORTCUT_LEASE && weir_spend_lease(s, rule, row, clk, reservation, wide))
 			return WEIR_ANSWER_ADMIT;
 		if (taken & WEIR_SHORTCUT_FULL && weir_is_known_full(s, rule, row, clk, true, wide))
 			return WEIR_ANSWER_BLOCK;
 	}
 	if (!wide && taken & WEIR_SHORTCUT_FIRST)
-		return weir_ask_first_of_flow(s, rule, row, clk, claim, wide);
+		return weir_ask_first_of_flow(s, rule, row, clk, reservation, wide);
 	return WEIR_ANSWER_UNSURE;
 }
 

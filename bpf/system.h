@@ -58,11 +58,11 @@ static __always_inline __u64 weir_sampled_signal(struct weir_scratch *s, __u32 s
 __noinline int weir_judge_system(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 	__u64 threshold = rule->threshold & WEIR_THRESHOLD_MASK, signal;
 	bool drops;
 
-	WEIR_GLOBAL(KIND(SYSTEM), claim, WEIR_ANSWER_ERROR);
+	WEIR_GLOBAL(KIND(SYSTEM), reservation, WEIR_ANSWER_ERROR);
 	if (rule->signal == WEIR_SYSTEM_AVG_RT) {
 		signal = weir_handshake_mean(s);
 		drops = signal >= threshold;
@@ -72,7 +72,7 @@ __noinline int weir_judge_system(struct weir_scratch *s, __u32 place, __u32 nth)
 	}
 	if (drops && signal != WEIR_EVENT_UNKNOWN)
 		return weir_refuse(s, signal, threshold);
-	claim->kind = WEIR_CLAIM_GIVEN;
+	reservation->kind = WEIR_RESERVATION_GIVEN;
 	return WEIR_ANSWER_ADMIT;
 }
 

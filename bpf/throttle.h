@@ -189,7 +189,7 @@ __noinline int weir_judge_throttle(struct weir_scratch *s, __u32 place, __u32 in
 	enum weir_answer answer;
 
 	WEIR_GLOBAL(KIND(THROTTLE), s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
-	s->claim[index].kind = WEIR_CLAIM_NONE;
+	s->reservation[index].kind = WEIR_RESERVATION_NONE;
 	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
 	if (batch > (s->allowed.word & WEIR_THRESHOLD_MASK))
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, rule->queueing_ns_max);
@@ -206,7 +206,7 @@ __noinline int weir_judge_throttle(struct weir_scratch *s, __u32 place, __u32 in
 	answer = weir_plan(s, rule, last, set, weir_cost_ns(&s->allowed.cost, batch), &wait_ns);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
-	s->claim[index].kind = WEIR_CLAIM_GIVEN;
+	s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	if (rule->observes || !wait_ns)
 		return answer;
 	weir_count_delay(rule->slot, wait_ns);

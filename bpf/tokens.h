@@ -22,7 +22,7 @@
 #ifndef WEIR_BPF_TOKENS_H
 #define WEIR_BPF_TOKENS_H
 
-#include "claims.h"
+#include "reservations.h"
 #include "drops.h"
 #include "ghosts.h"
 #include "shortcuts.h"
@@ -265,17 +265,17 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 }
 
 /* Remember what was taken, and where: a later rule may block the packet. */
-static __always_inline void weir_claim_tokens(struct weir_scratch *s, struct weir_claim *claim,
-					      struct weir_taken *taken, __u64 lacks)
+static __always_inline void weir_reserve_tokens(struct weir_scratch *s, struct weir_reservation *reservation,
+						struct weir_taken *taken, __u64 lacks)
 {
 	taken->now = s->tokens.now;
 	taken->word = (taken->now + lacks) & WEIR_TOKEN_TIME_MASK;
 	taken->now_ns = weir_now_ns(s);
 	taken->whole = s->tokens.clock.rate.whole;
-	claim->row = s->view.flow.tag ? s->view.flow.set : s->view.slot;
-	claim->cell = s->row_number;
-	claim->tag = s->view.flow.tag;
-	claim->kind = WEIR_CLAIM_OF_KIND;
+	reservation->row = s->view.flow.tag ? s->view.flow.set : s->view.slot;
+	reservation->cell = s->row_number;
+	reservation->tag = s->view.flow.tag;
+	reservation->kind = WEIR_RESERVATION_OF_KIND;
 }
 
 /* ---- a flow that was pushed out ---- */
@@ -362,16 +362,16 @@ static __always_inline enum weir_answer weir_refuse_parts(struct weir_scratch *s
 __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 	struct weir_token_bucket *bucket;
 	struct weir_token_set *set = NULL;
 	struct weir_taken *taken;
 	enum weir_answer answer;
 	__u64 batch, lacks;
 
-	WEIR_GLOBAL(KIND(TOKENS), claim, WEIR_ANSWER_ERROR);
+	WEIR_GLOBAL(KIND(TOKENS), reservation, WEIR_ANSWER_ERROR);
 	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
-	claim->kind = WEIR_CLAIM_NONE;
+	reservation->kind = WEIR_RESERVATION_NONE;
 	taken->lacks = 0;
 	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
 	if (rule->key_fields)
@@ -398,8 +398,8 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 	if (answer != WEIR_ANSWER_ADMIT)
 		return weir_refuse_parts(s, rule, answer);
 	lacks = taken->word;
-	weir_claim_tokens(s, claim, taken, lacks);
-	claim->batch = batch;
+	weir_reserve_tokens(s, reservation, taken, lacks);
+	reservation->batch = batch;
 	if (set)
 		weir_note_full(s, set, lacks);
 	return answer;
@@ -422,39 +422,40 @@ static __always_inline bool weir_may_have_been_full(struct weir_scratch *s, cons
 	       passed_ns * (taken->whole + 1) + 2 >= (__u64)weir_token_ahead(taken->word, taken->now);
 }
 
-static __always_inline struct weir_token_bucket *weir_claimed_bucket(const struct weir_claim *claim,
-								     const __u32 **ret_tag)
+static __always_inline struct weir_token_bucket *weir_reserved_bucket(const struct weir_reservation *reservation,
+								      const __u32 **ret_tag)
 {
 	struct weir_token_set *set;
-	__u32 index = claim->row;
+	__u32 index = reservation->row;
 
-	if (!claim->tag)
+	if (!reservation->tag)
 		return bpf_map_lookup_elem(&token_resources, &index);
 	set = bpf_map_lookup_elem(&token_flows, &index);
 	if (!set)
 		return NULL;
-	*ret_tag = WEIR_ELEMENT(set->flows.tag, claim->cell);
-	return WEIR_ELEMENT(set->bucket, claim->cell);
+	*ret_tag = WEIR_ELEMENT(set->flows.tag, reservation->cell);
+	return WEIR_ELEMENT(set->bucket, reservation->cell);
 }
 
-/* The tokens of claim `nth`. If nobody came in between, the bucket is as it was. True: done, or not to be done. */
+/* The tokens of reservation `nth`. If nobody came in between, the bucket is as it was. True: done, or not to be done.
+ */
 __noinline int weir_try_put_back(struct weir_scratch *s, __u32 nth)
 {
-	const struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	const struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 	const struct weir_taken *taken;
 	struct weir_token_bucket *bucket;
 	const __u32 *tag = NULL;
 	__u64 cost;
 
-	WEIR_GLOBAL(KIND(TOKENS), claim, true);
+	WEIR_GLOBAL(KIND(TOKENS), reservation, true);
 	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
-	cost = claim->batch * weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->tokens.unit;
-	bucket = weir_claimed_bucket(claim, &tag);
+	cost = reservation->batch * weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->tokens.unit;
+	bucket = weir_reserved_bucket(reservation, &tag);
 	for (int attempt = 0; bucket && attempt < WEIR_PUT_BACK_ATTEMPTS; attempt++) {
 		__u64 word = READ_ONCE(bucket->word), less;
 
 		weir_order(s);
-		if (word & WEIR_BUCKET_FULL || (tag && READ_ONCE(*tag) != claim->tag))
+		if (word & WEIR_BUCKET_FULL || (tag && READ_ONCE(*tag) != reservation->tag))
 			return true;
 		less = (word - cost) & WEIR_TOKEN_TIME_MASK;
 		if (!((word ^ taken->word) & WEIR_TOKEN_TIME_MASK))

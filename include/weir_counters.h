@@ -24,8 +24,8 @@ enum weir_verdict {
 	WEIR_VERDICT_UNMATCHED_DROP,
 	WEIR_VERDICT_ALLOW, /* passed before any rule: the source is in an `allow` list */
 	WEIR_VERDICT_DENY,  /* dropped before any rule: the source is in a `deny` list */
-	/* Dropped. A map entry that must exist was missing, which is a bug; or the packet's other rules had claimed all
-	 * eight rows that its flow could have, which is chance.
+	/* Dropped. A map entry that must exist was missing, which is a bug; or the packet's other rules had reserved
+	 * all eight rows that its flow could have, which is chance.
 	 */
 	WEIR_VERDICT_ERROR,
 	WEIR_VERDICT_COUNT

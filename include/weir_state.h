@@ -33,7 +33,7 @@ enum weir_storage {
 };
 
 /* A cell holds the units admitted or leased in one bucket. Its top bit is set while some of them are unspent: leased,
- * or claimed by a packet that is still being judged. So another CPU reads in one load how many units there are, and
+ * or reserved by a packet that is still being judged. So another CPU reads in one load how many units there are, and
  * whether some may still be given back.
  */
 #define WEIR_NARROW_UNSPENT 0x8000u
