@@ -93,7 +93,7 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 	return WEIR_ANSWER_AGAIN;
 }
 
-/* What the shortcuts, or the first judgement, said of the rule asked last becomes an answer. */
+/* What the shortcuts, or the first evaluation, said of the rule asked last becomes an answer. */
 static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s, const struct weir_rule *rule,
 							 enum weir_answer answer)
 {

@@ -9,8 +9,8 @@
  * once may both be refused where one would have fitted; on one CPU the second look always agrees with the first.
  *
  * A flow that is pushed out of a full set leaves a ghost, as those of other windows do (row_ghosts.h). When it comes
- * back its new entry has a copy, by which it is judged until that is over; the ghost itself stays where it is, and what
- * the flow leaves next is added to it.
+ * back its new entry has a copy, by which it is evaluated until that is over; the ghost itself stays where it is, and
+ * what the flow leaves next is added to it.
  *
  * It goes by CLOCK_MONOTONIC, whatever its buckets: waits are ns.
  */
@@ -24,7 +24,8 @@
 #include "threshold.h"
 #include "weir_borrowing.h"
 
-/* Judgements of one packet. Another CPU got in between each time, or a bucket ended. Eight in a row have not been seen.
+/* Evaluations of one packet. Another CPU got in between each time, or a bucket ended. Eight in a row have not been
+ * seen.
  */
 #define WEIR_BORROW_ATTEMPTS 8
 #define WEIR_CELL_ATTEMPTS 16 /* likewise, of changing one cell */
@@ -165,9 +166,9 @@ static __always_inline bool weir_has_borrowing_entry(const struct weir_scratch *
 /* ---- what the window holds ---- */
 
 /*
- * Find the bucket that the packet is judged in, and make it known. When the clock has gone back the flow knows a newer
- * one. The packet then counts in its own bucket, if the ring has it; else it is taken for the newest one's first. Where
- * the clock is true another CPU's was read later than ours: it is read again.
+ * Find the bucket that the packet is evaluated in, and make it known. When the clock has gone back the flow knows a
+ * newer one. The packet then counts in its own bucket, if the ring has it; else it is taken for the newest one's first.
+ * Where the clock is true another CPU's was read later than ours: it is read again.
  */
 static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct weir_borrowing *flow,
 					       const struct weir_rule *rule)
@@ -209,8 +210,8 @@ static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct we
 	return true;
 }
 
-/* What the flow's ghosts count in the bucket judged in: also those that begin in a bucket yet to come. A ghost that is
- * over is laid: its numbers would come round.
+/* What the flow's ghosts count in the bucket evaluated in: also those that begin in a bucket yet to come. A ghost that
+ * is over is laid: its numbers would come round.
  */
 static __always_inline __u64 weir_units_of_ghosts(struct weir_scratch *s, struct weir_borrowing *flow,
 						  const struct weir_rule *rule)
@@ -492,7 +493,7 @@ static __always_inline void weir_note_lending(struct weir_scratch *s, struct wei
 						     weir_row_ghost_count_of(units), 0));
 }
 
-/* One judgement. ADMIT: counted, and the reservation says where. */
+/* One evaluation. ADMIT: counted, and the reservation says where. */
 __noinline int weir_try_lending(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -518,8 +519,8 @@ __noinline int weir_try_lending(struct weir_scratch *s, struct weir_borrowing *f
 	return WEIR_ANSWER_AGAIN;
 }
 
-static __always_inline enum weir_answer weir_judge_attempts_at(struct weir_scratch *s, struct weir_borrowing *flow,
-							       __u32 place, __u32 index)
+static __always_inline enum weir_answer weir_evaluate_attempts_at(struct weir_scratch *s, struct weir_borrowing *flow,
+								  __u32 place, __u32 index)
 {
 	for (int attempt = 0; attempt < WEIR_BORROW_ATTEMPTS; attempt++) {
 		enum weir_answer answer = weir_try_lending(s, flow, place, index);
@@ -531,8 +532,8 @@ static __always_inline enum weir_answer weir_judge_attempts_at(struct weir_scrat
 	return weir_refuse_stalled(s, s->view.slot);
 }
 
-/* Judge the packet by a rule that lends; weir_find_allowed() has filled in s->allowed. */
-__noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 index)
+/* Evaluate the packet by a rule that lends; weir_find_allowed() has filled in s->allowed. */
+__noinline int weir_evaluate_borrowing(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_borrowing *flow;
@@ -547,7 +548,7 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 	if (!flow)
 		return weir_refuse_stalled(s, rule->slot);
 	s->flow = s->view.flow; /* whom talkers are about */
-	answer = weir_judge_attempts_at(s, flow, place, index);
+	answer = weir_evaluate_attempts_at(s, flow, place, index);
 	if (rule->key_fields)
 		weir_record_talker(s, rule, false);
 	if (answer != WEIR_ANSWER_ADMIT)

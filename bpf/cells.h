@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The cells of a row: a ring of eleven buckets, each with the units that its CPU has admitted or leased in it. A row
- * knows the number of its newest bucket; nobody sweeps, so readers judge by that number which cells count. The top bit
- * of a cell says that some of its units are a lease not yet spent, or a reservation being judged.
+ * knows the number of its newest bucket; nobody sweeps, so readers evaluate by that number which cells count. The top
+ * bit of a cell says that some of its units are a lease not yet spent, or a reservation being evaluated.
  */
 #ifndef WEIR_CELLS_H
 #define WEIR_CELLS_H

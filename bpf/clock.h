@@ -9,7 +9,7 @@
  * is seen.
  *
  * CLOCK_MONOTONIC itself: 25 to 45 ns a read, which also waits for all loads under way. Everything else goes by it. It
- * is read at most once a packet, unless a judgement is repeated.
+ * is read at most once a packet, unless an evaluation is repeated.
  *
  * In the lab (replay, tests) both are virtual: a tick is a nanosecond, so a bucket begins exactly where it should.
  */
@@ -50,8 +50,8 @@ static __always_inline __u64 weir_now_ns(struct weir_scratch *s)
 	return s->now_ns;
 }
 
-/* The clocks are to be read anew: at the start of a packet, and when a judgement is repeated. The tick is read here, so
- * it is always older than CLOCK_MONOTONIC (weir_clock_limit() relies on it).
+/* The clocks are to be read anew: at the start of a packet, and when an evaluation is repeated. The tick is read here,
+ * so it is always older than CLOCK_MONOTONIC (weir_clock_limit() relies on it).
  */
 static __always_inline void weir_read_tick(struct weir_scratch *s)
 {
@@ -145,7 +145,7 @@ static __always_inline bool weir_reread_is_over(struct weir_scratch *s, const st
 	return rule->goes_by_ticks ? !weir_clock_is_current(s, clk) : weir_now_ns(s) >= clk->end_ns;
 }
 
-/* The time that a judgement by this rule goes by, after weir_clock_enter(). */
+/* The time that an evaluation by this rule goes by, after weir_clock_enter(). */
 static __always_inline __u64 weir_rule_time_ns(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	return rule->goes_by_ticks ? s->tick_ns : weir_now_ns(s);

@@ -174,7 +174,7 @@ static __always_inline __u64 weir_mask_if_less(__u64 one, __u64 other)
 /*
  * The flow's connections that are not over. They move while we add them up, and none may be missed: so half-open ones
  * are read before open ones, and in each class the oldest step first. A connection that is heard of never moves the
- * other way (weir_step_to_move_to); one that is opened again does, but is judged by a sum that leaves it out. A
+ * other way (weir_step_to_move_to); one that is opened again does, but is evaluated against a sum that leaves it out. A
  * connection found in both cells counts twice. (Not so if we stall for a whole step meanwhile.) Whether the flow uses a
  * class is read behind the cells of the class before: what has moved from these has marked its new class by then.
  */

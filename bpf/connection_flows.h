@@ -277,7 +277,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 		weir_take_over_flow(s, set, way, place);
 		owner = READ_ONCE(flow->owner);
 	}
-	/* Turn 0 is nobody's: counting in fails, and the packet is judged again. */
+	/* Turn 0 is nobody's: counting in fails, and the packet is evaluated again. */
 	s->counted_tag = weir_owner_differs(owner, tag) ? tag & ~(__u32)WEIR_CONNECTION_CHECK : owner >> 32;
 	return true;
 }
@@ -323,7 +323,7 @@ static __always_inline void weir_release_flow(struct weir_scratch *s, struct wei
 		WRITE_ONCE(*keep, old);
 }
 
-/* Count a connection in, in the flow s->counted_flow and its rule's total. False: judge again. */
+/* Count a connection in, in the flow s->counted_flow and its rule's total. False: evaluate again. */
 __noinline int weir_count_in(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step)
 {
 	__u32 number;

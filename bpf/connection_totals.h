@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The connections of a whole rule, for the figures alone: no packet is judged by them. Every CPU counts in a copy of
- * its own, so that two CPUs under a flood do not fight over a line, and nothing here is atomic.
+ * The connections of a whole rule, for the figures alone: no packet is evaluated against them. Every CPU counts in a
+ * copy of its own, so that two CPUs under a flood do not fight over a line, and nothing here is atomic.
  */
 #ifndef WEIR_CONNECTION_TOTALS_H
 #define WEIR_CONNECTION_TOTALS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rules that limit connections. A packet is judged first: a connection that opens needs room in its flow, which is
+ * Rules that limit connections. A packet is evaluated first: a connection that opens needs room in its flow, which is
  * reserved; everything else passes. What the packet does to its connection is committed when every rule has admitted
  * the packet; if another rule blocks it, the reservation is aborted. docs/connections.md says what is counted.
  *
@@ -172,7 +172,7 @@ static __always_inline void weir_count_changes(struct weir_scratch *s, __u32 slo
 	weir_count_total_change(s, slot, change);
 }
 
-/* ---- judging ---- */
+/* ---- evaluating ---- */
 
 static __always_inline void weir_count_refusal(__u32 slot)
 {
@@ -263,8 +263,8 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 	return weir_refuse_stalled(s, slot);
 }
 
-/* Judge a connection that wants to open: perhaps one that counts already, and is then left out. */
-__noinline int weir_judge_opening(struct weir_scratch *s, __u32 place, __u32 index)
+/* Evaluate a connection that wants to open: perhaps one that counts already, and is then left out. */
+__noinline int weir_evaluate_opening(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_reservation *reservation;
@@ -284,8 +284,8 @@ __noinline int weir_judge_opening(struct weir_scratch *s, __u32 place, __u32 ind
 	return answer;
 }
 
-/* Judge the packet by a rule that limits connections, and write down what it will do to its connection. */
-__noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 index)
+/* Evaluate the packet by a rule that limits connections, and write down what it will do to its connection. */
+__noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	__u32 state = WEIR_CONNECTION_NONE, event, next;
 	struct weir_connection_reservation *reservation;
@@ -321,7 +321,8 @@ __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 
 	reservation->counted = weir_is_counted(state) ? word : 0;
 	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
 	s->must_commit = 1;
-	/* Openings are judged even of a connection that is there: else a stray packet would get it in unjudged. */
+	/* Openings are evaluated even of a connection that is there: else a stray packet would get it in unevaluated.
+	 */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
 				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
 		return WEIR_ANSWER_FOUND;

@@ -37,8 +37,8 @@ int weir_guard(struct xdp_md *ctx)
 	if (state && bpf_ktime_get_boot_ns() < *(volatile __u64 *)&state->returns_ns)
 		bpf_tail_call(ctx, &guard_sets, WEIR_GUARD_NEW);
 	bpf_tail_call(ctx, &guard_sets, WEIR_GUARD_OLD);
-	/* Only when somebody has removed the pin of guard_sets, and with it both programs. Without rules to judge by, a
-	 * host that can be reached is the lesser evil.
+	/* Only when somebody has removed the pin of guard_sets, and with it both programs. Without rules to evaluate
+	 * by, a host that can be reached is the lesser evil.
 	 */
 	return XDP_PASS;
 }

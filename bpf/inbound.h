@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Inbound work: which system rules a packet meets. They stand before all other rules, and judge packets of every
+ * Inbound work: which system rules a packet meets. They stand before all other rules, and evaluate packets of every
  * resource: openings of TCP, and packets of other protocols. Only those that count connections see the rest of TCP.
  */
 #ifndef WEIR_INBOUND_H
@@ -36,7 +36,7 @@ __noinline int weir_list_system_rules(struct weir_scratch *s)
 		__u32 count = s->rule_count;
 
 		OPAQUE(count);
-		if (!(weir_rule(place)->judges & work))
+		if (!(weir_rule(place)->evaluates & work))
 			continue;
 		if (count >= WEIR_PACKET_RULES_MAX)
 			return -1;

@@ -21,7 +21,7 @@ static __always_inline const struct weir_rule *weir_asked_rule(const struct weir
 	return weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
 }
 
-static __always_inline enum weir_answer weir_judge_nothing(struct weir_scratch *s, __u32 place, __u32 nth)
+static __always_inline enum weir_answer weir_evaluate_nothing(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	return WEIR_ANSWER_ERROR;
 }
@@ -37,13 +37,13 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 	__u32 place = rule->place, nth = s->nth;
 
 	if (likely(rule->storage == WEIR_STORAGE_NARROW))
-		answer = weir_judge_narrow(s, place, nth);
-#define KIND(identifier, name, lone, flows, find, judge, ...)                                                          \
+		answer = weir_evaluate_narrow(s, place, nth);
+#define KIND(identifier, name, lone, flows, find, evaluate, ...)                                                       \
 	else if (WEIR_IS_KIND(rule, identifier))                                                                       \
 	{                                                                                                              \
 		answer = find(s, place, nth);                                                                          \
 		if (answer == WEIR_ANSWER_FOUND)                                                                       \
-			answer = judge(s, place, nth);                                                                 \
+			answer = evaluate(s, place, nth);                                                              \
 	}
 #include "weir_kinds.def"
 	return answer;
@@ -56,7 +56,7 @@ static __always_inline void weir_end_kind_reservation(struct weir_scratch *s, __
 
 	if (0)
 		;
-#define KIND(identifier, name, lone, flows, find, judge, commit, abort, ...)                                           \
+#define KIND(identifier, name, lone, flows, find, evaluate, commit, abort, ...)                                        \
 	else if (WEIR_IS_KIND(rule, identifier))                                                                       \
 	{                                                                                                              \
 		if (passes)                                                                                            \

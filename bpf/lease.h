@@ -28,7 +28,7 @@ static __always_inline bool weir_may_be_clearing(const struct weir_view *view, v
 	return weir_cell_get(row, cell, wide) & ROW_UNSPENT(wide);
 }
 
-/* Units of another CPU's row are not spent. While it only judges by them, or clears cells, it has no lease. */
+/* Units of another CPU's row are not spent. While it only evaluates by them, or clears cells, it has no lease. */
 static __always_inline void weir_add_unspent(struct weir_scratch *s, void *row, const enum weir_width wide)
 {
 	s->sum.has_unspent = 1;

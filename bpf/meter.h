@@ -26,11 +26,11 @@ static __always_inline void *weir_find_meter_row(struct weir_scratch *s, const s
 /* Count the packet in a meter's window, as one that a rule admitted. */
 __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 {
-	struct weir_judgement j = {.rule = weir_rule(place)};
+	struct weir_evaluation j = {.rule = weir_rule(place)};
 
 	WEIR_GLOBAL(KIND(ASSOCIATED), s, 0);
 	j.row = weir_find_meter_row(s, j.rule);
-	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
+	if (!weir_open_evaluation(s, &j, &s->flow, WEIR_WIDE))
 		return 0;
 	if (!j.row)
 		j.row = weir_insert_row(s, &j, 0, WEIR_WIDE);
@@ -47,7 +47,7 @@ __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 }
 
 /* All that the rows of all CPUs count, as seen from the present bucket, or a newer one that is known. */
-static __always_inline void weir_read_meter(struct weir_scratch *s, struct weir_judgement *j)
+static __always_inline void weir_read_meter(struct weir_scratch *s, struct weir_evaluation *j)
 {
 	struct weir_view *view = &s->view;
 	void *row = j->row;
@@ -71,13 +71,13 @@ static __always_inline void weir_read_meter(struct weir_scratch *s, struct weir_
 	weir_add_row_ghosts(s);
 }
 
-/* Judge the packet by the window of another resource; s->allowed is found. Nothing is set aside: the packet counts
+/* Evaluate the packet by the window of another resource; s->allowed is found. Nothing is set aside: the packet counts
  * there, if at all, when it has passed.
  */
-__noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 nth)
+__noinline int weir_evaluate_associated(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_judgement j = {.rule = weir_rule(rule->meter)};
+	struct weir_evaluation j = {.rule = weir_rule(rule->meter)};
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 	__u64 allowed, units;
 
@@ -86,7 +86,7 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 	if (weir_batch(s, j.rule, WEIR_WIDE) > allowed)
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, allowed);
 	j.row = weir_find_meter_row(s, j.rule);
-	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
+	if (!weir_open_evaluation(s, &j, &s->flow, WEIR_WIDE))
 		return WEIR_ANSWER_ERROR;
 	weir_read_meter(s, &j);
 	if (s->sum.ran_ahead)

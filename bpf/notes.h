@@ -3,7 +3,7 @@
  * Notes of flows that are over their limit until their bucket ends: a flood of many such flows does not fetch their
  * rows, which are scattered over a table larger than any cache. A note takes four bytes. Each set of rows has four
  * notes for the flows that it is the first set of, and the latest pushes out the oldest. Nothing depends on them: a
- * flow without a note is judged by its row.
+ * flow without a note is evaluated against its row.
  *
  * A note is the flow's tag under the salt of the bucket (struct weir_clock), so that it is not taken for true when the
  * bucket is over. A note of another bucket is taken for this flow's with a chance of 2^-30 a set. Two flows with one

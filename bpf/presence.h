@@ -115,7 +115,7 @@ static __always_inline __u32 weir_presence_joined(__u32 cell, __u32 epoch, __u32
 }
 
 /* Make the flow's cell name this CPU, and return whom else it names. A full barrier, to be called after units were
- * added to the own row. now_ns is the time that the judgement goes by.
+ * added to the own row. now_ns is the time that the evaluation goes by.
  */
 static __always_inline __u32 weir_announce_cpu(struct weir_scratch *s, const struct weir_flow_id *id, __u32 cpu,
 					       __u64 now_ns)

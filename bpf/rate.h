@@ -14,24 +14,25 @@
 #include "threshold.h"
 #include "weir_window.h"
 
-/* One judgement in progress; what functions out of line need of it is in s->view. */
-struct weir_judgement {
+/* One evaluation in progress; what functions out of line need of it is in s->view. */
+struct weir_evaluation {
 	const struct weir_rule *rule;
 	struct weir_clock *clk;
 	void *row;	 /* our own */
 	__u64 threshold; /* units */
 	__u64 threshold_word;
 	__u64 batch;
-	__u64 into_ns;	   /* time since the bucket judged in began */
+	__u64 into_ns;	   /* time since the bucket evaluated in began */
 	__u32 own_cell;	   /* the cell that the packet is counted in */
-	bool is_backdated; /* own_cell is older than the bucket judged in: the clock went back */
+	bool is_backdated; /* own_cell is older than the bucket evaluated in: the clock went back */
 };
 
 /* ---- setting up ---- */
 
-/* Everything about a judgement but the row: the clock is brought to the present, the view is about the rule's flow. */
-static __always_inline bool weir_open_judgement(struct weir_scratch *s, struct weir_judgement *j,
-						const struct weir_flow_id *id, const enum weir_width wide)
+/* Everything about an evaluation but the row: the clock is brought to the present, the view is about the rule's flow.
+ */
+static __always_inline bool weir_open_evaluation(struct weir_scratch *s, struct weir_evaluation *j,
+						 const struct weir_flow_id *id, const enum weir_width wide)
 {
 	const struct weir_rule *rule = j->rule;
 	struct weir_view *view = &s->view;
@@ -88,7 +89,7 @@ static __always_inline void weir_replace_row(struct weir_scratch *s, void *chose
 /* Make a row for a flow that has none, with so many units in the present bucket. Returns NULL when earlier rules of the
  * packet have reservations in all candidates.
  */
-static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_judgement *j, __u64 units,
+static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_evaluation *j, __u64 units,
 					     const enum weir_width wide)
 {
 	void *row;
@@ -109,8 +110,8 @@ static __always_inline void weir_enter_threshold(void *row, __u64 threshold_word
 	weir_row_set_word(row, threshold_word, wide);
 }
 
-/* Bring the row to the present bucket and the threshold in force, and the view to the bucket to judge in. */
-static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir_judgement *j,
+/* Bring the row to the present bucket and the threshold in force, and the view to the bucket to evaluate in. */
+static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir_evaluation *j,
 					     const enum weir_width wide)
 {
 	__u64 newest = ROW_GET(j->row, wide, newest), present = j->clk->bucket;
@@ -133,8 +134,8 @@ static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir
 		weir_give_back(j->row, wide);
 		weir_enter_bucket(s, j->row, present, view->cell, 0, wide);
 	} else if (newest > present) {
-		/* The clock went back. The packet is counted in its own bucket while the ring has that one, and judged
-		 * by all that the ring counts; else as if it were the start of the newest bucket.
+		/* The clock went back. The packet is counted in its own bucket while the ring has that one, and
+		 * evaluated against all that the ring counts; else as if it were the start of the newest bucket.
 		 */
 		view->bucket = newest;
 		view->cell = weir_cell_of(newest);
@@ -158,7 +159,7 @@ __noinline __u64 weir_oldest_share(__u64 count, __u64 bucket_ns, __u64 into_ns)
 }
 
 /* The sum, with the oldest bucket weighed if the window is smooth. */
-static __always_inline __u64 weir_window_units(const struct weir_judgement *j, const struct weir_sum *sum)
+static __always_inline __u64 weir_window_units(const struct weir_evaluation *j, const struct weir_sum *sum)
 {
 	if (sum->oldest == 0)
 		return sum->rest;
@@ -170,7 +171,7 @@ static __always_inline __u64 weir_window_units(const struct weir_judgement *j, c
 /* When the window frees its next unit, in ns since the present bucket began: with an oldest bucket to weigh, when its
  * share falls by one; else when the bucket ends. 0: that cannot be told cheaply.
  */
-static __always_inline __u64 weir_frees_ns(const struct weir_judgement *j, const struct weir_sum *sum)
+static __always_inline __u64 weir_frees_ns(const struct weir_evaluation *j, const struct weir_sum *sum)
 {
 	__u64 bucket_ns = j->rule->bucket_ns, share;
 
@@ -194,7 +195,7 @@ static __always_inline __u64 weir_frees_ns(const struct weir_judgement *j, const
 /* The flow is full: every unit of the threshold is spent or leased, but for `left`. Remember until when that must be
  * so, so that packets larger than what is left are dropped without asking other CPUs.
  */
-static __always_inline void weir_remember_full(struct weir_scratch *s, const struct weir_judgement *j, __u64 left,
+static __always_inline void weir_remember_full(struct weir_scratch *s, const struct weir_evaluation *j, __u64 left,
 					       const enum weir_width wide)
 {
 	__u64 bucket_ns = j->rule->bucket_ns, frees_ns = weir_frees_ns(j, &s->sum), briefly_ns, part;
@@ -215,7 +216,7 @@ static __always_inline void weir_remember_full(struct weir_scratch *s, const str
 		row->full_until_ns = j->clk->start_ns + frees_ns;
 		return;
 	}
-	part = frees_ns * 128 / bucket_ns; /* rounded down: judged again too early, never late */
+	part = frees_ns * 128 / bucket_ns; /* rounded down: evaluated again too early, never late */
 	if (part > 128)
 		return;
 	if (wide) {
@@ -230,11 +231,11 @@ static __always_inline void weir_remember_full(struct weir_scratch *s, const str
 
 /* ---- the decision ---- */
 
-/* One judgement against an advanced row. On admission the packet's units are set aside: in the lease, or already
+/* One evaluation against an advanced row. On admission the packet's units are set aside: in the lease, or already
  * counted when backdated.
  */
-static __always_inline enum weir_answer weir_judge_row(struct weir_scratch *s, struct weir_judgement *j,
-						       const enum weir_width wide)
+static __always_inline enum weir_answer weir_evaluate_row(struct weir_scratch *s, struct weir_evaluation *j,
+							  const enum weir_width wide)
 {
 	__u64 held = weir_lease_get(j->row, wide);
 	__u64 counted, add, others, fair;
@@ -291,19 +292,19 @@ static __always_inline enum weir_answer weir_block_without_row(struct weir_scrat
 	return weir_refuse(s, left, threshold);
 }
 
-/* Judge the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it has.
- * On admission the reservation says what was set aside. AGAIN: the clock ran away, and the caller asks once more
+/* Evaluate the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it
+ * has. On admission the reservation says what was set aside. AGAIN: the clock ran away, and the caller asks once more
  * (weir_retry), as a loop here would be verified round by round.
  */
-static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, const struct weir_rule *rule,
-							struct weir_reservation *reservation,
-							const enum weir_width wide)
+static __always_inline enum weir_answer weir_evaluate_rate(struct weir_scratch *s, const struct weir_rule *rule,
+							   struct weir_reservation *reservation,
+							   const enum weir_width wide)
 {
-	struct weir_judgement j = {.rule = rule};
+	struct weir_evaluation j = {.rule = rule};
 	bool is_shut = false;
 	enum weir_answer answer;
 
-	if (!weir_open_judgement(s, &j, &s->flow, wide))
+	if (!weir_open_evaluation(s, &j, &s->flow, wide))
 		return WEIR_ANSWER_ERROR;
 	j.row = wide == WEIR_WIDE && s->view.is_lone ? weir_lone_row(rule->slot)
 						     : weir_row_by_number(s->row_number, wide);
@@ -328,7 +329,7 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 		return WEIR_ANSWER_ERROR;
 
 	weir_advance_row(s, &j, wide);
-	answer = weir_judge_row(s, &j, wide);
+	answer = weir_evaluate_row(s, &j, wide);
 	if (answer != WEIR_ANSWER_AGAIN && !s->view.is_lone)
 		weir_record_talker(s, rule, answer == WEIR_ANSWER_BLOCK);
 	if (answer == WEIR_ANSWER_ADMIT)
@@ -339,36 +340,36 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 }
 
 /* Out of line: verified once each, instead of once for each of the rules that may match. */
-__noinline int weir_judge_narrow(struct weir_scratch *s, __u32 place, __u32 nth)
+__noinline int weir_evaluate_narrow(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 
-	return reservation ? weir_judge_rate(s, weir_rule(place), reservation, WEIR_NARROW) : WEIR_ANSWER_ERROR;
+	return reservation ? weir_evaluate_rate(s, weir_rule(place), reservation, WEIR_NARROW) : WEIR_ANSWER_ERROR;
 }
 
-__noinline int weir_judge_medium(struct weir_scratch *s, __u32 place, __u32 nth)
+__noinline int weir_evaluate_medium(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 
 	WEIR_GLOBAL(MEDIUM, reservation, WEIR_ANSWER_ERROR);
-	return weir_judge_rate(s, weir_rule(place), reservation, WEIR_MEDIUM);
+	return weir_evaluate_rate(s, weir_rule(place), reservation, WEIR_MEDIUM);
 }
 
-__noinline int weir_judge_wide(struct weir_scratch *s, __u32 place, __u32 nth)
+__noinline int weir_evaluate_wide(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 
 	WEIR_GLOBAL(WIDE, reservation, WEIR_ANSWER_ERROR);
-	return weir_judge_rate(s, weir_rule(place), reservation, WEIR_WIDE);
+	return weir_evaluate_rate(s, weir_rule(place), reservation, WEIR_WIDE);
 }
 
-static __always_inline enum weir_answer weir_judge_window(struct weir_scratch *s, __u32 place, __u32 nth)
+static __always_inline enum weir_answer weir_evaluate_window(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	__u32 storage = weir_rule(place)->storage;
 
 	if (likely(storage == WEIR_STORAGE_NARROW))
-		return weir_judge_narrow(s, place, nth);
-	return storage == WEIR_STORAGE_MEDIUM ? weir_judge_medium(s, place, nth) : weir_judge_wide(s, place, nth);
+		return weir_evaluate_narrow(s, place, nth);
+	return storage == WEIR_STORAGE_MEDIUM ? weir_evaluate_medium(s, place, nth) : weir_evaluate_wide(s, place, nth);
 }
 
 #endif

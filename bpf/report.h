@@ -56,7 +56,7 @@ __noinline int weir_report_flow(struct weir_scratch *s, struct weir_lab *l, __u3
 	flow->tag = 0;
 	if (0)
 		;
-#define KIND(identifier, name, lone, flows, find, judge, commit, abort, report)                                        \
+#define KIND(identifier, name, lone, flows, find, evaluate, commit, abort, report)                                     \
 	else if (WEIR_IS_KIND(rule, identifier))                                                                       \
 	{                                                                                                              \
 		report(s, rule, flow);                                                                                 \

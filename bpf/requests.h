@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Requests: openings that a circuit breaker has admitted, until their outcome is known (docs/breakers.md). A packet is
- * judged first; what it does to its request is done when every rule has admitted it. Openings are dropped while the
+ * evaluated first; what it does to its request is done when every rule has admitted it. Openings are dropped while the
  * breaker is open, and all other packets pass.
  */
 #ifndef WEIR_REQUESTS_H
@@ -21,7 +21,7 @@ static __always_inline struct weir_request_set *weir_request_set(const struct we
 	return bpf_map_lookup_elem(&requests, &index);
 }
 
-/* ---- judging ---- */
+/* ---- evaluating ---- */
 
 /* The word of this packet's request, if that is being opened; else 0. */
 static __always_inline __u64 weir_find_word(struct weir_scratch *s, struct weir_request_reservation *reservation)
@@ -37,8 +37,10 @@ static __always_inline __u64 weir_find_word(struct weir_scratch *s, struct weir_
 	return READ_ONCE(request->word);
 }
 
-/* Judge the packet by a breaker, and write down what it will do to its request. FOUND: weir_judge_request() answers. */
-__noinline int weir_judge_breaker(struct weir_scratch *s, __u32 place, __u32 index)
+/* Evaluate the packet by a breaker, and write down what it will do to its request. FOUND: weir_evaluate_request()
+ * answers.
+ */
+__noinline int weir_evaluate_breaker(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	struct weir_request_reservation *reservation;
 	struct weir_flow_id id;
@@ -106,8 +108,8 @@ static __always_inline enum weir_answer weir_ask_breaker(struct weir_scratch *s,
 	return WEIR_ANSWER_BLOCK; /* others were faster each time, and one of them is the probe */
 }
 
-/* Judge an opening that is no repetition. */
-__noinline int weir_judge_request(struct weir_scratch *s, __u32 place, __u32 index)
+/* Evaluate an opening that is no repetition. */
+__noinline int weir_evaluate_request(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	enum weir_answer answer = WEIR_ANSWER_ADMIT;
 	struct weir_breaker *breaker;

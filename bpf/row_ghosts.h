@@ -2,12 +2,12 @@
 /*
  * Ghosts: what a row leaves behind that is pushed out while it counts, so that a full table does not open the gate.
  * A ghost is one word, in a table that all CPUs share (include/weir_row_ghosts.h): which flow, until when, how many
- * units. Whoever judges the flow adds its ghosts to what the rows count, until they expire; nobody takes one back. A
+ * units. Whoever evaluates the flow adds its ghosts to what the rows count, until they expire; nobody takes one back. A
  * flow that its ghosts alone show to be full needs no row. docs/lease.md says why that is exact.
  *
  * If both sets are full, the ghost with the lowest count is replaced. But ghosts of a class of windows with a rule that
  * says `whenFull: aggregate` stay, and the new one is added to an *overflow window*: by this a flow of such a rule is
- * judged when it comes without row and ghost, as if all of it were its own, and its new row begins with it.
+ * evaluated when it comes without row and ghost, as if all of it were its own, and its new row begins with it.
  *
  * Where no row is pushed out nobody looks here: each page has a word that says until when some ghost may count.
  */
@@ -81,8 +81,8 @@ static __always_inline bool weir_is_named(const struct weir_scratch *s, __u64 wo
 /* ---- reading ---- */
 
 /* A ghost that begins in a newer bucket than ours: we have stalled, or it has not been replaced for so long that its
- * number has come round. The caller reads the clock again, and judges anew if it was the former; so it need not count.
- * In the lab, where the clock may go back, it counts.
+ * number has come round. The caller reads the clock again, and evaluates anew if it was the former; so it need not
+ * count. In the lab, where the clock may go back, it counts.
  */
 static __always_inline __u64 weir_units_of_row_ghost(const struct weir_view *view, __u64 word)
 {
@@ -113,7 +113,7 @@ static __always_inline __u64 weir_units_in_set(const struct weir_scratch *s, __u
 	return units;
 }
 
-/* What the flow of s->view has left behind, in the bucket judged in. A word may be replaced once it has expired by
+/* What the flow of s->view has left behind, in the bucket evaluated in. A word may be replaced once it has expired by
  * another CPU's clock: whoever admits by the answer reads the clock again.
  */
 __noinline __u64 weir_left_units(struct weir_scratch *s)
@@ -126,7 +126,7 @@ __noinline __u64 weir_left_units(struct weir_scratch *s)
 
 /* ---- the overflow window ---- */
 
-/* What it counts, by which the flow of s->view is judged; weir_left_units() has named it. */
+/* What it counts, by which the flow of s->view is evaluated; weir_left_units() has named it. */
 __noinline __u64 weir_units_of_overflow(struct weir_scratch *s)
 {
 	const __u64 *word;

@@ -84,7 +84,7 @@ enum weir_answer {
 	WEIR_ANSWER_UNSURE,    /* of a shortcut: ask the rule's kind */
 	WEIR_ANSWER_AGAIN,     /* the clock ran away: read it and ask again */
 	WEIR_ANSWER_PENALISED, /* blocked by a penalty that is running: no new one begins */
-	WEIR_ANSWER_FOUND,     /* a second function judges (weir_kinds.def) */
+	WEIR_ANSWER_FOUND,     /* a second function evaluates (weir_kinds.def) */
 	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
 };
 
@@ -147,7 +147,7 @@ struct weir_clock {
 	__u64 end_ns;
 	__u64 since_jiffies; /* from then on, for so many jiffies, the bucket is surely the present one */
 	__u64 sure_jiffies;
-	__u64 latest_ns; /* the latest time that a judgement went by */
+	__u64 latest_ns; /* the latest time that an evaluation went by */
 	__u32 cell;	 /* bucket modulo WEIR_RING_CELLS */
 	__u32 salt;	 /* of notes: another one whenever `bucket` changes, also to one that was before */
 	__u32 pad[2];
@@ -186,7 +186,7 @@ struct weir_connection_reservation {
 	__u32 set;
 	__u32 tag;
 	__u8 event;	  /* enum weir_connection_event */
-	__u8 class;	  /* of the state that was judged */
+	__u8 class;	  /* of the state that was evaluated */
 	__u8 is_reserved; /* counted already: in `flow`, in `step` */
 	__u8 is_refused;  /* by a rule that observes */
 	__u32 flow;
@@ -251,11 +251,11 @@ struct weir_lending {
 	__u64 own;	 /* of these, the bucket of the packet's time */
 	__u64 newest_ns; /* the newest bucket that the flow knew when that was found */
 	__u64 next_ns;	 /* when the first bucket yet to come begins */
-	__u64 time_ns;	 /* the time that the packet is judged by */
+	__u64 time_ns;	 /* the time that the packet is evaluated against */
 	__u64 wait_ns;	 /* from then until the bucket that lends begins */
 };
 
-/* By what the packet is judged that a rule with tokens is asked about (tokens.h). */
+/* By what the packet is evaluated that a rule with tokens is asked about (tokens.h). */
 struct weir_token_view {
 	struct weir_token_clock clock;
 	__u64 now; /* virtual, as in a bucket's word */
@@ -276,17 +276,17 @@ struct weir_taken {
 	__u64 lacks; /* of a packet that was blocked: how much V has to grow until it fits; 0: nobody knows */
 };
 
-/* What a judgement looks at: whose rows, from which bucket. Scalars only, and in memory, because the parts of a
- * judgement are functions that the verifier checks one at a time.
+/* What an evaluation looks at: whose rows, from which bucket. Scalars only, and in memory, because the parts of a
+ * evaluation are functions that the verifier checks one at a time.
  */
 struct weir_view {
 	struct weir_flow_id flow;
 	__u32 slot; /* of the rule */
 	__u32 timing;
 	__u32 window_cells;
-	__u32 cell; /* of the bucket judged in */
+	__u32 cell; /* of the bucket evaluated in */
 	__u64 bucket;
-	__u64 now_ns; /* the time that the judgement goes by */
+	__u64 now_ns; /* the time that the evaluation goes by */
 	__u8 is_smooth;
 	__u8 is_lone;
 	__u8 asks_all;
@@ -299,7 +299,7 @@ struct weir_sum {
 	__u64 rest;
 	__u64 oldest;	  /* smooth only: the bucket that is weighed */
 	__u8 has_unspent; /* some of another CPU's units are leased, not spent */
-	__u8 is_in_doubt; /* ... or are only being judged, and may be given back at once */
+	__u8 is_in_doubt; /* ... or are only being evaluated, and may be given back at once */
 	__u8 ran_ahead;	  /* another CPU's clock is further than the ring reaches back */
 	__u8 is_behind;	  /* a row is gone, or in a newer bucket: our bucket may be over */
 	__u8 misses_row;  /* a CPU that may have counted the flow has no row of it now */
@@ -365,7 +365,7 @@ struct weir_scratch {
 	__u32 rule_count;
 	__u32 fetched;		  /* rules whose flow is in fetched_flow[]: all, or none */
 	__u32 nth;		  /* of the packet's rules: the one being asked */
-	__u32 retries;		  /* judgements of this packet that the clock ran away from */
+	__u32 retries;		  /* evaluations of this packet that the clock ran away from */
 	__u32 cpu_and_one;	  /* this CPU's number, and 1; 0: not asked yet */
 	__u32 row_number;	  /* of its row for that rule, or WEIR_NO_ROW; of a lone row the slot */
 	struct weir_flow_id flow; /* under that rule */
@@ -373,7 +373,7 @@ struct weir_scratch {
 	__u64 tick_ns;		  /* when that tick began; and the second that it is in */
 	__u32 tick_s;
 	__u32 is_heard; /* somebody listens for drops, as that tick began */
-	__u64 now_ns;	/* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless a judgement repeats */
+	__u64 now_ns;	/* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless an evaluation repeats */
 	__u64 wait_ns;	/* the longest that a throttling rule asks for */
 	__u32 has_now;
 	__u32 must_commit;	 /* a rule has set something aside that has to be committed when the packet passes */
@@ -384,7 +384,7 @@ struct weir_scratch {
 	__u64 talker_tick;		   /* when a talker was recorded last */
 	__u32 talkers_skipped;		   /* since then */
 	__u32 present;			   /* whom to ask, besides this CPU: presence.h */
-	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of judgement */
+	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of evaluation */
 	struct weir_reservation reservation[WEIR_PACKET_RULES_MAX];
 	struct weir_clock
 		narrow_clock[WEIR_TIMINGS_NARROW]; /* for narrow and medium rows; wide ones go by map `clocks` */

@@ -55,7 +55,7 @@ static __always_inline __u64 weir_sampled_signal(struct weir_scratch *s, __u32 s
 	return signal == WEIR_SYSTEM_LOAD ? READ_ONCE(sampled->load1_micro) : READ_ONCE(sampled->cpu_micro);
 }
 
-__noinline int weir_judge_system(struct weir_scratch *s, __u32 place, __u32 nth)
+__noinline int weir_evaluate_system(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;

@@ -204,7 +204,7 @@ static __always_inline void weir_read_override(struct weir_scratch *s, const str
 	s->allowed.cost = found->cost;
 }
 
-/* The same, without a search where the row knows: one that counts, and was last judged under this load. A narrow row
+/* The same, without a search where the row knows: one that counts, and was last evaluated under this load. A narrow row
  * has no room for what an override says, only that there is none.
  */
 static __always_inline __u64 weir_override_word_of(struct weir_scratch *s, const struct weir_rule *rule, void *row,

@@ -180,8 +180,8 @@ static __always_inline enum weir_answer weir_plan(struct weir_scratch *s, const 
 	return weir_refuse_stalled(s, rule->slot);
 }
 
-/* Judge the packet by a rule that throttles; weir_find_allowed() has filled in s->allowed. */
-__noinline int weir_judge_throttle(struct weir_scratch *s, __u32 place, __u32 index)
+/* Evaluate the packet by a rule that throttles; weir_find_allowed() has filled in s->allowed. */
+__noinline int weir_evaluate_throttle(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_throttle_set *set = NULL;

@@ -10,7 +10,7 @@
  *     that read this very FULL, of its own flow's owner. Every step is a compare-and-swap of `word`.
  *  2. Who writes a time has read `touched` after `word`, and found it to be its flow's and of the present epoch or
  *     later; or has made it so, by a compare-and-swap: one that succeeds is a full barrier. While the word is a time,
- *     `touched` only goes forward: a compare-and-swap from what was read in the same judgement writes a later epoch.
+ *     `touched` only goes forward: a compare-and-swap from what was read in the same evaluation writes a later epoch.
  *  3. So a CPU that reads a time, and then `touched`, finds an epoch not older than that time's. If it is of long ago,
  *     or another flow's, then so is the time, and the bucket is taken for full. The CPU first makes the word FULL of
  *     its own owner: whoever else works with the old time then fails to swap it, and begins again.
@@ -148,8 +148,8 @@ static __always_inline void weir_note_full(struct weir_scratch *s, struct weir_t
 
 /* ---- WEIR_SHORTCUT_SOURCE: the flow that had no token just now has none until the next one comes ---- */
 
-/* So long at most: a packet that another CPU was judging then may put its tokens back. Chosen, not derived: a thousand
- * times as long as that takes, and few questions asked in a flood.
+/* So long at most: a packet that another CPU was evaluating then may put its tokens back. Chosen, not derived: a
+ * thousand times as long as that takes, and few questions asked in a flood.
  */
 #define WEIR_SPENT_REMEMBERED_NS 1000000ull
 
@@ -358,8 +358,8 @@ static __always_inline enum weir_answer weir_refuse_parts(struct weir_scratch *s
 	return answer;
 }
 
-/* Judge the packet by a rule with tokens. */
-__noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
+/* Evaluate the packet by a rule with tokens. */
+__noinline int weir_evaluate_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;

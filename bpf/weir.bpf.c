@@ -84,7 +84,7 @@ __noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_scratch *s)
 	return weir_parse(&cur, &s->packet);
 }
 
-/* Fill in s->packet. WEIR_VERDICT_OPEN, or the verdict of a packet that no rule can judge. */
+/* Fill in s->packet. WEIR_VERDICT_OPEN, or the verdict of a packet that no rule can evaluate. */
 static __always_inline enum weir_verdict weir_parse_packet(struct xdp_md *ctx, struct weir_scratch *s)
 {
 	__u32 asked = config.asked_fields;

@@ -70,7 +70,7 @@ struct weir_breaker {
 	__u64 head;    /* position of the group that is due first, and the next position to be given out */
 	__u64 tail;
 	__u64 good;    /* half-open: the era (32 bits) and how many good outcomes it has had */
-	__u64 last;    /* what it was judged by last: requests (32 bits), and the bad ones among them */
+	__u64 last;    /* what its last evaluation found: requests (32 bits), and the bad ones among them */
 	__u64 changes; /* of its state */
 	__u64 eras;    /* that were begun */
 	__u64 shared;  /* requests that had to share a group */

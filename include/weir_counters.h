@@ -64,8 +64,8 @@ struct weir_rule_counters {
 	struct weir_tally blocked;    /* dropped; this rule was the first to block */
 	struct weir_tally would_drop; /* the same for a rule that observes, or an instance that does */
 	__u64 evicted;		      /* flows pushed out of a full table while their window was not empty */
-	/* packets dropped because the clock ran on while they were judged; and, of an associated rule, packets of the
-	 * resource that it reads which passed uncounted, for want of a row
+	/* packets dropped because the clock ran on while they were evaluated; and, of an associated rule, packets of
+	 * the resource that it reads which passed uncounted, for want of a row
 	 */
 	__u64 stalled;
 	__u64 leases;	/* how often other CPUs were asked */

@@ -64,7 +64,7 @@ enum weir_cluster {
 	WEIR_CLUSTER_GLOBAL,	/* all hosts' */
 };
 
-/* The kind of a limit: by what a rule judges a packet (weir_kinds.def). */
+/* The kind of a limit: by what a rule evaluates a packet (weir_kinds.def). */
 enum weir_kind_id {
 #define KIND(identifier, ...) WEIR_KIND_##identifier,
 #include "weir_kinds.def"
@@ -109,7 +109,7 @@ struct weir_rule {
 	__u8 has_overrides; /* some flows have a threshold of their own: map `overrides` */
 	__u8 overrides_destination; /* ... by destination address, not source */
 	__u16 key_fields;	    /* enum weir_key_field, or-ed */
-	__u8 judges;		    /* of system rules: enum weir_work, or-ed */
+	__u8 evaluates;		    /* of system rules: enum weir_work, or-ed */
 	union {
 		__u8 signal;	/* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
 		__u8 unit_bits; /* of kind BORROWING: of a cell; weir_borrowing_unit_bits() */
@@ -277,7 +277,7 @@ struct weir_config {
 	__u64 tick_ns;		 /* length of a tick; in the lab 1 */
 	__u64 tick_origin_ns;	 /* CLOCK_MONOTONIC when jiffies were zero, modulo 2^64; in the lab 0 */
 	__u32 shortcuts;	 /* enum weir_shortcut, or-ed; 0: none */
-	__u32 observes;		 /* all is judged and counted, and nothing dropped */
+	__u32 observes;		 /* all is evaluated and counted, and nothing dropped */
 	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `lab` */
 	__u32 is_weakly_ordered; /* the machine reorders plain stores and loads, so they need fences */
 	__u32 cpus;		 /* possible CPUs */

@@ -36,7 +36,7 @@ struct weir_lab {
 	struct weir_flow_key
 		packet; /* the whole addresses, as far as they were asked for; of no IP packet: the last one's */
 	__u32 flow_count;
-	struct weir_lab_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of judgement */
+	struct weir_lab_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of evaluation */
 };
 
 /* What bpf/tick.bpf.c reads: jiffies, and CLOCK_MONOTONIC right after. */

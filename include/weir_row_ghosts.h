@@ -70,8 +70,8 @@ _Static_assert(sizeof(struct weir_row_ghost_set) == 64, "one cache line");
 	 (__u64)(span) << WEIR_ROW_GHOST_SPAN_SHIFT | (__u64)(before) << WEIR_ROW_GHOST_COUNT_BITS | (units))
 
 /* A name has 24 bits: 20 of the tag that the flow's row has, and the number of its timing, whose buckets are meant. Two
- * flows of one set share a name by a chance of 2^-20: then both are judged by what both have left, which is never too
- * little.
+ * flows of one set share a name by a chance of 2^-20: then both are evaluated against what both have left, which is
+ * never too little.
  */
 #define WEIR_ROW_GHOST_TIMINGS 15 /* of a timing from this number on, only its own flows know how long a bucket is */
 #define WEIR_ROW_GHOST_NAME(tag, timing)                                                                               \

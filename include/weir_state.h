@@ -33,7 +33,7 @@ enum weir_storage {
 };
 
 /* A cell holds the units admitted or leased in one bucket. Its top bit is set while some of them are unspent: leased,
- * or reserved by a packet that is still being judged. So another CPU reads in one load how many units there are, and
+ * or reserved by a packet that is still being evaluated. So another CPU reads in one load how many units there are, and
  * whether some may still be given back.
  */
 #define WEIR_NARROW_UNSPENT 0x8000u
@@ -139,7 +139,7 @@ _Static_assert(sizeof(struct weir_presence_line) == 64, "one cache line, at an o
 #define WEIR_PRESENCE_SHIFT_MAX 48 /* longer than any window: two buckets of 24 h are 2^47.3 ns */
 
 /* Map `timings`: how long a bucket is, and how many of them a window looks at. A timing never changes once it is
- * published, because rows in the tables are judged by it. Userspace writes it.
+ * published, because rows in the tables are evaluated against it. Userspace writes it.
  */
 struct weir_timing {
 	__u64 bucket_ns;
@@ -381,7 +381,7 @@ _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
  */
 #define WEIR_BORROWING_CELLS (2 * WEIR_SAMPLES_MAX)
 struct weir_borrowing {
-	__u64 newest; /* twice the start, ns, of the newest bucket that was judged in */
+	__u64 newest; /* twice the start, ns, of the newest bucket that was evaluated in */
 	__u64 cell[WEIR_BORROWING_CELLS];
 	/* Of flows, as ghosts (weir_row_ghosts.h), whose names tell whether they are this flow's: */
 	__u64 ghost[2]; /* what it had left behind when it was pushed out before */
@@ -477,7 +477,7 @@ struct weir_signals {
 	__u64 cpu_micro; /* busy share of all CPUs, 0 to a million */
 };
 
-/* A flow's key, in the clear: for commands to show. Judging needs only its hash. */
+/* A flow's key, in the clear: for commands to show. Evaluating needs only its hash. */
 struct weir_flow_key {
 	__u8 source[16]; /* masked by the rule's key; IPv4 in the first four; zero when not in the key */
 	__u8 destination[16];

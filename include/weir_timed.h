@@ -2,7 +2,7 @@
 /*
  * Timed entries: addresses and prefixes that an operator blocks or allows for a while (`weir block`, `weir allow`),
  * beside the allow and deny lists of the rule files. They live in the instance, so a reload keeps them. Userspace
- * writes them; the program judges by their time, so nobody has to come by when one ends.
+ * writes them; the program evaluates by their time, so nobody has to come by when one ends.
  */
 #ifndef WEIR_ABI_TIMED_H
 #define WEIR_ABI_TIMED_H

@@ -41,7 +41,7 @@ struct weir_token_clock {
 	struct weir_token_rate rate;
 };
 
-/* What a rule, or an override, needs to judge by tokens. */
+/* What a rule, or an override, needs to evaluate by tokens. */
 struct weir_tokens {
 	struct weir_token_clock clock;
 	__u64 unit;	 /* virtual time of a token */
@@ -59,7 +59,7 @@ struct weir_tokens {
  * Why W can be told from the lowest bits of it, if the epoch is at most two old or two ahead: W is at most an epoch
  * after the end of that one, and not before it; so it lies at most four epochs after V and three before, and 62 bits
  * tell apart 32. If the epoch is older, the bucket has been full for an epoch by now, and so for all packets that are
- * being judged. If it is further ahead, which a clock that goes back in a capture can make it, the bucket lacks two
+ * being evaluated. If it is further ahead, which a clock that goes back in a capture can make it, the bucket lacks two
  * epochs and more: nothing fits.
  */
 #define WEIR_TOKEN_TIME_BITS 62

@@ -139,7 +139,7 @@ static uint64_t least_in_an_interval(const struct stage *stage, size_t flow, con
 	return least;
 }
 
-/* Judged by the worse side: above the limit, or else the least admitted in an interval. */
+/* Evaluated by the worse side: above the limit, or else the least admitted in an interval. */
 static void fill_row(struct report_row *row, const struct stage *stage, size_t flow, uint64_t limit, uint64_t least,
 		     uint64_t most)
 {
@@ -176,7 +176,7 @@ static void notes_close(struct notes *notes)
 	free(notes->clocks);
 }
 
-/* The time by which CPU i admitted the packet it has just judged; of a leap window, when its bucket began. */
+/* The time by which CPU i admitted the packet it has just evaluated; of a leap window, when its bucket began. */
 static uint64_t admitted_at(const struct stage *stage, int i, size_t flow, struct notes *notes)
 {
 	const struct weir_scratch *scratch = &notes->scratch[stage->rig->cpu[i]];
@@ -201,7 +201,7 @@ static uint64_t admitted_at(const struct stage *stage, int i, size_t flow, struc
 static void send_one(struct stage *stage, int i, size_t flow, struct notes *notes)
 {
 	uint64_t before_ns = rig_now_ns();
-	int action = weir_object_judge(stage->object, stage->frame[flow].bytes, stage->frame[flow].byte_count);
+	int action = weir_object_evaluate(stage->object, stage->frame[flow].bytes, stage->frame[flow].byte_count);
 
 	if (action < 0)
 		rig_fail(action, "a test run failed");

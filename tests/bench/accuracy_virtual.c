@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows A1 to A8 under the virtual clock, on one CPU: every packet is judged at a time that we set, and
+ * Rows A1 to A8 under the virtual clock, on one CPU: every packet is evaluated at a time that we set, and
  * its own verdict is looked at.
  */
 #include "parts.h"
@@ -64,7 +64,7 @@ static uint32_t lab_send_unnoted(struct lab *lab, const struct rig_frame *frame,
 
 	lab->lab->clock_ns = time_ns;
 	for (uint32_t i = 0; i < count; i++) {
-		int action = weir_object_judge(lab->object, frame->bytes, frame->byte_count);
+		int action = weir_object_evaluate(lab->object, frame->bytes, frame->byte_count);
 
 		if (action < 0)
 			rig_fail(action, "a test run failed");

@@ -7,8 +7,8 @@
  * a group are heavy, that is, follow its pattern, as one core can send; these are looked at. The other flows of a
  * limit send a packet in ten seconds each, and are there to be remembered.
  *
- * When a packet was judged is only known to lie between its sending, which it carries with it, and its arrival at the
- * socket behind all limiters; mostly some ten microseconds. What an interval holds is counted so that it is certain
+ * When a packet was evaluated is only known to lie between its sending, which it carries with it, and its arrival at
+ * the socket behind all limiters; mostly some ten microseconds. What an interval holds is counted so that it is certain
  * (trace.h), for all limiters alike. Exact to the last packet, by the clock of each verdict, are accuracy_real.c and
  * accuracy_virtual.c.
  */
@@ -222,7 +222,7 @@ static double larger(double a, double b)
 }
 
 /* Admissions of one flow. */
-static void judge_flow(struct matrix *matrix, const struct wire_record *records, size_t count)
+static void evaluate_flow(struct matrix *matrix, const struct wire_record *records, size_t count)
 {
 	int group = records->source >> WIRE_FLOW_BITS;
 	struct outcome *outcome = &matrix->outcome[group];
@@ -244,7 +244,7 @@ static void judge_flow(struct matrix *matrix, const struct wire_record *records,
 	trace_free(&heard);
 }
 
-static void judge(struct matrix *matrix)
+static void evaluate(struct matrix *matrix)
 {
 	size_t count = collect(matrix), first = 0;
 
@@ -254,7 +254,7 @@ static void judge(struct matrix *matrix)
 	for (size_t i = 1; i <= count; i++) {
 		if (i < count && matrix->records[i].source == matrix->records[first].source)
 			continue;
-		judge_flow(matrix, &matrix->records[first], i - first);
+		evaluate_flow(matrix, &matrix->records[first], i - first);
 		first = i;
 	}
 	for (int group = 0; group < WIRE_GROUPS; group++) {
@@ -393,7 +393,7 @@ static void run_limiter(struct matrix *matrix, struct report_table *table, int c
 			rig_say("  %s, %d CPU%s, flows: %s", limiter_names[matrix->limiter], matrix->cpus,
 				matrix->cpus > 1 ? "s" : "", matrix->crowd->name);
 			run(matrix);
-			judge(matrix);
+			evaluate(matrix);
 			sum_up(matrix);
 			for (enum traffic_pattern pattern = 0; pattern < TRAFFIC_PATTERNS; pattern++)
 				tabulate(table, matrix, pattern);

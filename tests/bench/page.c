@@ -29,7 +29,7 @@ static void write_rows(FILE *stream, const struct report *report)
 	for (size_t i = 0; i < report->count; i++) {
 		const struct report_row *row = &report->rows[i];
 		char value[24] = "", must[32], aim[32];
-		const char *result = report_judge(row);
+		const char *result = report_evaluate(row);
 
 		if (!row->skipped[0])
 			snprintf(value, sizeof(value), row->is_ratio ? "%.3f" : "%g", row->value);

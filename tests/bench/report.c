@@ -35,7 +35,7 @@ static bool is_within(double value, struct report_bounds bounds)
 	return value >= bounds.low && value <= bounds.high;
 }
 
-const char *report_judge(const struct report_row *row)
+const char *report_evaluate(const struct report_row *row)
 {
 	if (row->skipped[0])
 		return "SKIPPED";
@@ -73,8 +73,8 @@ size_t report_print(const struct report *report, FILE *stream)
 			snprintf(ratio, sizeof(ratio), "%.3f", row->value);
 		fprintf(stream, line, row->row, row->what, row->skipped[0] ? row->skipped : row->measured, ratio,
 			report_bounds_words(row->must, must, sizeof(must)),
-			report_bounds_words(row->aim, aim, sizeof(aim)), report_judge(row));
-		missed += report_judge(row)[0] == 'M';
+			report_bounds_words(row->aim, aim, sizeof(aim)), report_evaluate(row));
+		missed += report_evaluate(row)[0] == 'M';
 	}
 	return missed;
 }
@@ -205,7 +205,7 @@ static json_t *json_row(const struct report_row *row)
 			 is_skipped ? row->skipped : row->measured, "value",
 			 is_skipped ? json_null() : report_number(row->value), "isRatio", row->is_ratio, "isTime",
 			 row->is_time, "must", json_bounds(row->must), "aim", json_bounds(row->aim), "result",
-			 report_judge(row));
+			 report_evaluate(row));
 }
 
 static json_t *json_table(const struct report_table *table)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a run has found: rows, each a claim of what to reach, judged against its "must" and its "aim"; and
+ * What a run has found: rows, each a claim of what to reach, evaluated against its "must" and its "aim"; and
  * tables of figures that nobody has promised. Kept in memory, then shown on a terminal, written as JSON, or
  * as the page docs/bench.md (page.c). Measures nothing itself.
  */
@@ -22,7 +22,7 @@ struct report_row {
 	const char *row; /* "S1", "A3" */
 	char what[80];
 	char measured[40]; /* for people, with its unit */
-	double value;	   /* what is judged: the ratio, or the count */
+	double value;	   /* what is evaluated: the ratio, or the count */
 	bool is_ratio;
 	bool is_time; /* in seconds: means nothing on another kind of machine */
 	struct report_bounds must, aim;
@@ -78,7 +78,7 @@ struct json_t *report_number(double value);
 void report_complete(struct report *report);
 
 /* "MISSED", "ok", "ok, aim" or "SKIPPED". */
-const char *report_judge(const struct report_row *row);
+const char *report_evaluate(const struct report_row *row);
 
 /* "<= 0.5", "= 0", "0.9..1.1". */
 const char *report_bounds_words(struct report_bounds bounds, char *text, size_t bytes);

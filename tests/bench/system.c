@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows S16: what it costs to judge an inbound packet by a system rule, on a resource without a rule of its own, beside
- * a look-up that hits. Measured as contest.h says.
+ * Rows S16: what it costs to evaluate an inbound packet by a system rule, on a resource without a rule of its own,
+ * beside a look-up that hits. Measured as contest.h says.
  */
 #include "parts.h"
 

@@ -209,7 +209,7 @@ static void write_row(const struct output *output, const char *name, const char 
 	row->is_ratio = true;
 	row->value = found.ratio;
 	snprintf(row->measured, sizeof(row->measured), "%.4g %s, was %.4g", found.new_median, unit, found.old_median);
-	if (report_judge(row)[0] == 'M')
+	if (report_evaluate(row)[0] == 'M')
 		note = "**worse**";
 	else if (is_rate ? found.low > 1 : found.high < 1)
 		note = "better";

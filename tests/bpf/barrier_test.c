@@ -118,7 +118,7 @@ static void a_new_connections_word_is_looked_at_behind_a_barrier(void **state)
 static void handshakes_are_counted_behind_a_barrier_and_their_times_read_behind_one(void **state)
 {
 	assert_int_equal(full_barriers_in("weir_note_handshake"), 1);
-	assert_int_equal(full_barriers_in("weir_judge_system"), 2);
+	assert_int_equal(full_barriers_in("weir_evaluate_system"), 2);
 }
 
 int main(void)

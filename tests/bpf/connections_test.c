@@ -258,7 +258,7 @@ static void pair_load(struct pair *pair)
 	rig_attach(&pair->rig);
 }
 
-/* Only the first moves the clock; the other may still be judging a packet of before. Not of long before: more than a
+/* Only the first moves the clock; the other may still be evaluating a packet of before. Not of long before: more than a
  * time-out, as no two CPUs' clocks do, and it would take for over what has only just begun.
  */
 static void *send_all(void *data)

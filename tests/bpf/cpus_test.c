@@ -99,7 +99,7 @@ static void *batch_main(void *data)
 	return NULL;
 }
 
-static void batch_judge(struct contest *contest, const char *what)
+static void batch_evaluate(struct contest *contest, const char *what)
 {
 	struct flow *flow = &contest->flows[0];
 	struct account account = {
@@ -168,11 +168,11 @@ static void batch_hold(struct contest *contest, const char *what, uint64_t durat
 		contest_free_logs(contest);
 	}
 	assert_int_equal(err, 0);
-	batch_judge(contest, what);
+	batch_evaluate(contest, what);
 	contest_end(contest);
 }
 
-/* ---- meters: what both CPUs let pass on one resource, another is judged by; under the virtual clock ---- */
+/* ---- meters: what both CPUs let pass on one resource, another is evaluated by; under the virtual clock ---- */
 
 #define METER_PORT 53 /* of the resource that is referred to, and has no rule; the next is that of the rule */
 #define METER_LIMIT 12
@@ -188,7 +188,7 @@ static bool meter_sends(const struct contestant *self, uint16_t port, uint16_t s
 
 	memcpy(spec.source, &source, sizeof(source));
 	options.data_size_in = packet_build(&spec, frame);
-	/* Without weir_object_judge(), which puts the lab in order: that is shared. */
+	/* Without weir_object_evaluate(), which puts the lab in order: that is shared. */
 	if (bpf_prog_test_run_opts(weir_object_program_fd(self->contest->rig.object), &options))
 		return false;
 	return options.retval == XDP_PASS;

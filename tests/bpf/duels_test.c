@@ -31,8 +31,8 @@ static uint64_t wait_until(uint64_t due_ns)
 	return now_ns;
 }
 
-/* The bucket that the packet sent between these two times was judged in, passed or not; false when that cannot be told.
- * By the tick the row tells: a packet that is blocked brings it to the present, too.
+/* The bucket that the packet sent between these two times was evaluated in, passed or not; false when that cannot be
+ * told. By the tick the row tells: a packet that is blocked brings it to the present, too.
  */
 static bool find_bucket(struct contestant *self, const struct flow *flow, uint64_t before_ns, uint64_t after_ns,
 			uint64_t *ret_bucket)
@@ -52,7 +52,7 @@ static void shoot(struct contestant *self, struct flow *flow, uint64_t before_ns
 {
 	struct contest *contest = self->contest;
 	uint64_t first = contest_first_bucket(contest, contest_loaded_rule(contest, flow, 0)), after_ns, bucket;
-	int action = weir_object_judge(contest->rig.object, flow->frame, flow->frame_bytes);
+	int action = weir_object_evaluate(contest->rig.object, flow->frame, flow->frame_bytes);
 
 	after_ns = weir_host_now_ns();
 	if (action < 0)

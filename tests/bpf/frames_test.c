@@ -250,7 +250,7 @@ static void print_frame(const struct frames *frames, uint64_t number, const stru
 	print_error("\n");
 }
 
-static void judge(struct frames *frames, uint64_t number)
+static void evaluate(struct frames *frames, uint64_t number)
 {
 	struct model_packet model = {.frame_bytes = frames->frame_bytes, .ifindex = RANDOM_IFINDEX};
 	struct weir_lab *lab = (struct weir_lab *)weir_object_lab(frames->object);
@@ -258,7 +258,7 @@ static void judge(struct frames *frames, uint64_t number)
 	int action;
 
 	lab->frame_bytes = frames->frame_bytes;
-	action = weir_object_judge(frames->object, frames->frame, frames->given_bytes);
+	action = weir_object_evaluate(frames->object, frames->frame, frames->given_bytes);
 	assert_true(action >= 0);
 	frames->of_class[class]++;
 	if (lab->verdict == expected_verdict(class) && (class != CLASS_IP || is_same_packet(frames, lab, &model)))
@@ -316,7 +316,7 @@ static void program_and_model_say_the_same_of_hostile_frames(void **state)
 		frames.given_bytes = frames.frame_bytes;
 		if (frames.frame_bytes <= LONG_GIVEN_BYTES && random_percent(&frames.random, 4))
 			stretch(&frames);
-		judge(&frames, i);
+		evaluate(&frames, i);
 	}
 	print_message("%" PRIu64 " frames: %" PRIu64 " IP, %" PRIu64 " malformed, %" PRIu64 " unsupported, %" PRIu64
 		      " not IP\n",

@@ -101,7 +101,7 @@ static void a_source_that_is_full_twice_in_a_row_is_remembered(void **state)
 	close_bench(&bench);
 }
 
-static void every_packet_is_judged_and_counted(void **state)
+static void every_packet_is_evaluated_and_counted(void **state)
 {
 	const uint64_t dropped = 1000 - LIMIT, frame_bytes = 60;
 	struct bench bench;
@@ -276,7 +276,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_source_that_is_full_twice_in_a_row_is_remembered),
-		cmocka_unit_test(every_packet_is_judged_and_counted),
+		cmocka_unit_test(every_packet_is_evaluated_and_counted),
 		cmocka_unit_test(another_source_has_a_row_of_its_own),
 		cmocka_unit_test(the_source_of_zeros_is_nobody_s_until_it_comes),
 		cmocka_unit_test(a_subnet_has_one_row_where_the_key_is_one),

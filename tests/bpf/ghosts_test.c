@@ -56,7 +56,7 @@ static const struct kind {
 	const char *name;
 	void (*shape)(struct rig *rig, struct weir_ruleset_rule *rule);
 	enum weir_table_id table; /* of its places; else the rows of a CPU are */
-	bool leaves_ghosts;	  /* it is by these that it is judged again */
+	bool leaves_ghosts;	  /* it is by these that it is evaluated again */
 	uint32_t at_once;	  /* packets a flow has at once, of a limit of 4; one of Throttling is alone */
 	uint32_t beyond;	  /* ... in limits, that it may have beyond a limit an interval, since time began */
 } kinds[] = {

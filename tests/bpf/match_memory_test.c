@@ -114,7 +114,7 @@ static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(voi
 		lab = weir_object_lab(rig.object);
 		spec = packet_udp("192.0.2.2", 1024, "198.51.100.1", PORT_ONE, 18);
 		bytes = packet_build(&spec, frame);
-		assert_int_equal(weir_object_judge(rig.object, frame, bytes), XDP_DROP);
+		assert_int_equal(weir_object_evaluate(rig.object, frame, bytes), XDP_DROP);
 		assert_int_equal(lab->verdict, WEIR_VERDICT_ERROR);
 		assert_int_equal(lab->resource_count, 0);
 		rig_end(&rig);

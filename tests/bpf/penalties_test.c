@@ -255,7 +255,7 @@ static void see(const struct weir_penalty *penalty, void *data)
 	seen->last = *penalty;
 }
 
-static void a_released_flow_is_judged_by_its_window_again(void **state)
+static void a_released_flow_is_evaluated_by_its_window_again(void **state)
 {
 	struct weir_penalties penalties;
 	uint64_t now_ns = RIG_START_NS;
@@ -288,7 +288,7 @@ static void a_released_flow_is_judged_by_its_window_again(void **state)
 	rig_end(&rig);
 }
 
-static void a_released_resource_is_judged_by_its_window_again(void **state)
+static void a_released_resource_is_evaluated_by_its_window_again(void **state)
 {
 	struct weir_penalties penalties;
 	struct seen seen = {};
@@ -372,8 +372,8 @@ int main(void)
 		cmocka_unit_test(a_penalty_that_one_cpu_starts_holds_on_the_other),
 		cmocka_unit_test(an_ended_penalty_is_the_first_to_go),
 		cmocka_unit_test(a_flood_pushes_out_what_ends_soonest_and_that_is_counted),
-		cmocka_unit_test(a_released_flow_is_judged_by_its_window_again),
-		cmocka_unit_test(a_released_resource_is_judged_by_its_window_again),
+		cmocka_unit_test(a_released_flow_is_evaluated_by_its_window_again),
+		cmocka_unit_test(a_released_resource_is_evaluated_by_its_window_again),
 		cmocka_unit_test(a_reload_that_keeps_the_rule_keeps_penalties),
 		cmocka_unit_test(a_rule_that_gets_anothers_slot_knows_none_of_its_penalties),
 	};

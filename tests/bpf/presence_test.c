@@ -101,7 +101,7 @@ static bool pair_passes(struct pair *pair, int which, uint64_t now_ns, uint32_t 
 static bool pair_passes_now(struct pair *pair, int which, uint32_t host)
 {
 	pair_aim(pair, which, host);
-	return weir_object_judge(pair->rig.object, pair->frame, pair->frame_bytes) == XDP_PASS;
+	return weir_object_evaluate(pair->rig.object, pair->frame, pair->frame_bytes) == XDP_PASS;
 }
 
 static uint32_t pair_pass(struct pair *pair, int which, uint64_t now_ns, uint32_t host, uint32_t count)
@@ -467,7 +467,7 @@ static bool racer_passes(struct racer *self)
 {
 	struct pair *pair = self->race->pair;
 
-	return weir_object_judge(pair->rig.object, self->frame, pair->frame_bytes) == XDP_PASS;
+	return weir_object_evaluate(pair->rig.object, self->frame, pair->frame_bytes) == XDP_PASS;
 }
 
 /* One new flow after the other. The CPUs take turns at the third packet and the fourth, each alone. */

@@ -29,7 +29,7 @@ static bool say(struct lab *lab, uint8_t flags, uint64_t time_ns)
 	spec.protocol = 6;
 	spec.tcp_flags = flags;
 	spec.time_ns = time_ns;
-	assert_true(lab_judge(lab, &spec, &lab->last));
+	assert_true(lab_evaluate(lab, &spec, &lab->last));
 	return lab->last.verdict == WEIR_VERDICT_PASS;
 }
 

@@ -357,7 +357,7 @@ static void the_meter_of_another_rule_counts_at_arrival(void **state)
 
 /* ---- a clock that goes back ---- */
 
-/* Judged at 6.05 s, the flow knows the bucket from 6.0 s on. A packet of 5.55 s counts in its own bucket, and waits
+/* Evaluated at 6.05 s, the flow knows the bucket from 6.0 s on. A packet of 5.55 s counts in its own bucket, and waits
  * from its own time until an edge that is yet to come for the flow.
  */
 static void a_packet_from_the_past_borrows_from_what_is_to_come(void **state)

@@ -27,13 +27,13 @@ static struct packet_spec from_ipv6(void)
 }
 
 /* Send `count` such packets at this time. Returns how many passed. */
-static unsigned int judge(struct lab *lab, struct packet_spec spec, uint64_t time_ns, unsigned int count)
+static unsigned int evaluate(struct lab *lab, struct packet_spec spec, uint64_t time_ns, unsigned int count)
 {
 	unsigned int i, passed = 0;
 
 	spec.time_ns = time_ns;
 	for (i = 0; i < count; i++) {
-		assert_true(lab_judge(lab, &spec, &lab->last));
+		assert_true(lab_evaluate(lab, &spec, &lab->last));
 		passed += lab->last.verdict != WEIR_VERDICT_BLOCK;
 	}
 	return passed;
@@ -69,12 +69,12 @@ static void a_match_of_dscp_takes_both_families_and_no_other_code_point(void **s
 
 		tagged.tag[tagged.tag_count++] = (struct packet_tag){ETHERTYPE_VLAN, 7};
 		with_options.option_words = 2;
-		assert_int_equal(judge(&lab, with_dscp(from_ipv4(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
+		assert_int_equal(evaluate(&lab, with_dscp(from_ipv4(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
 				 cases[i].passed);
-		assert_int_equal(judge(&lab, with_dscp(from_ipv6(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
+		assert_int_equal(evaluate(&lab, with_dscp(from_ipv6(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
 				 cases[i].passed);
-		assert_int_equal(judge(&lab, tagged, (12 + 6 * i) * SECOND, 3), cases[i].passed);
-		assert_int_equal(judge(&lab, with_options, (14 + 6 * i) * SECOND, 3), cases[i].passed);
+		assert_int_equal(evaluate(&lab, tagged, (12 + 6 * i) * SECOND, 3), cases[i].passed);
+		assert_int_equal(evaluate(&lab, with_options, (14 + 6 * i) * SECOND, 3), cases[i].passed);
 	}
 	lab_finish(&lab);
 }
@@ -116,8 +116,8 @@ static void a_key_without_an_address_does_not_split_the_families(void **state)
 		unsigned int passed = 0;
 
 		start_keyed(&lab, &setup, cases[i / 2].key_fields, i % 2);
-		passed += judge(&lab, from_ipv4(), 10 * SECOND, 3);
-		passed += judge(&lab, from_ipv6(), 10 * SECOND, 3);
+		passed += evaluate(&lab, from_ipv4(), 10 * SECOND, 3);
+		passed += evaluate(&lab, from_ipv6(), 10 * SECOND, 3);
 		assert_int_equal(passed, cases[i / 2].passed);
 		lab_finish(&lab);
 	}
@@ -141,9 +141,9 @@ static void a_key_with_dscp_has_a_flow_for_each_code_point(void **state)
 			struct packet_spec without_ecn = with_dscp(from_ipv4(), dscps[n]);
 
 			without_ecn.traffic_class &= ~ECN_BITS;
-			assert_int_equal(judge(&lab, with_dscp(from_ipv4(), dscps[n]), 10 * SECOND, 2), 2);
-			assert_int_equal(judge(&lab, without_ecn, 10 * SECOND, 1), 1);
-			assert_int_equal(judge(&lab, with_dscp(from_ipv6(), dscps[n]), 10 * SECOND, 3),
+			assert_int_equal(evaluate(&lab, with_dscp(from_ipv4(), dscps[n]), 10 * SECOND, 2), 2);
+			assert_int_equal(evaluate(&lab, without_ecn, 10 * SECOND, 1), 1);
+			assert_int_equal(evaluate(&lab, with_dscp(from_ipv6(), dscps[n]), 10 * SECOND, 3),
 					 address ? 3 : 1);
 		}
 		lab_finish(&lab);

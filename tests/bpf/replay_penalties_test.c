@@ -70,7 +70,7 @@ static void packets_of_a_penalised_flow_neither_prolong_it_nor_count(void **stat
 	lab_finish(&lab);
 }
 
-static void other_flows_are_judged_by_their_windows(void **state)
+static void other_flows_are_evaluated_by_their_windows(void **state)
 {
 	struct setup setup;
 	struct lab lab;
@@ -173,7 +173,7 @@ static void a_resource_without_a_key_is_penalised_as_a_whole(void **state)
 	lab_finish(&lab);
 }
 
-/* It judges as if enforced: what it would have dropped in a penalty is counted so, and not in its window. */
+/* It evaluates as if enforced: what it would have dropped in a penalty is counted so, and not in its window. */
 static void an_observing_rule_counts_what_a_penalty_would_drop(void **state)
 {
 	struct setup setup;
@@ -263,7 +263,7 @@ int main(void)
 		cmocka_unit_test(the_blocked_packet_starts_a_penalty_that_ends_to_the_nanosecond),
 		cmocka_unit_test(a_flow_within_its_limit_is_never_penalised),
 		cmocka_unit_test(packets_of_a_penalised_flow_neither_prolong_it_nor_count),
-		cmocka_unit_test(other_flows_are_judged_by_their_windows),
+		cmocka_unit_test(other_flows_are_evaluated_by_their_windows),
 		cmocka_unit_test(a_window_that_is_still_full_starts_another_penalty),
 		cmocka_unit_test(a_penalty_soon_after_the_last_is_twice_as_long_up_to_the_longest),
 		cmocka_unit_test(the_last_penalty_is_forgotten_as_long_after_its_end_as_it_lasted),

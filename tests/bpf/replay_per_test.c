@@ -280,8 +280,8 @@ static size_t compare_with_resources(uint64_t seed, size_t packets)
 	for (size_t i = 0; i < packets; i++) {
 		struct model_decision one, other;
 
-		assert_true(lab_judge(&one_lab, &specs[i], &one));
-		assert_true(lab_judge(&two_lab, &specs[i], &other));
+		assert_true(lab_evaluate(&one_lab, &specs[i], &one));
+		assert_true(lab_evaluate(&two_lab, &specs[i], &other));
 		if (one.verdict != other.verdict)
 			fail_msg("seed %llu, packet %zu", (unsigned long long)seed, i);
 		dropped += one.verdict == WEIR_VERDICT_BLOCK;
@@ -292,7 +292,7 @@ static size_t compare_with_resources(uint64_t seed, size_t packets)
 	return dropped;
 }
 
-static void rules_with_keys_judge_as_resources_with_them(void **state)
+static void rules_with_keys_evaluate_as_resources_with_them(void **state)
 {
 	size_t dropped = 0;
 
@@ -313,7 +313,7 @@ int main(void)
 		cmocka_unit_test(an_associated_rule_reads_and_penalises_the_flow_of_its_key),
 		cmocka_unit_test(an_override_is_of_the_rules_flows),
 		cmocka_unit_test(what_lends_is_the_rules_flow),
-		cmocka_unit_test(rules_with_keys_judge_as_resources_with_them),
+		cmocka_unit_test(rules_with_keys_evaluate_as_resources_with_them),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * System rules in the shipped BPF object: claims with figures at the edges of what each goes by, every packet judged by
- * the reference model as well; then random rules and traffic, with samples of load and CPU usage.
+ * System rules in the shipped BPF object: claims with figures at the edges of what each goes by, every packet evaluated
+ * by the reference model as well; then random rules and traffic, with samples of load and CPU usage.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static bool send_tcp(struct lab *lab, uint16_t port, uint8_t flags, uint64_t tim
 	spec.protocol = IPPROTO_TCP;
 	spec.tcp_flags = flags;
 	spec.time_ns = time_ns;
-	assert_true(lab_judge(lab, &spec, &lab->last));
+	assert_true(lab_evaluate(lab, &spec, &lab->last));
 	return lab->last.verdict == WEIR_VERDICT_PASS;
 }
 
@@ -114,10 +114,10 @@ static void inbound_work_is_openings_and_other_protocols(void **state)
 	fragment.protocol = IPPROTO_TCP;
 	fragment.fragment_units = 8;
 	fragment.time_ns = 5 * SECOND;
-	assert_true(lab_judge(&lab, &fragment, &lab.last));
+	assert_true(lab_evaluate(&lab, &fragment, &lab.last));
 	assert_int_equal(lab.last.verdict, WEIR_VERDICT_PASS);
 	fragment.protocol = IPPROTO_UDP;
-	assert_true(lab_judge(&lab, &fragment, &lab.last));
+	assert_true(lab_evaluate(&lab, &fragment, &lab.last));
 	assert_dropped_by(&lab, "inbound");
 	lab_finish(&lab);
 }

@@ -164,7 +164,7 @@ static void the_first_enforced_rule_that_blocks_names_the_drop(void **state)
 	setup_rule(&setup, 0, rule_of("open", WEIR_WINDOW_LEAP, 10, SECOND, 10));
 	setup_rule(&setup, 0, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
 	lab_start(&lab, &setup);
-	assert_true(lab_judge(&lab, &spec, &decision));
+	assert_true(lab_evaluate(&lab, &spec, &decision));
 	assert_string_equal(decision.rule, "shut");
 	lab_finish(&lab);
 }
@@ -203,15 +203,15 @@ static void a_byte_limit_below_the_frame_never_admits_it(void **state)
 	for (i = 0; i < 3; i++) {
 		spec.time_ns = (5 + i) * SECOND;
 		spec.payload_bytes = 258; /* 300 bytes */
-		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_true(lab_evaluate(&lab, &spec, &decision));
 		assert_int_equal(decision.verdict, WEIR_VERDICT_BLOCK);
 		spec.payload_bytes = 158;
-		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_true(lab_evaluate(&lab, &spec, &decision));
 		assert_int_equal(decision.verdict, WEIR_VERDICT_PASS);
-		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_true(lab_evaluate(&lab, &spec, &decision));
 		assert_int_equal(decision.verdict, WEIR_VERDICT_BLOCK);
 		spec.payload_bytes = 57; /* what is left, exactly */
-		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_true(lab_evaluate(&lab, &spec, &decision));
 		assert_int_equal(decision.verdict, WEIR_VERDICT_PASS);
 	}
 	lab_finish(&lab);
@@ -228,9 +228,9 @@ static void a_jumbo_frame_counts_all_its_bytes(void **state)
 	setup_rule(&setup, 0, rule_of("bytes", WEIR_WINDOW_LEAP, 9014, SECOND, 10));
 	setup.rule[0].counts_bytes = true;
 	lab_start(&lab, &setup);
-	assert_true(lab_judge(&lab, &spec, &decision));
+	assert_true(lab_evaluate(&lab, &spec, &decision));
 	assert_int_equal(decision.verdict, WEIR_VERDICT_PASS);
-	assert_true(lab_judge(&lab, &spec, &decision));
+	assert_true(lab_evaluate(&lab, &spec, &decision));
 	assert_int_equal(decision.verdict, WEIR_VERDICT_BLOCK);
 	lab_finish(&lab);
 }
@@ -253,7 +253,7 @@ static void headers_are_read_beyond_the_first_buffer(void **state)
 	setup_rule(&setup, 0, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
 	lab_start(&lab, &setup);
 	for (spec.extension_count = 0; spec.extension_count <= 8; spec.extension_count++) {
-		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_true(lab_evaluate(&lab, &spec, &decision));
 		assert_int_equal(decision.verdict, WEIR_VERDICT_BLOCK);
 	}
 	lab_finish(&lab);
@@ -288,7 +288,7 @@ static void a_clock_that_steps_back_beyond_the_ring_is_the_newest_bucket(void **
 	lab_finish(&lab);
 }
 
-/* A packet that a later rule blocks was judged by the first all the same, whose ring has then moved on. */
+/* A packet that a later rule blocks was evaluated against the first all the same, whose ring has then moved on. */
 static void a_blocked_packet_makes_its_bucket_known_but_not_counted(void **state)
 {
 	struct packet_spec other_port = packet_udp(HOST, 1024, "192.0.2.53", 99, 18);
@@ -305,7 +305,7 @@ static void a_blocked_packet_makes_its_bucket_known_but_not_counted(void **state
 	lab_start(&lab, &setup);
 	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 3), 2);
 	other_port.time_ns = 6 * SECOND;
-	assert_true(lab_judge(&lab, &other_port, &decision));
+	assert_true(lab_evaluate(&lab, &other_port, &decision));
 	assert_string_equal(decision.rule, "shut");
 	/* the bucket of 5.0 s is not in the ring that ends with that of 6.0 s; nothing else is either */
 	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 500 * MS, 3), 2);
@@ -331,7 +331,7 @@ static void an_expired_flow_counts_again_when_the_clock_goes_back(void **state)
 		spec.source[1] = i / 4096 == 1;
 		spec.source[2] = i % 4096 >> 8;
 		spec.source[3] = i;
-		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_true(lab_evaluate(&lab, &spec, &decision));
 		assert_int_equal(decision.verdict, i / 4096 == 2 ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_PASS);
 	}
 	lab_finish(&lab);
@@ -363,11 +363,11 @@ static void resources_are_named_in_the_order_of_their_definition(void **state)
 	setup_rule(&setup, 2, rule_of("third", WEIR_WINDOW_LEAP, 1, SECOND, 10));
 	setup_rule(&setup, 0, rule_of("first", WEIR_WINDOW_LEAP, 1, SECOND, 10));
 	lab_start(&lab, &setup);
-	assert_true(lab_judge(&lab, &spec, &decision));
+	assert_true(lab_evaluate(&lab, &spec, &decision));
 	assert_int_equal(decision.resource_count, 2);
 	assert_int_equal(decision.resource[0], 0);
 	assert_int_equal(decision.resource[1], 2);
-	assert_true(lab_judge(&lab, &spec, &decision));
+	assert_true(lab_evaluate(&lab, &spec, &decision));
 	assert_string_equal(decision.rule, "third");
 	lab_finish(&lab);
 }
@@ -392,13 +392,13 @@ static void every_frame_ends_in_exactly_one_verdict(void **state)
 	lab_start(&lab, &setup);
 	for (i = 14; i < 130; i++) {
 		spec.cut_bytes = i;
-		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_true(lab_evaluate(&lab, &spec, &decision));
 	}
 	spec.cut_bytes = 0;
 	spec.damage_count = 1;
 	for (i = 0; i < 130 * 16; i++) {
 		spec.damage[0] = (struct packet_damage){.offset = i / 16, .value = 1 << i % 16 | i % 16};
-		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_true(lab_evaluate(&lab, &spec, &decision));
 	}
 	lab_finish(&lab);
 }

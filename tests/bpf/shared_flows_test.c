@@ -117,7 +117,7 @@ static uint32_t passed(const struct fixture *f, const char *source)
 	spec.padding_bytes = FRAME_BYTES;
 	packet_build(&spec, frame);
 	for (int i = 0; i < OFFERED; i++)
-		count += weir_object_judge(f->rig.object, frame, FRAME_BYTES) == XDP_PASS;
+		count += weir_object_evaluate(f->rig.object, frame, FRAME_BYTES) == XDP_PASS;
 	return count;
 }
 

@@ -184,7 +184,7 @@ static void two_new_throttled_flows_of_a_full_set_get_an_entry_each(void **state
 	rig_end(&pair.rig);
 }
 
-/* A flow that gets the other's entry may be judged by what the other is allowed: a million times as much. */
+/* A flow that gets the other's entry may be evaluated against what the other is allowed: a million times as much. */
 static void two_new_warming_flows_of_a_full_set_get_an_entry_each(void **state)
 {
 	struct pair pair = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The kernel's tick as a clock (bpf/clock.h). By the real clock: which rules read CLOCK_MONOTONIC at all, and that a
- * packet is judged in the bucket of its tick. Under the virtual clock: how late ticks may be, and what then holds, at
- * random; docs/semantics.md (1. Window) has the bound and its argument.
+ * packet is evaluated in the bucket of its tick. Under the virtual clock: how late ticks may be, and what then holds,
+ * at random; docs/semantics.md (1. Window) has the bound and its argument.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ static uint32_t clock_reads_of(enum weir_window_kind window, uint64_t limit, uin
 	for (int i = 0; i < PACKETS; i++) {
 		const struct weir_scratch *s;
 
-		assert_int_equal(weir_object_judge(rig.object, frame, frame_bytes), XDP_PASS);
+		assert_int_equal(weir_object_evaluate(rig.object, frame, frame_bytes), XDP_PASS);
 		s = read_scratch(&rig, sched_getcpu(), all);
 		assert_non_null(s);
 		reads += s->has_now;
@@ -136,7 +136,7 @@ static void *watch(void *data)
 		const struct weir_clock *clk;
 		const struct weir_scratch *s;
 
-		if (weir_object_judge(watch->rig->object, frame, frame_bytes) < 0)
+		if (weir_object_evaluate(watch->rig->object, frame, frame_bytes) < 0)
 			break;
 		after_ns = weir_host_now_ns();
 		s = read_scratch(watch->rig, watch->cpu, all);
@@ -157,7 +157,7 @@ static void *watch(void *data)
 }
 
 /* Also the first one behind a bucket's edge. */
-static void every_packet_is_judged_in_the_bucket_of_its_tick(void **state)
+static void every_packet_is_evaluated_in_the_bucket_of_its_tick(void **state)
 {
 	struct watch watches[CPUS] = {};
 	struct rig rig = {};
@@ -342,7 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_packet_of_a_leap_rule_reads_no_clock),
 		cmocka_unit_test(a_packet_of_strict_and_smooth_and_of_short_buckets_reads_the_clock),
-		cmocka_unit_test_teardown(every_packet_is_judged_in_the_bucket_of_its_tick, rig_detach),
+		cmocka_unit_test_teardown(every_packet_is_evaluated_in_the_bucket_of_its_tick, rig_detach),
 		cmocka_unit_test(windows_of_late_ticks_never_hold_more_and_true_time_little),
 		cmocka_unit_test(the_bound_in_true_time_is_reached),
 	};

@@ -52,7 +52,7 @@ is_attached() { [ -e "/sys/fs/bpf/weir/$instance" ]; }
 
 # ---- packets that are counted ----
 
-judged() { # packets, of whatever verdict
+evaluated() { # packets, of whatever verdict
 	read_stats
 	figure totals.seen.packets
 }
@@ -60,13 +60,13 @@ verdict() { # NAME: packets of it
 	read_stats
 	figure "totals.verdicts.$1.packets"
 }
-send() { # COUNT: packets to port 5001, until they have been judged
+send() { # COUNT: packets to port 5001, until they have been evaluated
 	local wanted
-	wanted=$(($(judged) + $1))
+	wanted=$(($(evaluated) + $1))
 	in_near bash -c "for i in \$(seq $1); do echo >/dev/udp/$far_address/5001; done" 2>/dev/null
-	within 10 has_judged "$wanted" || echo "    $(judged) packets were judged, not $wanted"
+	within 10 has_evaluated "$wanted" || echo "    $(evaluated) packets were evaluated, not $wanted"
 }
-has_judged() { [ "$(judged)" -ge "$1" ]; }
+has_evaluated() { [ "$(evaluated)" -ge "$1" ]; }
 
 # ---- what a command answers ----
 

@@ -245,19 +245,19 @@ sent() { awk -v s="$1" '$1 == "final" && $2 == s { print $3 }' "$work/blast"; }
 received() { awk -v s="$1" -v f="${2:-packets}" '$1 == "final" && $2 == s {
 	if (f == "packets") print $3; for (i = 4; i < NF; i += 2) if ($i == f) print $(i + 1) }' "$work/sink"; }
 
-# Packets that were sent and are in no counter of these resources: lost before weir judged them, by a machine that was
+# Packets that were sent and are in no counter of these resources: lost before weir evaluated them, by a machine that was
 # too busy to take them off the queue of the veth. Of which source they were nobody knows. read_stats comes first.
 lost_before_weir() { # RESOURCE...
-	local resource judged=0
+	local resource evaluated=0
 	for resource in "$@"; do
-		judged=$((judged + $(figure "resources.$resource.passed.packets") + $(figure "resources.$resource.blocked.packets")))
+		evaluated=$((evaluated + $(figure "resources.$resource.passed.packets") + $(figure "resources.$resource.blocked.packets")))
 	done
-	echo $(($(awk '$1 == "final" { sum += $3 } END { print sum }' "$work/blast") - judged))
+	echo $(($(awk '$1 == "final" { sum += $3 } END { print sum }' "$work/blast") - evaluated))
 }
-# All that was sent and not lost before weir has been judged, and been counted. What is on its way may lie in a queue
+# All that was sent and not lost before weir has been evaluated, and been counted. What is on its way may lie in a queue
 # while the machine has other things to do: until nothing is missing, or nothing came for three seconds; for one, where
 # others than the generator have sent something, too, as it did before.
-await_judged() { # RESOURCE...: reads the counters
+await_evaluated() { # RESOURCE...: reads the counters
 	local lost=-1 before end_s=$((SECONDS + 4))
 	while [ "$lost" -ne 0 ]; do
 		before=$lost

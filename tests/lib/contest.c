@@ -198,7 +198,7 @@ static void find_row(struct contest *contest, struct flow *flow, size_t rule, in
 			}
 		}
 	}
-	fail_msg("a packet was judged, and made no row");
+	fail_msg("a packet was evaluated, and made no row");
 }
 
 void contest_make_rows(struct contest *contest)
@@ -215,7 +215,7 @@ void contest_make_rows(struct contest *contest)
 			struct flow *flow = &contest->flows[i];
 
 			flow->passed_before +=
-				weir_object_judge(contest->rig.object, flow->frame, flow->frame_bytes) == XDP_PASS;
+				weir_object_evaluate(contest->rig.object, flow->frame, flow->frame_bytes) == XDP_PASS;
 			for (size_t rule = 0; rule < flow->rule_count; rule++)
 				find_row(contest, flow, rule, which, values);
 		}
@@ -404,7 +404,7 @@ void *contestant_main(void *data)
 
 		if (flow->counts_bytes) /* all lengths in turn: 37 and the number of lengths have no common factor */
 			frame_bytes += frames++ * 37 % (FRAME_BYTES_MAX - FRAME_BYTES_MIN + 1);
-		action = weir_object_judge(contest->rig.object, flow->frame, frame_bytes);
+		action = weir_object_evaluate(contest->rig.object, flow->frame, frame_bytes);
 		after_ns = weir_host_now_ns();
 		if (action < 0)
 			self->err = action;

@@ -316,7 +316,7 @@ void contest_check_rule(struct contest *contest, const struct flow *flow, size_t
 	free(account.units);
 }
 
-static void contest_judge(struct contest *contest, const char *what)
+static void contest_evaluate(struct contest *contest, const char *what)
 {
 	uint64_t offered = 0, passed = 0;
 
@@ -350,6 +350,6 @@ void contest_hold(struct contest *contest, const char *what, uint64_t duration_n
 	contest->end_ns = contest->start_ns + duration_ns;
 	contest_make_logs(contest);
 	assert_int_equal(contest_run(contest, contestant_main), 0);
-	contest_judge(contest, what);
+	contest_evaluate(contest, what);
 	contest_end(contest);
 }

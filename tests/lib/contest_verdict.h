@@ -38,7 +38,7 @@ void contest_check_fullness(struct contest *contest, const struct account *accou
 /* All of it, by the log of single packets. */
 void contest_check_rule(struct contest *contest, const struct flow *flow, size_t rule);
 
-/* Load what was described, race for this long, judge. */
+/* Load what was described, race for this long, evaluate. */
 void contest_hold(struct contest *contest, const char *what, uint64_t duration_ns);
 
 #endif

@@ -137,7 +137,7 @@ void lab_close(struct lab *lab)
 }
 
 /* What the object says, in the model's words. */
-static struct model_decision object_judge(struct lab *lab, uint64_t time_ns, size_t frame_bytes, uint32_t ifindex)
+static struct model_decision object_evaluate(struct lab *lab, uint64_t time_ns, size_t frame_bytes, uint32_t ifindex)
 {
 	volatile struct weir_lab *in_kernel = weir_object_lab(lab->object);
 	struct model_decision decision = {.rule = ""};
@@ -147,7 +147,7 @@ static struct model_decision object_judge(struct lab *lab, uint64_t time_ns, siz
 	in_kernel->clock_ns = time_ns;
 	in_kernel->frame_bytes = frame_bytes;
 	in_kernel->ifindex = ifindex;
-	action = weir_object_judge(lab->object, lab->frame, frame_bytes);
+	action = weir_object_evaluate(lab->object, lab->frame, frame_bytes);
 	assert_true(action == XDP_PASS || action == XDP_DROP);
 	lab->packets++;
 
@@ -210,7 +210,7 @@ static void print_thresholds(const struct lab *lab)
 	}
 }
 
-bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct model_decision *ret_decision)
+bool lab_evaluate(struct lab *lab, const struct packet_spec *spec, struct model_decision *ret_decision)
 {
 	size_t frame_bytes = packet_build(spec, lab->frame);
 	struct model_decision by_object;
@@ -218,8 +218,8 @@ bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct model_dec
 	lab_step(lab, spec->time_ns);
 	if (spec->time_ns > lab->latest_ns)
 		lab->latest_ns = spec->time_ns;
-	*ret_decision = model_judge(lab->model, spec->time_ns, lab->frame, frame_bytes, RANDOM_IFINDEX);
-	by_object = object_judge(lab, spec->time_ns, frame_bytes, RANDOM_IFINDEX);
+	*ret_decision = model_evaluate(lab->model, spec->time_ns, lab->frame, frame_bytes, RANDOM_IFINDEX);
+	by_object = object_evaluate(lab, spec->time_ns, frame_bytes, RANDOM_IFINDEX);
 	if (agree(ret_decision, &by_object))
 		return true;
 	fprintf(stderr, "packet %" PRIu64 " at %" PRIu64 " ns, %zu bytes:\n", lab->packets, spec->time_ns, frame_bytes);

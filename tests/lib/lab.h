@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A laboratory: one rule set, loaded with the shipped BPF object and given to the reference model (model.h), and both
- * judge every packet under the virtual clock. The controller runs in step with it.
+ * evaluate every packet under the virtual clock. The controller runs in step with it.
  *
  * Tests that have one run only those whose name is like WEIR_CLAIMS: WEIR_CLAIMS='agrees*'.
  */
@@ -54,8 +54,8 @@ void lab_samples(struct lab *lab, const struct random_sample *samples, size_t co
 
 void lab_close(struct lab *lab);
 
-/* Judge by both. Returns whether they agree; *ret_decision is the model's. */
-bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct model_decision *ret_decision);
+/* Evaluate by both. Returns whether they agree; *ret_decision is the model's. */
+bool lab_evaluate(struct lab *lab, const struct packet_spec *spec, struct model_decision *ret_decision);
 
 /* Do the counters say what happened? */
 bool lab_agrees(struct lab *lab);

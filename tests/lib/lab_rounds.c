@@ -39,7 +39,7 @@ static bool play(struct random *random, const struct weir_ruleset *ruleset, cons
 	lab_readings(&lab, readings, random_memory(random, ruleset, specs, count, readings, ARRAY_SIZE(readings)));
 	lab_samples(&lab, samples, random_samples(random, ruleset, specs, count, samples, ARRAY_SIZE(samples)));
 	for (i = 0; agreed && i < count; i++)
-		agreed = lab_judge(&lab, &specs[i], &decision);
+		agreed = lab_evaluate(&lab, &specs[i], &decision);
 	agreed = agreed && lab_agrees(&lab);
 	lab_close(&lab);
 	return agreed;

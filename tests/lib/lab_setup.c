@@ -107,7 +107,7 @@ unsigned int lab_send_to(struct lab *lab, const char *source, uint16_t port, uin
 
 	spec.time_ns = time_ns;
 	for (i = 0; i < count; i++) {
-		assert_true(lab_judge(lab, &spec, &lab->last));
+		assert_true(lab_evaluate(lab, &spec, &lab->last));
 		passed += lab->last.verdict == WEIR_VERDICT_PASS;
 	}
 	return passed;

@@ -31,7 +31,7 @@ struct weir_ruleset_rule rule_of(char *name, enum weir_window_kind window, doubl
 struct weir_ruleset_rule warm_up_of(double threshold, uint64_t interval_ns, uint32_t period_s);
 struct weir_ruleset_rule throttling_of(double threshold, uint64_t interval_ns, uint64_t queueing_ms_max);
 
-/* The same rule, judged by the traffic of another resource. */
+/* The same rule, evaluated against the traffic of another resource. */
 struct weir_ruleset_rule associated(struct weir_ruleset_rule rule, size_t ref_resource);
 
 /* ---- a claim, from its start to its end ---- */
@@ -46,7 +46,7 @@ void lab_one_rule(struct lab *lab, struct setup *setup, enum weir_window_kind wi
 #define HOST "192.0.2.1"
 #define OTHER_HOST "192.0.2.2"
 
-/* Send `count` packets of 60 bytes to a port, each judged by object and model. Returns how many passed. */
+/* Send `count` packets of 60 bytes to a port, each evaluated by object and model. Returns how many passed. */
 unsigned int lab_send_to(struct lab *lab, const char *source, uint16_t port, uint64_t time_ns, unsigned int count);
 
 /* ... to port 53. */

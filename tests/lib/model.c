@@ -30,7 +30,7 @@ struct flow {
 	struct model_key key;
 	struct flow *next;
 	/* the window */
-	uint64_t newest; /* newest bucket known: that any packet was judged or counted in */
+	uint64_t newest; /* newest bucket known: that any packet was evaluated or counted in */
 	struct slices buckets;
 	/* a window that lends */
 	struct model_lender lender;
@@ -255,7 +255,7 @@ static void slices_forget(struct slices *slices, uint64_t number)
 
 /* ---- one packet and one rule ---- */
 
-struct judging {
+struct evaluating {
 	const struct weir_ruleset_rule *rule;
 	struct model_rates *rates; /* the rule's */
 	uint64_t time_ns;
@@ -323,13 +323,14 @@ static uint64_t threshold_of(const struct weir_ruleset_rule *rule, const struct 
 	return threshold_micro;
 }
 
-static struct judging judging_of(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet)
+static struct evaluating evaluating_of(struct model *model, size_t place, uint64_t time_ns,
+				       const struct model_packet *packet)
 {
 	const struct weir_ruleset_rule *rule = &model->ruleset->rules[place];
 	struct model_key own = model_key_of(own_key(model, rule), place, packet);
 	struct model_key read = model_key_of(counted_key(model, rule), place, packet);
 
-	return (struct judging){
+	return (struct evaluating){
 		.rule = rule,
 		.rates = &model->rates[place],
 		.time_ns = time_ns,
@@ -357,37 +358,37 @@ static uint64_t passed_in(const struct slices *seconds, uint64_t second)
  * Sync on every whole second up to the present one. A flow warms up as if since the load: all cold, as it is when
  * first seen, since a second without packets takes no token and never leaves more than max.
  */
-static void warm_up(const struct model *model, const struct judging *judging)
+static void warm_up(const struct model *model, const struct evaluating *evaluating)
 {
-	const struct weir_ruleset_rule *rule = judging->rule;
-	struct flow *flow = judging->read_flow;
-	uint64_t now = judging->is_keyed ? judging->time_ns / WEIR_NSEC_PER_SEC : model->second;
+	const struct weir_ruleset_rule *rule = evaluating->rule;
+	struct flow *flow = evaluating->read_flow;
+	uint64_t now = evaluating->is_keyed ? evaluating->time_ns / WEIR_NSEC_PER_SEC : model->second;
 
 	if (!flow->is_warming) {
 		flow->is_warming = true;
 		flow->second = now;
-		flow->stored = model_warm_up_max(rule, judging->threshold_micro);
+		flow->stored = model_warm_up_max(rule, evaluating->threshold_micro);
 		if (has_tokens(rule))
-			model_rates_turn(judging->rates, 0,
-					 model_warm_up(rule, judging->threshold_micro, flow->stored));
+			model_rates_turn(evaluating->rates, 0,
+					 model_warm_up(rule, evaluating->threshold_micro, flow->stored));
 	}
 	for (; flow->second < now; flow->second++) {
-		flow->stored = model_warm_up_sync(rule, judging->threshold_micro, flow->stored,
+		flow->stored = model_warm_up_sync(rule, evaluating->threshold_micro, flow->stored,
 						  passed_in(&flow->seconds, flow->second));
 		if (has_tokens(rule))
-			model_rates_turn(judging->rates, (flow->second + 1) * WEIR_NSEC_PER_SEC,
-					 model_warm_up(rule, judging->threshold_micro, flow->stored));
+			model_rates_turn(evaluating->rates, (flow->second + 1) * WEIR_NSEC_PER_SEC,
+					 model_warm_up(rule, evaluating->threshold_micro, flow->stored));
 	}
 	slices_forget(&flow->seconds, flow->second);
 }
 
-static struct model_ratio memory_adaptive(const struct model *model, const struct judging *judging)
+static struct model_ratio memory_adaptive(const struct model *model, const struct evaluating *evaluating)
 {
-	const struct weir_memory_fields *memory = &judging->rule->memory;
+	const struct weir_memory_fields *memory = &evaluating->rule->memory;
 	size_t i;
 
 	for (i = model->reading_count; i > 0; i--)
-		if (model->readings[i - 1].time_ns <= judging->time_ns)
+		if (model->readings[i - 1].time_ns <= evaluating->time_ns)
 			return model_memory_adaptive(memory, model->readings[i - 1].used_bytes);
 	return (struct model_ratio){memory->high_units, 1};
 }
@@ -413,18 +414,18 @@ static void turn_rates_by_memory(struct model *model, uint64_t time_ns)
 	}
 }
 
-static struct model_ratio allowed_now(const struct model *model, const struct judging *judging)
+static struct model_ratio allowed_now(const struct model *model, const struct evaluating *evaluating)
 {
-	switch (judging->rule->strategy) {
+	switch (evaluating->rule->strategy) {
 	case WEIR_STRATEGY_WARM_UP:
-		warm_up(model, judging);
-		return model_warm_up(judging->rule, judging->threshold_micro, judging->read_flow->stored);
+		warm_up(model, evaluating);
+		return model_warm_up(evaluating->rule, evaluating->threshold_micro, evaluating->read_flow->stored);
 	case WEIR_STRATEGY_MEMORY_ADAPTIVE:
-		return memory_adaptive(model, judging);
+		return memory_adaptive(model, evaluating);
 	case WEIR_STRATEGY_DIRECT:
 		break;
 	}
-	return model_direct(judging->threshold_micro);
+	return model_direct(evaluating->threshold_micro);
 }
 
 /* ---- windows ---- */
@@ -443,44 +444,44 @@ static uint64_t share_of(uint64_t units, uint64_t part, uint64_t whole)
 /* Where a packet stands in a window. */
 struct standing {
 	uint64_t newest;  /* bucket known */
-	uint64_t bucket;  /* in which it is judged, and counted if it passes */
+	uint64_t bucket;  /* in which it is evaluated, and counted if it passes */
 	uint64_t into_ns; /* of that bucket */
 };
 
 /*
- * A clock that went back: a bucket that the ring of buckets up to the newest known still holds is judged
+ * A clock that went back: a bucket that the ring of buckets up to the newest known still holds is evaluated
  * against all of that ring; an older time is taken for the start of the newest bucket.
  */
-static struct standing standing_of(const struct judging *judging)
+static struct standing standing_of(const struct evaluating *evaluating)
 {
-	uint64_t bucket_ns = judging->rule->interval_ns / judging->rule->samples;
+	uint64_t bucket_ns = evaluating->rule->interval_ns / evaluating->rule->samples;
 	struct standing standing = {
-		.newest = judging->read_flow->newest,
-		.bucket = judging->time_ns / bucket_ns,
-		.into_ns = judging->time_ns % bucket_ns,
+		.newest = evaluating->read_flow->newest,
+		.bucket = evaluating->time_ns / bucket_ns,
+		.into_ns = evaluating->time_ns % bucket_ns,
 	};
 
 	if (standing.bucket > standing.newest)
 		standing.newest = standing.bucket;
-	if (standing.newest - standing.bucket >= ring_of(judging->rule)) {
+	if (standing.newest - standing.bucket >= ring_of(evaluating->rule)) {
 		standing.bucket = standing.newest;
 		standing.into_ns = 0;
 	}
 	return standing;
 }
 
-static uint64_t window_sum(const struct judging *judging, const struct standing *standing)
+static uint64_t window_sum(const struct evaluating *evaluating, const struct standing *standing)
 {
-	uint64_t bucket_ns = judging->rule->interval_ns / judging->rule->samples, sum = 0;
-	const struct slices *buckets = &judging->read_flow->buckets;
+	uint64_t bucket_ns = evaluating->rule->interval_ns / evaluating->rule->samples, sum = 0;
+	const struct slices *buckets = &evaluating->read_flow->buckets;
 	size_t i;
 
 	for (i = 0; i < buckets->count; i++) {
 		uint64_t age = standing->newest - buckets->slice[i].number, units = buckets->slice[i].units;
 
-		if (age >= ring_of(judging->rule))
+		if (age >= ring_of(evaluating->rule))
 			continue;
-		if (judging->rule->window == WEIR_WINDOW_SMOOTH && age == judging->rule->samples &&
+		if (evaluating->rule->window == WEIR_WINDOW_SMOOTH && age == evaluating->rule->samples &&
 		    standing->bucket == standing->newest)
 			units = share_of(units, bucket_ns - standing->into_ns, bucket_ns);
 		sum += units;
@@ -489,53 +490,53 @@ static uint64_t window_sum(const struct judging *judging, const struct standing 
 }
 
 /*
- * Does the window admit the packet? One that is larger than the threshold is never let in and never looked
- * at; all others are judged in a bucket, which their own window knows from then on, whatever becomes of the packet. An
+ * Does the window admit the packet? One that is larger than the threshold is never let in and never looked at; all
+ * others are evaluated in a bucket, which their own window knows from then on, whatever becomes of the packet. An
  * associated window is only read.
  */
-static bool window_admits(const struct judging *judging, struct model_ratio allowed)
+static bool window_admits(const struct evaluating *evaluating, struct model_ratio allowed)
 {
 	struct standing standing;
 
-	if (model_exceeds(judging->units, allowed))
+	if (model_exceeds(evaluating->units, allowed))
 		return false;
-	standing = standing_of(judging);
-	if (!is_associated(judging->rule))
-		judging->read_flow->newest = standing.newest;
-	return !model_exceeds(window_sum(judging, &standing) + judging->units, allowed);
+	standing = standing_of(evaluating);
+	if (!is_associated(evaluating->rule))
+		evaluating->read_flow->newest = standing.newest;
+	return !model_exceeds(window_sum(evaluating, &standing) + evaluating->units, allowed);
 }
 
-static void window_count(const struct judging *judging)
+static void window_count(const struct evaluating *evaluating)
 {
-	struct standing standing = standing_of(judging);
-	struct flow *flow = judging->read_flow;
+	struct standing standing = standing_of(evaluating);
+	struct flow *flow = evaluating->read_flow;
 
 	flow->newest = standing.newest;
-	slices_add(&flow->buckets, standing.bucket, judging->units);
+	slices_add(&flow->buckets, standing.bucket, evaluating->units);
 	/* What has left the ring never comes back, since the newest bucket only grows. */
-	if (flow->newest >= ring_of(judging->rule))
-		slices_forget(&flow->buckets, flow->newest - ring_of(judging->rule) + 1);
+	if (flow->newest >= ring_of(evaluating->rule))
+		slices_forget(&flow->buckets, flow->newest - ring_of(evaluating->rule) + 1);
 }
 
 /* ---- throttling ---- */
 
 /* docs/semantics.md, 4, in its order. An admitted packet has its slot, whatever becomes of it later. */
-static bool throttle_admits(const struct judging *judging, struct model_ratio allowed, uint64_t *ret_wait_ns)
+static bool throttle_admits(const struct evaluating *evaluating, struct model_ratio allowed, uint64_t *ret_wait_ns)
 {
-	struct flow *flow = judging->own_flow;
+	struct flow *flow = evaluating->own_flow;
 	model_u128 planned_ns, wait_ns;
 
 	*ret_wait_ns = 0;
-	if (allowed.numerator == 0 || model_exceeds(judging->units, allowed))
+	if (allowed.numerator == 0 || model_exceeds(evaluating->units, allowed))
 		return false;
-	planned_ns = flow->last_ns + model_cost_ns(judging->units, judging->rule->interval_ns, allowed);
-	if (!flow->has_last || planned_ns <= judging->time_ns) {
+	planned_ns = flow->last_ns + model_cost_ns(evaluating->units, evaluating->rule->interval_ns, allowed);
+	if (!flow->has_last || planned_ns <= evaluating->time_ns) {
 		flow->has_last = true;
-		flow->last_ns = judging->time_ns;
+		flow->last_ns = evaluating->time_ns;
 		return true;
 	}
-	wait_ns = planned_ns - judging->time_ns;
-	if (wait_ns > (model_u128)judging->rule->queueing_ms_max * 1000000)
+	wait_ns = planned_ns - evaluating->time_ns;
+	if (wait_ns > (model_u128)evaluating->rule->queueing_ms_max * 1000000)
 		return false;
 	flow->last_ns = planned_ns;
 	*ret_wait_ns = wait_ns;
@@ -564,54 +565,54 @@ const struct model_key *model_flow_with_breaker(const struct model *model, size_
 /* ---- all rules of a packet ---- */
 
 /* Those that the flow's bucket goes by; a threshold that does not move becomes *constant. */
-static struct model_rates rates_of(const struct judging *judging, struct model_rate *constant)
+static struct model_rates rates_of(const struct evaluating *evaluating, struct model_rate *constant)
 {
-	if (judging->rule->strategy != WEIR_STRATEGY_DIRECT)
-		return *judging->rates;
-	*constant = (struct model_rate){.allowed = model_direct(judging->threshold_micro)};
+	if (evaluating->rule->strategy != WEIR_STRATEGY_DIRECT)
+		return *evaluating->rates;
+	*constant = (struct model_rate){.allowed = model_direct(evaluating->threshold_micro)};
 	return (struct model_rates){constant, 1};
 }
 
-static bool limit_admits(const struct model *model, const struct judging *judging, struct model_ratio allowed,
+static bool limit_admits(const struct model *model, const struct evaluating *evaluating, struct model_ratio allowed,
 			 uint64_t *ret_wait_ns)
 {
-	struct flow *flow = judging->own_flow;
+	struct flow *flow = evaluating->own_flow;
 	struct model_rate constant;
-	struct model_rates rates = rates_of(judging, &constant);
+	struct model_rates rates = rates_of(evaluating, &constant);
 
-	if (model_lends(model->ruleset, judging->rule))
-		return model_lender_admits(&flow->lender, model->ruleset, judging->rule, allowed, judging->time_ns,
-					   model->is_prioritized, ret_wait_ns);
-	if (has_tokens(judging->rule))
-		return model_tokens_admit(&flow->bucket, judging->rule, judging->threshold_micro, &rates,
-					  judging->units, judging->time_ns);
-	return window_admits(judging, allowed);
+	if (model_lends(model->ruleset, evaluating->rule))
+		return model_lender_admits(&flow->lender, model->ruleset, evaluating->rule, allowed,
+					   evaluating->time_ns, model->is_prioritized, ret_wait_ns);
+	if (has_tokens(evaluating->rule))
+		return model_tokens_admit(&flow->bucket, evaluating->rule, evaluating->threshold_micro, &rates,
+					  evaluating->units, evaluating->time_ns);
+	return window_admits(evaluating, allowed);
 }
 
 static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet,
 			uint64_t *ret_wait_ns)
 {
-	struct judging judging = judging_of(model, place, time_ns, packet);
-	struct model_ratio allowed = allowed_now(model, &judging);
+	struct evaluating evaluating = evaluating_of(model, place, time_ns, packet);
+	struct model_ratio allowed = allowed_now(model, &evaluating);
 	struct model_breaker_rule breaker_rule;
 
 	model->threshold[place] = model_floor(allowed);
 	*ret_wait_ns = 0;
-	if (is_concurrency(judging.rule))
-		return model_connections_admit(model->connections, &judging.own_flow->key, judging.threshold_micro,
-					       packet, model->latest_ns);
-	if (is_breaker(judging.rule)) {
+	if (is_concurrency(evaluating.rule))
+		return model_connections_admit(model->connections, &evaluating.own_flow->key,
+					       evaluating.threshold_micro, packet, model->latest_ns);
+	if (is_breaker(evaluating.rule)) {
 		breaker_rule = model_breaker_rule_of(model->ruleset, place);
-		return model_breaker_judge(model->breakers, &breaker_rule, &judging.own_flow->key, packet,
-					   model->latest_ns);
+		return model_breaker_evaluate(model->breakers, &breaker_rule, &evaluating.own_flow->key, packet,
+					      model->latest_ns);
 	}
-	if (judging.rule->behavior == WEIR_BEHAVIOR_THROTTLING)
-		return throttle_admits(&judging, allowed, ret_wait_ns);
-	if (model_penalty_runs(&judging.own_flow->penalty, time_ns))
+	if (evaluating.rule->behavior == WEIR_BEHAVIOR_THROTTLING)
+		return throttle_admits(&evaluating, allowed, ret_wait_ns);
+	if (model_penalty_runs(&evaluating.own_flow->penalty, time_ns))
 		return false;
-	if (limit_admits(model, &judging, allowed, ret_wait_ns))
+	if (limit_admits(model, &evaluating, allowed, ret_wait_ns))
 		return true;
-	model_penalty_begin(&judging.own_flow->penalty, judging.rule, time_ns);
+	model_penalty_begin(&evaluating.own_flow->penalty, evaluating.rule, time_ns);
 	return false;
 }
 
@@ -619,37 +620,37 @@ static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, con
 static void rule_counts(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet,
 			bool would_drop)
 {
-	struct judging judging = judging_of(model, place, time_ns, packet);
+	struct evaluating evaluating = evaluating_of(model, place, time_ns, packet);
 	struct model_breaker_rule breaker_rule;
 	struct model_rate constant;
-	struct model_rates rates = rates_of(&judging, &constant);
+	struct model_rates rates = rates_of(&evaluating, &constant);
 
-	if (is_breaker(judging.rule)) {
+	if (is_breaker(evaluating.rule)) {
 		breaker_rule = model_breaker_rule_of(model->ruleset, place);
-		model_breaker_commit(model->breakers, &breaker_rule, &judging.own_flow->key, packet, would_drop,
+		model_breaker_commit(model->breakers, &breaker_rule, &evaluating.own_flow->key, packet, would_drop,
 				     model->latest_ns);
 		return;
 	}
-	if (is_concurrency(judging.rule)) {
-		model_connections_pass(model->connections, &judging.own_flow->key, packet, would_drop,
+	if (is_concurrency(evaluating.rule)) {
+		model_connections_pass(model->connections, &evaluating.own_flow->key, packet, would_drop,
 				       model->latest_ns);
 		return;
 	}
 	/* What an observing rule would have dropped is not in the figures that it goes by. */
 	if (would_drop)
 		return;
-	if (model_lends(model->ruleset, judging.rule)) {
-		model->borrowed[place] += model_lender_count(&judging.own_flow->lender, judging.rule);
+	if (model_lends(model->ruleset, evaluating.rule)) {
+		model->borrowed[place] += model_lender_count(&evaluating.own_flow->lender, evaluating.rule);
 		return;
 	}
-	if (judging.rule->strategy == WEIR_STRATEGY_WARM_UP) {
-		warm_up(model, &judging);
-		slices_add(&judging.read_flow->seconds, time_ns / WEIR_NSEC_PER_SEC, judging.units);
+	if (evaluating.rule->strategy == WEIR_STRATEGY_WARM_UP) {
+		warm_up(model, &evaluating);
+		slices_add(&evaluating.read_flow->seconds, time_ns / WEIR_NSEC_PER_SEC, evaluating.units);
 	}
-	if (has_tokens(judging.rule))
-		model_tokens_take(&judging.own_flow->bucket, judging.rule, &rates, judging.units, time_ns);
-	else if (judging.rule->behavior == WEIR_BEHAVIOR_REJECT)
-		window_count(&judging);
+	if (has_tokens(evaluating.rule))
+		model_tokens_take(&evaluating.own_flow->bucket, evaluating.rule, &rates, evaluating.units, time_ns);
+	else if (evaluating.rule->behavior == WEIR_BEHAVIOR_REJECT)
+		window_count(&evaluating);
 }
 
 /* ---- the verdict ---- */
@@ -703,7 +704,7 @@ static bool system_admits(struct model *model, uint64_t time_ns, const struct mo
 	size_t i, dropping;
 
 	sample_system(model, time_ns);
-	dropping = model_system_judge(model->system, packet, would_drop, system_time(model, time_ns));
+	dropping = model_system_evaluate(model->system, packet, would_drop, system_time(model, time_ns));
 	for (i = 0; i < model->system_count; i++)
 		model->would_drop[i] += would_drop[i];
 	if (dropping == model->system_count)
@@ -717,8 +718,8 @@ static bool system_admits(struct model *model, uint64_t time_ns, const struct mo
  * Rules in order, up to the first enforced one that blocks. Fills decision's verdict, rule and wait; its resources are
  * known. would_drop[place] says which observing rules would have dropped it.
  */
-static void judge_rules(struct model *model, uint64_t time_ns, const struct model_packet *packet,
-			struct model_decision *decision, bool *would_drop)
+static void evaluate_rules(struct model *model, uint64_t time_ns, const struct model_packet *packet,
+			   struct model_decision *decision, bool *would_drop)
 {
 	uint64_t wait_ns;
 	size_t i;
@@ -799,8 +800,8 @@ static bool drops_non_ip(const struct weir_settings *settings, unsigned int ethe
 	return settings->drop_non_ip != is_exception;
 }
 
-struct model_decision model_judge(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
-				  uint32_t ifindex)
+struct model_decision model_evaluate(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
+				     uint32_t ifindex)
 {
 	const struct weir_settings *settings = &model->ruleset->settings;
 	struct model_packet packet = {.frame_bytes = frame_bytes, .ifindex = ifindex};
@@ -837,7 +838,7 @@ struct model_decision model_judge(struct model *model, uint64_t time_ns, const u
 	if (decision.resource_count == 0)
 		return class_decision(settings->drop_unmatched && !is_neighbour_discovery(&packet),
 				      WEIR_VERDICT_UNMATCHED_PASS, WEIR_VERDICT_UNMATCHED_DROP, "unmatched");
-	judge_rules(model, time_ns, &packet, &decision, would_drop);
+	evaluate_rules(model, time_ns, &packet, &decision, would_drop);
 	if (decision.verdict == WEIR_VERDICT_PASS)
 		count_passed(model, time_ns, &packet, &decision, would_drop);
 	return decision;

@@ -46,9 +46,9 @@ void model_memory(struct model *model, uint64_t time_ns, uint64_t used_bytes);
  */
 void model_sample(struct model *model, uint64_t time_ns, uint64_t load1_micro, uint64_t cpu_micro);
 
-/* Judge one frame of frame_bytes, all of them given, seen at time_ns on interface `ifindex`. */
-struct model_decision model_judge(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
-				  uint32_t ifindex);
+/* Evaluate one frame of frame_bytes, all of them given, seen at time_ns on interface `ifindex`. */
+struct model_decision model_evaluate(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
+				     uint32_t ifindex);
 
 /* Packets so far that an observing rule (its place in the rule set) would have dropped. */
 uint64_t model_would_drop(const struct model *model, size_t rule);
@@ -56,7 +56,7 @@ uint64_t model_would_drop(const struct model *model, size_t rule);
 /* Packets so far that passed with a unit which a rule that lends has lent them. */
 uint64_t model_borrowed(const struct model *model, size_t rule);
 
-/* floor(allowed), units per interval, when the rule last judged a packet. */
+/* floor(allowed), units per interval, when the rule last evaluated a packet. */
 uint64_t model_threshold(const struct model *model, size_t rule);
 
 /* Connections under a Concurrency rule (its place in the rule set), and of one of its flows, at the time of the last

@@ -19,10 +19,10 @@ struct model_lender_bucket {
 
 /* Of one flow; begins as zeros. */
 struct model_lender {
-	uint64_t newest; /* bucket that a packet was judged in */
+	uint64_t newest; /* bucket that a packet was evaluated in */
 	struct model_lender_bucket *buckets;
 	size_t bucket_count;
-	uint64_t taken; /* by the packet being judged: the bucket that it counts in when it passes */
+	uint64_t taken; /* by the packet being evaluated: the bucket that it counts in when it passes */
 	bool is_lent;	/* ... which is yet to come */
 };
 

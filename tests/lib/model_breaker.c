@@ -277,8 +277,8 @@ static bool is_of_interest(const struct model_packet *packet)
 	return packet->fragment != WEIR_FRAGMENT_LATER && model_event_of(packet) != MODEL_NOT_TCP;
 }
 
-bool model_breaker_judge(struct model_breakers *breakers, const struct model_breaker_rule *rule,
-			 const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns)
+bool model_breaker_evaluate(struct model_breakers *breakers, const struct model_breaker_rule *rule,
+			    const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns)
 {
 	struct breaker *breaker;
 

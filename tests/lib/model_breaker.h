@@ -54,8 +54,8 @@ void model_breakers_free(struct model_breakers *breakers);
  * Does the breaker of that flow, whose rule is flow->rule, admit the packet? Nothing is done yet, so a packet that
  * another rule drops has done nothing; the probe was none then. now_ns never descends, from call to call; so below.
  */
-bool model_breaker_judge(struct model_breakers *breakers, const struct model_breaker_rule *rule,
-			 const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns);
+bool model_breaker_evaluate(struct model_breakers *breakers, const struct model_breaker_rule *rule,
+			    const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns);
 
 /* The packet passed. would_drop: this breaker, which only observes, would not have admitted it. */
 void model_breaker_commit(struct model_breakers *breakers, const struct model_breaker_rule *rule,
@@ -65,7 +65,7 @@ void model_breaker_commit(struct model_breakers *breakers, const struct model_br
 struct model_breaker_view model_breaker_of_flow(struct model_breakers *breakers, const struct model_breaker_rule *rule,
 						const struct model_key *flow, uint64_t now_ns);
 
-/* Breakers of all rules that ever judged or saw a packet, in places 0 .. count - 1; the key is theirs. */
+/* Breakers of all rules that ever evaluated or saw a packet, in places 0 .. count - 1; the key is theirs. */
 size_t model_breakers_count(const struct model_breakers *breakers);
 const struct model_key *model_breaker_flow(const struct model_breakers *breakers, size_t place);
 

@@ -162,7 +162,7 @@ static uint64_t open_in_rule(const struct model_connections *connections, uint32
 enum deed {
 	NEVER, /* such a connection has no such packets */
 	NOTHING,
-	JUDGED,
+	EVALUATE,
 	REUSED,
 	IS_LEARNED,
 	RETURNS,
@@ -178,14 +178,14 @@ struct cell {
 
 /* The table of the text, a column a line. */
 static const struct cell cells[STATES][MODEL_EVENTS] = {
-	[NONE] = {{JUDGED, HALF_OPEN}, {IS_LEARNED, LEARNED}, {NOTHING, CLOSED}, {NOTHING, NONE}, {JUDGED, OTHER}},
+	[NONE] = {{EVALUATE, HALF_OPEN}, {IS_LEARNED, LEARNED}, {NOTHING, CLOSED}, {NOTHING, NONE}, {EVALUATE, OTHER}},
 	[HALF_OPEN] = {{NOTHING, HALF_OPEN}, {TIMED, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
-	[LEARNED] = {{JUDGED, HALF_OPEN}, {NOTHING, LEARNED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
+	[LEARNED] = {{EVALUATE, HALF_OPEN}, {NOTHING, LEARNED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
 	[OPEN] = {{REUSED, HALF_OPEN}, {NOTHING, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
 	[OTHER] = {[MODEL_NOT_TCP] = {NOTHING, OTHER}},
-	[CLOSED] = {{JUDGED, HALF_OPEN}, {NOTHING, CLOSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
-	[REFUSED] = {{JUDGED, HALF_OPEN}, {NOTHING, REFUSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
-	[GHOST] = {{JUDGED, HALF_OPEN}, {RETURNS, OPEN}, {NOTHING, CLOSED}, {NOTHING, GHOST}},
+	[CLOSED] = {{EVALUATE, HALF_OPEN}, {NOTHING, CLOSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
+	[REFUSED] = {{EVALUATE, HALF_OPEN}, {NOTHING, REFUSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
+	[GHOST] = {{EVALUATE, HALF_OPEN}, {RETURNS, OPEN}, {NOTHING, CLOSED}, {NOTHING, GHOST}},
 };
 
 static struct connection *find(const struct model_connections *connections, const struct model_key *flow,
@@ -224,7 +224,7 @@ bool model_connections_admit(struct model_connections *connections, const struct
 	sweep(connections, now_ns);
 	connection = find(connections, flow, packet);
 	deed = cell_of(connection, packet).deed;
-	if (deed != JUDGED && deed != REUSED)
+	if (deed != EVALUATE && deed != REUSED)
 		return true;
 	others = open_in_flow(connections, flow) - (connection && counts(connection->state));
 	if (others + 1 <= threshold_micro / WEIR_MICRO)
@@ -262,7 +262,7 @@ static void count_handshake(struct model_connection_counts *counts, uint64_t us)
 
 static void count_deed(struct model_connection_counts *counts, enum deed deed, uint64_t handshake_us)
 {
-	counts->opened += deed == JUDGED || deed == REUSED;
+	counts->opened += deed == EVALUATE || deed == REUSED;
 	counts->reused += deed == REUSED;
 	counts->learned += deed == IS_LEARNED;
 	counts->returned += deed == RETURNS;
@@ -306,7 +306,7 @@ void model_connections_pass(struct model_connections *connections, const struct 
 		connection = add(connections, flow, packet);
 	if (cell.deed == TIMED)
 		handshake_us = now_ns / 1000 - connection->opened_ns / 1000;
-	if (cell.deed == JUDGED || cell.deed == REUSED)
+	if (cell.deed == EVALUATE || cell.deed == REUSED)
 		connection->opened_ns = now_ns;
 	if (connection->state != CLOSED || cell.next != CLOSED)
 		connection->heard_ns = now_ns;

@@ -22,7 +22,7 @@ struct events {
 	size_t count;
 };
 
-/* What an InboundQPS rule has let through, and the newest bucket in which it judged a packet. */
+/* What an InboundQPS rule has let through, and the newest bucket in which it evaluated a packet. */
 struct window {
 	uint64_t newest;
 	struct events events;
@@ -145,8 +145,8 @@ struct model_system_view model_system_view(struct model_system *system, uint64_t
 /* ---- windows ---- */
 
 /*
- * The bucket in which a packet is judged and counted: its own if it is one of the two that the window looks at, else,
- * as the clock went back, the newest known. The window knows it from then on.
+ * The bucket in which a packet is evaluated and counted: its own if it is one of the two that the window looks at,
+ * else, as the clock went back, the newest known. The window knows it from then on.
  */
 static uint64_t standing_of(struct window *window, uint64_t time_ns)
 {
@@ -243,8 +243,8 @@ static bool is_inbound_work(const struct model_packet *packet)
 	return event == MODEL_NOT_TCP || (event == MODEL_OPENING && packet->fragment != WEIR_FRAGMENT_LATER);
 }
 
-size_t model_system_judge(struct model_system *system, const struct model_packet *packet, bool *would_drop,
-			  struct model_system_time time)
+size_t model_system_evaluate(struct model_system *system, const struct model_packet *packet, bool *would_drop,
+			     struct model_system_time time)
 {
 	size_t i;
 

@@ -54,10 +54,10 @@ struct model_system_time {
  * The first enforced rule that drops the packet, or the number of rules. would_drop[place] says which observing ones
  * before it would have dropped it. Nothing is counted yet. latest_ns never descends, from call to call; so below.
  */
-size_t model_system_judge(struct model_system *system, const struct model_packet *packet, bool *would_drop,
-			  struct model_system_time time);
+size_t model_system_evaluate(struct model_system *system, const struct model_packet *packet, bool *would_drop,
+			     struct model_system_time time);
 
-/* The packet passed, these rules and all others; would_drop is what judging it said. */
+/* The packet passed, these rules and all others; would_drop is what evaluating it said. */
 void model_system_commit(struct model_system *system, const struct model_packet *packet, const bool *would_drop,
 			 struct model_system_time time);
 

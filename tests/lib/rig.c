@@ -237,7 +237,7 @@ bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t fr
 
 	lab->clock_ns = now_ns;
 	lab->frame_bytes = frame_bytes;
-	action = weir_object_judge(rig->object, frame, frame_bytes);
+	action = weir_object_evaluate(rig->object, frame, frame_bytes);
 	assert_true(action == XDP_PASS || action == XDP_DROP);
 	assert_int_not_equal(lab->verdict, WEIR_VERDICT_ERROR);
 	return action == XDP_PASS;

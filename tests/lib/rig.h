@@ -71,7 +71,7 @@ void rig_load(struct rig *rig, bool is_virtual);
 /* A map of the generation's, by its name. The caller closes it. */
 int rig_map_fd(const struct rig *rig, const char *name);
 
-/* Judge a frame under the virtual clock: did it pass? */
+/* Evaluate a frame under the virtual clock: did it pass? */
 bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t frame_bytes);
 
 /* Counters of a rule (its place), all CPUs together. */

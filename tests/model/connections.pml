@@ -185,7 +185,7 @@ inline end_round()
 	flow = 0; way = 0; at = 0; mark = 0; is_moving = 0; is_back = 0; tries = 0
 }
 
-inline judge_again()
+inline evaluate_again()
 {
 	found[me] = 0; mark = 0; at = 0; way = 0; i = 0;
 	tries = tries + (me == LAST);
@@ -292,13 +292,13 @@ inline choose_way()
 
 /*
  * Cells are numbered as they are read: of a class from the oldest step on, and half-open ones before open ones. A
- * connection that is heard of moves to a later one and is not judged; one that goes back, as a connection that is opened
- * again does, is judged, itself left out.
+ * connection that is heard of moves to a later one and is not evaluated; one that goes back, as a connection that is opened
+ * again does, is evaluated, itself left out.
  */
-#ifdef BACK_UNJUDGED
-#define IS_JUDGED (!is_moving)
+#ifdef BACK_UNEVALUATED
+#define IS_EVALUATED (!is_moving)
 #else
-#define IS_JUDGED (!is_moving || at == 0)
+#define IS_EVALUATED (!is_moving || at == 0)
 #endif
 
 inline move_out()
@@ -326,8 +326,8 @@ inline added()
 	:: is_moving -> is_moving = 0; step = OPEN
 	:: !is_moving && ADDS_FIRST -> step = SUM_AFTER
 #else
-	:: is_moving && !IS_JUDGED -> move_out()
-	:: IS_JUDGED && ADDS_FIRST -> step = SUM_AFTER
+	:: is_moving && !IS_EVALUATED -> move_out()
+	:: IS_EVALUATED && ADDS_FIRST -> step = SUM_AFTER
 #endif
 	:: else -> admit()
 	fi
@@ -367,7 +367,7 @@ inline taken_out()
 #else
 	:: is_moving -> at = CELLS - 1 - at; is_moving = 0; is_back = 0; step = OPEN
 #endif
-	:: !is_moving && is_back -> is_back = 0; judge_again()
+	:: !is_moving && is_back -> is_back = 0; evaluate_again()
 	:: else -> end_round()
 	fi
 }
@@ -459,7 +459,7 @@ inline one_step()
 		:: else -> step = AWAIT
 		fi
 	:: step == AWAIT && OWNER_FLOW(owner[way]) == flow -> step = SEE_OWNER
-	:: step == AWAIT && tag[way] != flow -> judge_again()
+	:: step == AWAIT && tag[way] != flow -> evaluate_again()
 	:: step == AWAIT && takes < TAKES_MAX -> takes++; step = TAKE
 	:: step == AWAIT && takes == TAKES_MAX -> end_round() /* gives up */
 
@@ -562,7 +562,7 @@ inline one_step()
 		total[SLOT_OF(flow) * CELLS + at]--;
 		if
 		:: is_moving -> is_moving = 0; at = CELLS - 1 - at; step = OPEN
-		:: else -> judge_again()
+		:: else -> evaluate_again()
 		fi
 	:: step == SUM_AFTER -> add_one_of(way * CELLS + i);
 		if

@@ -29,7 +29,7 @@
  * later rule may block any packet that this one admitted (unless SINGLE_RULE); a CPU evicts its row whenever another flow
  * comes; a new row begins with the packet's units in it, also without the shortcut.
  * Narrower: sizes (`run` has those of each configuration); PACKETS_MAX packets a CPU; NO_LAST leaves out "used up".
- * Left out: smooth windows (the weights depend on the clock of the judging CPU alone, and only fall), a clock that goes
+ * Left out: smooth windows (the weights depend on the clock of the evaluating CPU alone, and only fall), a clock that goes
  * back (one CPU, in replay: tests/bpf/replay_test), an epoch number that wraps (a stall of 16 epochs, a minute), rows of
  * different timings, ghosts displaced while they count (the program counts them), a bucket's number in a ghost that
  * comes round, a flow that is blocked by its ghosts without a row (which admits nothing), and that a flow which is full
@@ -223,7 +223,7 @@ inline check_windows()
 			od;
 			assert(units <= THRESHOLD_LARGEST);
 #ifdef CHANGE
-			assert(judged_version != version || units - part <= THRESHOLD_OF(version));
+			assert(evaluated_version != version || units - part <= THRESHOLD_OF(version));
 #endif
 		:: else
 		fi;
@@ -258,7 +258,7 @@ inline end_packet()
 {
 	printf("cpu %d: end, full %d, lease %d\n", me, is_full, lease);
 	busy--;
-	step = IDLE; now = 0; bucket = 0; batch = 0; attempt = 0; judged_version = 0
+	step = IDLE; now = 0; bucket = 0; batch = 0; attempt = 0; evaluated_version = 0
 }
 
 #ifdef NEWEST_LATE
@@ -275,8 +275,8 @@ inline end_packet()
 #define KEPT_FULL is_full
 #define FULL_NOW is_full
 #else
-#define KEPT_FULL (row_version == judged_version -> is_full : 0)
-#define FULL_NOW (row_version == judged_version && is_full && batch > left)
+#define KEPT_FULL (row_version == evaluated_version -> is_full : 0)
+#define FULL_NOW (row_version == evaluated_version && is_full && batch > left)
 #endif
 #if defined(EVICT) && !defined(NO_TAG_OWN)
 #define HAS_NO_ROW (OWN(TAG) != flow + 1)
@@ -374,10 +374,10 @@ inline route()
 #endif
 #endif
 #ifdef FIRST
-	:: !HAS_NO_ROW && !is_last && attempt == 1 && OWN(NEWEST) < bucket && lease == 0 && row_version == judged_version ->
+	:: !HAS_NO_ROW && !is_last && attempt == 1 && OWN(NEWEST) < bucket && lease == 0 && row_version == evaluated_version ->
 		sum_own();
 		if
-		:: units < THRESHOLD_OF(judged_version) -> is_first = 1; batch = 1
+		:: units < THRESHOLD_OF(evaluated_version) -> is_first = 1; batch = 1
 		:: else
 		fi;
 		units = 0;
@@ -393,15 +393,15 @@ inline route()
 		assert(OWN(NEWEST) == bucket);
 		if
 #ifndef NO_GIVE_BACK_CHANGE
-		:: row_version != judged_version && lease > 0 -> step = NEW_THRESHOLD
+		:: row_version != evaluated_version && lease > 0 -> step = NEW_THRESHOLD
 #else
-		:: row_version != judged_version && lease >= batch -> row_version = judged_version; step = SPEND
+		:: row_version != evaluated_version && lease >= batch -> row_version = evaluated_version; step = SPEND
 #endif
-		:: row_version == judged_version && lease >= batch -> step = SPEND
+		:: row_version == evaluated_version && lease >= batch -> step = SPEND
 		:: FULL_NOW && attempt == 1 -> end_packet()
 		:: else ->
 			is_full = KEPT_FULL; left = (is_full -> left : 0);
-			row_version = judged_version;
+			row_version = evaluated_version;
 			step = FIRST_TO_ADD
 		fi
 	fi
@@ -498,7 +498,7 @@ inline first_other()
 inline decide()
 {
 	if
-	:: ran_ahead || units + batch > THRESHOLD_OF(judged_version) ->
+	:: ran_ahead || units + batch > THRESHOLD_OF(evaluated_version) ->
 #ifndef NO_STEP_BACK
 		store(CELL(bucket), UNITS(OWN(CELL(bucket))) - ADDED | (lease > 0 -> UNSPENT : 0));
 #endif
@@ -507,7 +507,7 @@ inline decide()
 		:: ran_ahead && attempt < ATTEMPTS -> attempt++; step = READ_CLOCK
 		:: else ->
 			if
-			:: !ran_ahead && CERTAIN -> is_full = 1; left = (THRESHOLD_OF(judged_version) > units -> THRESHOLD_OF(judged_version) - units : 0)
+			:: !ran_ahead && CERTAIN -> is_full = 1; left = (THRESHOLD_OF(evaluated_version) > units -> THRESHOLD_OF(evaluated_version) - units : 0)
 			:: else
 			fi;
 			end_packet()
@@ -517,7 +517,7 @@ inline decide()
 #ifdef KEEP_ALL
 		keep = lease + add;
 #else
-		keep = (lease + add < THRESHOLD_OF(judged_version) - units -> lease + add : THRESHOLD_OF(judged_version) - units);
+		keep = (lease + add < THRESHOLD_OF(evaluated_version) - units -> lease + add : THRESHOLD_OF(evaluated_version) - units);
 		do
 		:: !is_last && keep > batch -> keep--
 		:: break
@@ -543,7 +543,7 @@ inline account()
 		admitted[flow].units[bucket] = admitted[flow].units[bucket] + batch;
 #ifdef CHANGE
 		if
-		:: judged_version != version -> stale[flow].units[bucket] = stale[flow].units[bucket] + batch
+		:: evaluated_version != version -> stale[flow].units[bucket] = stale[flow].units[bucket] + batch
 		:: else
 		fi;
 #endif
@@ -641,7 +641,7 @@ inline one_step()
 		:: break
 		od;
 #ifdef CHANGE
-		judged_version = version;
+		evaluated_version = version;
 		step = READ_CLOCK
 	:: step == READ_CLOCK ->
 		read_clock()
@@ -768,7 +768,7 @@ inline one_step()
 #ifndef LEASE_KEPT
 		lease = 0; leased[me] = 0;
 #endif
-		is_full = 0; left = 0; spent = 0; row_version = judged_version;
+		is_full = 0; left = 0; spent = 0; row_version = evaluated_version;
 #ifdef TAKES_MAX
 		takes = takes + !is_last;
 #endif
@@ -937,7 +937,7 @@ proctype cpu(byte me)
 {
 	mtype step = IDLE;
 	byte now, bucket, batch, left, attempt, lease, spent, add, keep, units, part, newest, looked_at, other, i, first, flow, to_clear, passed;
-	bit judged_version, row_version, is_full, has_unspent, part_unspent, ran_ahead, is_behind, was_admitted, is_first;
+	bit evaluated_version, row_version, is_full, has_unspent, part_unspent, ran_ahead, is_behind, was_admitted, is_first;
 #ifdef TAKES_MAX
 	byte takes;
 #endif

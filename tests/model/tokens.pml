@@ -2,10 +2,10 @@
 /*
  * A token bucket that CPUs share (bpf/tokens.h) as a model for spin: the word and what stands beside it, `touched`. A
  * bucket gains a token a tick and holds BURST. Words tell 16 ticks apart; an epoch lasts two. CPUs take TAKES tokens each,
- * while the clock goes on by a tick, or, when no packet is judged, by so many that a word of before looks like one of now.
+ * while the clock goes on by a tick, or, when no packet is evaluated, by so many that a word of before looks like one of now.
  *
  * Checked, against a bucket of whole numbers beside it: a packet is admitted only if there is a token for it by the
- * time that its CPU has read, and blocked only if there is none. No packet is judged for longer than an epoch. With FLOWS, a second flow takes over the entry: what is
+ * time that its CPU has read, and blocked only if there is none. No packet is evaluated for longer than an epoch. With FLOWS, a second flow takes over the entry: what is
  * left there of the first one's, who may still be at it, counts neither for nor against it. tests/model/run leaves each
  * safety step out by its macro, which is then missed.
  *
@@ -32,7 +32,7 @@
 #define AHEAD(word, time) ((((word) - (time) + 8 + 4 * TURN) % TURN) - 8)
 
 short now;   /* the clock */
-byte judged; /* packets that are being judged */
+byte evaluated; /* packets that are being evaluated */
 byte late;   /* of these, whose time is over: the clock waits for them */
 byte tag = 1;
 short word;
@@ -55,7 +55,7 @@ proctype cpu(byte flow)
 		taken++;
 		atomic {
 			time = now;
-			judged++
+			evaluated++
 		}
 		if
 #ifdef FLOWS
@@ -165,7 +165,7 @@ again:
 #endif
 done:
 		atomic {
-			judged--;
+			evaluated--;
 			if
 			:: time < now -> late--
 			:: else
@@ -183,10 +183,10 @@ proctype clock()
 		ticks > 0 && late == 0 ->
 			ticks--;
 			now++;
-			late = judged
+			late = evaluated
 	}
 	:: atomic {
-		jumps > 0 && judged == 0 ->
+		jumps > 0 && evaluated == 0 ->
 			jumps--;
 			turn++;
 			if

@@ -65,7 +65,7 @@ static void write_verdict(FILE *stream, const struct weir_ruleset *ruleset, uint
 	fputs(quotes ? "\"\r\n" : "\r\n", stream);
 }
 
-/* What the capture keeps of a frame; what it cut off is zero for whoever judges. */
+/* What the capture keeps of a frame; what it cut off is zero for whoever evaluates. */
 static size_t cut(struct random *random, uint8_t *frame, size_t frame_bytes)
 {
 	size_t captured = frame_bytes;
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 			frame.wire_bytes = random_below(&random, 14);
 		frame.captured_bytes = cut(&random, bytes, frame.wire_bytes);
 		weir_capture_write(writer, &frame);
-		decision = model_judge(model, frame.time_ns, bytes, frame.wire_bytes, RANDOM_IFINDEX);
+		decision = model_evaluate(model, frame.time_ns, bytes, frame.wire_bytes, RANDOM_IFINDEX);
 		write_verdict(verdicts, ruleset, i + 1, frame.time_ns, &decision);
 	}
 	model_free(model);

@@ -8,12 +8,13 @@
  *
  *	final SOURCE PACKETS windows COUNT least LEAST most MOST worst WORST
  *
- * When a packet was judged is not known to the nanosecond, but between when: after it was sent, which it says itself
+ * When a packet was evaluated is not known to the nanosecond, but between when: after it was sent, which it says itself
  * (blast, stamp.h), and before the kernel's time of its arrival; with --skb, where that is taken before XDP, before it
  * was received here. So what follows holds however long anybody was held up. MOST and WORST count those that were
- * surely judged within, LEAST those that may have been. LEAST and MOST are over the COUNT windows of --interval-ms that
- * begin on a bucket (--bucket-ms) of CLOCK_MONOTONIC, from a whole interval after the first packet to the last packet.
- * WORST is the fullest interval that begins with any packet. --margin-us is for turning one clock into the other.
+ * surely evaluated within, LEAST those that may have been. LEAST and MOST are over the COUNT windows of --interval-ms
+ * that begin on a bucket (--bucket-ms) of CLOCK_MONOTONIC, from a whole interval after the first packet to the last
+ * packet. WORST is the fullest interval that begins with any packet. --margin-us is for turning one clock into the
+ * other.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -48,7 +49,7 @@ struct source {
 	char name[INET6_ADDRSTRLEN];
 	int family;
 	uint8_t address[16];
-	/* When each was judged at the earliest and at the latest, CLOCK_MONOTONIC; each ascending after sorting. */
+	/* When each was evaluated at the earliest and at the latest, CLOCK_MONOTONIC; each ascending after sorting. */
 	uint64_t *earliest_ns, *latest_ns;
 	size_t count;
 };
@@ -180,7 +181,7 @@ static uint64_t stamp_ns(struct msghdr *message)
 }
 
 /* The two times of a packet received by now. */
-static void judge_arrival(struct mmsghdr *message, const uint8_t *head, uint64_t ahead_ns, uint64_t now_ns)
+static void evaluate_arrival(struct mmsghdr *message, const uint8_t *head, uint64_t ahead_ns, uint64_t now_ns)
 {
 	struct source *source = find_source(head);
 	uint64_t arrived_ns, earliest_ns;
@@ -213,7 +214,7 @@ static void receive(int fd, uint64_t ahead_ns)
 	count = recvmmsg(fd, messages, BATCH, MSG_DONTWAIT, NULL);
 	now_ns = clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < count; i++)
-		judge_arrival(&messages[i], heads[i], ahead_ns, now_ns);
+		evaluate_arrival(&messages[i], heads[i], ahead_ns, now_ns);
 }
 
 /* ---- what they amount to ---- */
@@ -241,7 +242,8 @@ static size_t count_before(const uint64_t *times_ns, size_t count, uint64_t at_n
 	return low;
 }
 
-/* At least so many were judged from from_ns on and before to_ns: those before `to`, less what may be before `from`. */
+/* At least so many were evaluated from from_ns on and before to_ns: those before `to`, less what may be before `from`.
+ */
 static size_t surely_between(const struct source *source, uint64_t from_ns, uint64_t to_ns)
 {
 	size_t before = count_before(source->earliest_ns, source->count, from_ns);

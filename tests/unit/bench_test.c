@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bench's own machinery: its arithmetic, its judgement, and that nothing it promises is left out of the page. What
+ * The bench's own machinery: its arithmetic, its evaluation, and that nothing it promises is left out of the page. What
  * it measures is not tested: that is what it is for.
  */
 #include <setjmp.h>
@@ -69,18 +69,19 @@ static void a_bound_belongs_to_what_it_allows(void **state)
 {
 	struct report report = {};
 
-	assert_string_equal(report_judge(add_value(&report, "S1", AT_MOST(1), AT_MOST(0.4), 1)), "ok");
-	assert_string_equal(report_judge(add_value(&report, "S1", AT_MOST(1), AT_MOST(0.4), 0.4)), "ok, aim");
-	assert_string_equal(report_judge(add_value(&report, "S1", AT_MOST(1), AT_MOST(0.4), 1.001)), "MISSED");
-	assert_string_equal(report_judge(add_value(&report, "A4", EXACTLY(1000), EXACTLY(1000), 999)), "MISSED");
-	assert_string_equal(report_judge(add_value(&report, "A3", BETWEEN(0.9, 1), BETWEEN(0.9, 1), 0.9)), "ok, aim");
+	assert_string_equal(report_evaluate(add_value(&report, "S1", AT_MOST(1), AT_MOST(0.4), 1)), "ok");
+	assert_string_equal(report_evaluate(add_value(&report, "S1", AT_MOST(1), AT_MOST(0.4), 0.4)), "ok, aim");
+	assert_string_equal(report_evaluate(add_value(&report, "S1", AT_MOST(1), AT_MOST(0.4), 1.001)), "MISSED");
+	assert_string_equal(report_evaluate(add_value(&report, "A4", EXACTLY(1000), EXACTLY(1000), 999)), "MISSED");
+	assert_string_equal(report_evaluate(add_value(&report, "A3", BETWEEN(0.9, 1), BETWEEN(0.9, 1), 0.9)),
+			    "ok, aim");
 }
 
 static void a_figure_that_is_no_number_meets_nothing(void **state)
 {
 	struct report report = {};
 
-	assert_string_equal(report_judge(add_value(&report, "S1", AT_MOST(1), AT_MOST(1), NAN)), "MISSED");
+	assert_string_equal(report_evaluate(add_value(&report, "S1", AT_MOST(1), AT_MOST(1), NAN)), "MISSED");
 }
 
 static void what_was_not_measured_is_never_met(void **state)
@@ -89,7 +90,7 @@ static void what_was_not_measured_is_never_met(void **state)
 	struct report_row *row = add_value(&report, "S7", AT_MOST(1), AT_MOST(1), 0);
 
 	snprintf(row->skipped, sizeof(row->skipped), "nft is not installed");
-	assert_string_equal(report_judge(row), "SKIPPED");
+	assert_string_equal(report_evaluate(row), "SKIPPED");
 }
 
 static void every_row_that_is_promised_is_in_a_complete_report(void **state)
@@ -112,8 +113,8 @@ static void every_row_that_is_promised_is_in_a_complete_report(void **state)
 		assert_string_equal(report.rows[found++].row, name);
 	}
 	assert_int_equal(report.count, found);
-	assert_string_equal(report_judge(&report.rows[0]), "SKIPPED");
-	assert_string_equal(report_judge(&report.rows[1]), "ok, aim");
+	assert_string_equal(report_evaluate(&report.rows[0]), "SKIPPED");
+	assert_string_equal(report_evaluate(&report.rows[1]), "ok, aim");
 }
 
 static void rows_of_one_name_stay_in_the_order_of_measurement(void **state)
@@ -268,7 +269,7 @@ static bool is_worse(int outliers, double outlier, double others, bool is_rate)
 	row.value = found.ratio;
 	row.must = found.must;
 	row.aim = found.must;
-	return !strcmp(report_judge(&row), "MISSED");
+	return !strcmp(report_evaluate(&row), "MISSED");
 }
 
 static void turns_have_the_median_of_their_ratios_and_not_the_ratio_of_medians(void **state)
@@ -364,7 +365,7 @@ static void a_certain_interval_begins_with_any_of_its_packets(void **state)
 	trace_free(&heard);
 }
 
-static void a_packet_judged_around_a_buckets_edge_is_in_neither_window(void **state)
+static void a_packet_evaluated_around_a_buckets_edge_is_in_neither_window(void **state)
 {
 	const uint64_t around_sent_ms[] = {50, 199, 950}, around_heard_ms[] = {51, 201, 951};
 	struct trace sent = trace_of(around_sent_ms, 3), heard = trace_of(around_heard_ms, 3);
@@ -447,7 +448,7 @@ int main(void)
 		cmocka_unit_test(what_took_less_than_nothing_is_neither_better_nor_worse_than_nothing),
 		cmocka_unit_test(an_interval_holds_only_what_was_surely_in_it),
 		cmocka_unit_test(a_certain_interval_begins_with_any_of_its_packets),
-		cmocka_unit_test(a_packet_judged_around_a_buckets_edge_is_in_neither_window),
+		cmocka_unit_test(a_packet_evaluated_around_a_buckets_edge_is_in_neither_window),
 		cmocka_unit_test(steady_traffic_is_twice_the_limit_of_every_flow),
 		cmocka_unit_test(the_edges_of_a_second_get_the_limit_on_both_sides),
 		cmocka_unit_test(what_is_due_never_shrinks),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Meters: hidden rules that keep the windows which rules with a reference are judged by. */
+/* Meters: hidden rules that keep the windows which rules with a reference are evaluated by. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

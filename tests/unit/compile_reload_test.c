@@ -547,7 +547,7 @@ static void a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later(voi
 	assert_int_equal(version_of(next), WEIR_VERSION_NONE);
 	assert_int_equal(next->kept_rules, 1);
 	assert_int_equal(diag.count, 1);
-	assert_non_null(strstr(diag.entries[0].message, "judged anew one by one"));
+	assert_non_null(strstr(diag.entries[0].message, "evaluated anew one by one"));
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	image = next;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a rule becomes: its storage, timing and judging, what the program and the controller are told of it, and
+ * What a rule becomes: its storage, timing and evaluating, what the program and the controller are told of it, and
  * its overrides.
  */
 #include <setjmp.h>
@@ -313,7 +313,7 @@ static void more_than_1024_timings_are_refused(void **state)
 
 /* ---- strategy, behaviour, relation ---- */
 
-static void each_combination_is_judged_as_semantics_says(void **state)
+static void each_combination_is_evaluated_as_semantics_says(void **state)
 {
 	/* Under one without a key, one with a key and a reference without, and one with the same key. */
 	static const struct {
@@ -649,7 +649,7 @@ int main(void)
 		cmocka_unit_test(rules_share_a_timing_only_with_the_same_buckets_and_window),
 		cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
 		cmocka_unit_test(more_than_1024_timings_are_refused),
-		cmocka_unit_test(each_combination_is_judged_as_semantics_says),
+		cmocka_unit_test(each_combination_is_evaluated_as_semantics_says),
 		cmocka_unit_test(a_throttled_packet_costs_its_exact_threshold),
 		cmocka_unit_test(what_is_pushed_first_is_what_holds_without_a_controller),
 		cmocka_unit_test(descriptions_say_what_a_controller_needs),

@@ -78,7 +78,7 @@ static bool pass(struct bench *bench, const struct model_packet *packet, uint64_
 	bench->blocker = -1;
 	for (i = 0; i < bench->rule_count; i++) {
 		flow = flow_of(packet, i);
-		would_drop[i] = !model_breaker_judge(bench->breakers, &bench->rule[i], &flow, packet, time_ns);
+		would_drop[i] = !model_breaker_evaluate(bench->breakers, &bench->rule[i], &flow, packet, time_ns);
 		if (would_drop[i] && !(bench->observes && i == 0)) {
 			bench->blocker = i;
 			return false;

@@ -134,7 +134,7 @@ static void a_window_of_ten_buckets_leaps_by_one(void **state)
 }
 
 /* The good ones leave the window first: the ratio grows without a request, and is asked for at the next. */
-static void a_breaker_is_judged_when_a_request_is_counted(void **state)
+static void a_breaker_is_evaluated_when_a_request_is_counted(void **state)
 {
 	struct bench *bench = *state;
 
@@ -370,7 +370,7 @@ static void what_an_observing_breaker_would_drop_is_no_request_of_its_own(void *
 	bench_failed(bench, 1, START, START);
 	bench_opens(bench, 2, START); /* would be dropped */
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_OPEN);
-	bench_tcp(bench, 2, SYN, START + RETRY); /* and so is judged again: the probe */
+	bench_tcp(bench, 2, SYN, START + RETRY); /* and so is evaluated again: the probe */
 	assert_int_equal(bench_state(bench, START + RETRY), MODEL_BREAKER_HALF_OPEN);
 	bench_opens(bench, 3, START + RETRY); /* would be dropped */
 	bench_tcp(bench, 3, RST, START + RETRY);
@@ -403,7 +403,7 @@ int main(void)
 		CLAIM(slow_ones_and_failures_are_a_ratio),
 		CLAIM(a_window_of_one_bucket_begins_anew_at_its_edge),
 		CLAIM(a_window_of_ten_buckets_leaps_by_one),
-		CLAIM(a_breaker_is_judged_when_a_request_is_counted),
+		CLAIM(a_breaker_is_evaluated_when_a_request_is_counted),
 		CLAIM(each_flow_has_a_breaker),
 		CLAIM(an_open_breaker_drops_openings_until_the_nanosecond_of_the_retry),
 		CLAIM(the_first_opening_after_a_late_retry_is_the_probe),

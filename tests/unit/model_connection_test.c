@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The reference model's connections against docs/connections.md, worked out by hand: each cell of its table, each
- * kind of silence to the nanosecond, what is judged and what is counted.
+ * kind of silence to the nanosecond, what is evaluated and what is counted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static bool send_packet(struct setup *setup, const struct packet_spec *spec, uin
 
 	if (!setup->model)
 		setup->model = model_new(&setup->ruleset, NULL);
-	setup->last = model_judge(setup->model, time_ns, setup->frame, frame_bytes, 0);
+	setup->last = model_evaluate(setup->model, time_ns, setup->frame, frame_bytes, 0);
 	return setup->last.verdict == WEIR_VERDICT_PASS;
 }
 
@@ -189,7 +189,8 @@ struct cell {
 	unsigned int opened, learned, refused, by_fin, by_reset, reused, handshakes;
 };
 
-/* "sSrS" under an observing limit: the second is refused while the other is open, and judged again when it is gone. */
+/* "sSrS" under an observing limit: the second is refused while the other is open, and evaluated again when it is gone.
+ */
 static const struct cell cells[] = {
 	/* an opening */
 	{.packets = "S", .state = "half-open", .threshold = 1, .opened = 1},
@@ -384,7 +385,7 @@ static void flags_are_read_in_the_order_of_the_text(void **state)
 	setup->model = NULL;
 }
 
-/* ---- judged ---- */
+/* ---- evaluated ---- */
 
 static void a_source_opens_as_many_as_the_threshold_and_others_their_own(void **state)
 {
@@ -455,7 +456,7 @@ static void what_was_counted_counts_again_when_it_talks_after_its_silence(void *
 	assert_int_equal(counts_now(setup).returned, 2);
 	assert_int_equal(counts_now(setup).learned, 0);
 	assert_int_equal(counts_now(setup).handshakes, 1);
-	/* an opening of one is judged, and what has finished is forgotten */
+	/* an opening of one is evaluated, and what has finished is forgotten */
 	assert_int_equal(counts_at(setup, 2 * later).now, 0);
 	assert_true(tcp(setup, 1, SYN, 2 * later) && tcp(setup, 5, SYN, 2 * later));
 	assert_false(tcp(setup, 3, SYN, 2 * later));

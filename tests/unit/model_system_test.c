@@ -90,7 +90,7 @@ static bool send_packet(struct bench *bench, uint16_t port, uint8_t protocol, ui
 	if (time_ns > bench->latest_ns)
 		bench->latest_ns = time_ns;
 	time.latest_ns = bench->latest_ns;
-	bench->blocker = model_system_judge(system_of(bench), &packet, bench->would_drop, time);
+	bench->blocker = model_system_evaluate(system_of(bench), &packet, bench->would_drop, time);
 	if (bench->blocker != bench->rule_count)
 		return false;
 	if (!is_dropped)

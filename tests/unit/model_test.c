@@ -124,7 +124,7 @@ static unsigned int offer(struct setup *setup, const char *source, uint16_t port
 	if (!setup->model)
 		setup->model = model_new(&setup->ruleset, NULL);
 	for (i = 0; i < count; i++) {
-		setup->last = model_judge(setup->model, time_ns, setup->frame, frame_bytes, 0);
+		setup->last = model_evaluate(setup->model, time_ns, setup->frame, frame_bytes, 0);
 		passed += setup->last.verdict == WEIR_VERDICT_PASS;
 	}
 	return passed;

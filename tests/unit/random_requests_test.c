@@ -74,14 +74,14 @@ static struct model_packet packet_of(const struct packet_spec *spec)
 #define SYN 0x02
 
 /* One packet to its breaker; what is dropped can only be an opening that nobody has promised to let through. */
-static void judge(struct model_breakers *breakers, const struct model_breaker_rule *rule,
-		  const struct packet_spec *spec, struct tally *tally)
+static void evaluate(struct model_breakers *breakers, const struct model_breaker_rule *rule,
+		     const struct packet_spec *spec, struct tally *tally)
 {
 	struct weir_flow flow = {.fields = WEIR_KEY_SOURCE, .source_bits = {32, 128}};
 	struct model_packet packet = packet_of(spec);
 	struct model_key key = model_key_of(&flow, 0, &packet);
 	struct model_breaker_view before = model_breaker_of_flow(breakers, rule, &key, spec->time_ns), after;
-	bool admitted = model_breaker_judge(breakers, rule, &key, &packet, spec->time_ns);
+	bool admitted = model_breaker_evaluate(breakers, rule, &key, &packet, spec->time_ns);
 
 	if (admitted)
 		model_breaker_commit(breakers, rule, &key, &packet, false, spec->time_ns);
@@ -131,7 +131,7 @@ static void play_round(struct random *random, struct tally *tally)
 		struct packet_spec spec = random_requests_packet(random, &requests, now_ns);
 
 		spec.time_ns = now_ns;
-		judge(breakers, &rule, &spec, tally);
+		evaluate(breakers, &rule, &spec, tally);
 		later_ns = random_requests_step(random, &requests, now_ns);
 		for (flow = 0; flow < model_breakers_count(breakers); flow++)
 			pass_time(breakers, &rule, model_breaker_flow(breakers, flow), now_ns, later_ns, tally);

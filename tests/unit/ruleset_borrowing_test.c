@@ -18,7 +18,7 @@
 	"{name: web, match: {destinationPort: 5999}}, {name: dns, match: {destinationPort: [53, 6000]}}, "             \
 	"{name: ssh, match: {protocol: tcp}}]\n"
 
-static void a_rule_that_may_judge_prioritised_packets_lends_if_it_can(void **state)
+static void a_rule_that_may_evaluate_prioritised_packets_lends_if_it_can(void **state)
 {
 	static const struct {
 		const char *fields;
@@ -112,7 +112,7 @@ static void what_lends_nothing_is_warned_of(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_rule_that_may_judge_prioritised_packets_lends_if_it_can),
+		TEST(a_rule_that_may_evaluate_prioritised_packets_lends_if_it_can),
 		TEST(rules_of_sentinels_lists_lend_on_a_prioritised_resource),
 		TEST(the_time_out_is_half_a_second_unless_a_file_says_other),
 		TEST(mistakes_are_told_at_their_place),

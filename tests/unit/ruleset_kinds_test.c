@@ -202,7 +202,7 @@ static void name_that_a_list_stands_under_says_its_kind(void **state)
 	assert_int_equal(bench->ruleset->rule_count, 1);
 }
 
-/* Rules are judged in the order in which they stand, whatever list they stand in. */
+/* Rules are evaluated in the order in which they stand, whatever list they stand in. */
 static void lists_of_a_file_keep_its_order(void **state)
 {
 	struct bench *bench = *state;

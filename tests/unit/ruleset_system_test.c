@@ -166,7 +166,7 @@ static struct weir_image *compile(struct bench *bench, const char *text, const s
 
 #define AND_RULE(system) RESOURCES "rules: [{resource: dns, threshold: 1}]\nsystemRules: [" system "]\n"
 
-static void a_rule_is_told_what_it_judges_and_from_where_on(void **state)
+static void a_rule_is_told_what_it_evaluates_and_from_where_on(void **state)
 {
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct bench *bench = *state;
@@ -183,15 +183,15 @@ static void a_rule_is_told_what_it_judges_and_from_where_on(void **state)
 	assert_int_equal(image->resources[0].rule[0], 3);
 	assert_int_equal(image->rules[0].kind, WEIR_KIND_WINDOW);
 	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_LONE);
-	assert_int_equal(image->rules[0].judges, WEIR_WORK_OPENING | WEIR_WORK_OTHER);
+	assert_int_equal(image->rules[0].evaluates, WEIR_WORK_OPENING | WEIR_WORK_OTHER);
 	assert_int_equal(image->rules[0].threshold & WEIR_THRESHOLD_MASK, 3); /* the first that is one too many */
 	assert_int_equal(image->rules[1].kind, WEIR_KIND_CONNECTIONS);
-	assert_int_equal(image->rules[1].judges, WEIR_WORK_OPENING | WEIR_WORK_ESTABLISHED);
+	assert_int_equal(image->rules[1].evaluates, WEIR_WORK_OPENING | WEIR_WORK_ESTABLISHED);
 	assert_int_equal(image->rules[1].threshold & WEIR_THRESHOLD_MASK, 5);
 	assert_int_equal(image->rules[2].kind, WEIR_KIND_SYSTEM);
 	assert_int_equal(image->rules[2].signal, WEIR_SYSTEM_CPU_USAGE);
 	assert_int_equal(image->rules[2].threshold & WEIR_THRESHOLD_MASK, 750000);
-	assert_int_equal(image->rules[3].judges, 0);
+	assert_int_equal(image->rules[3].evaluates, 0);
 }
 
 static void only_rules_that_go_by_connections_have_them_followed(void **state)
@@ -276,7 +276,7 @@ int main(void)
 		TEST(list_in_a_file_of_its_own_may_have_other_fields),
 		TEST(a_strategy_of_0_is_no_bbr),
 		TEST(more_than_a_packet_can_meet_are_refused),
-		TEST(a_rule_is_told_what_it_judges_and_from_where_on),
+		TEST(a_rule_is_told_what_it_evaluates_and_from_where_on),
 		TEST(only_rules_that_go_by_connections_have_them_followed),
 		TEST(system_rules_take_their_part_of_the_rules_of_a_packet),
 		TEST(a_reload_keeps_what_is_unchanged),

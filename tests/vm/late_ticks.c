@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Late ticks: two CPUs send to one flow under a leap limit, on a machine that is stopped again and again while its
- * clock goes on (tests/vm/run --stutter). Each packet tells by which tick it was judged, and how old that was. What
+ * clock goes on (tests/vm/run --stutter). Each packet tells by which tick it was evaluated, and how old that was. What
  * the window of ticks holds never exceeds the limit, and neither does any interval of T - L - D, where D is the oldest
- * tick that a packet was judged by (docs/semantics.md, 1).
+ * tick that a packet was evaluated against (docs/semantics.md, 1).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,17 +59,17 @@ static void *send_all(void *data)
 
 	rig_pin(self->cpu);
 	for (struct pass pass; (pass.before_ns = weir_host_now_ns()) < self->end_ns; self->packets++) {
-		uint64_t judged_ns;
+		uint64_t evaluated_ns;
 
 		if (!scratch || bpf_prog_test_run_opts(weir_object_program_fd(object), &options) ||
 		    bpf_map_lookup_elem(weir_object_own_map_fd(object, "scratch"), &zero, scratch))
 			break;
 		pass.after_ns = weir_host_now_ns();
-		judged_ns = scratch[self->cpu].tick * tick_ns + origin_ns;
+		evaluated_ns = scratch[self->cpu].tick * tick_ns + origin_ns;
 		pass.bucket = scratch[self->cpu].narrow_clock[timing].bucket;
 		/* The packet was met after before_ns: so old was its tick at least. */
-		if (pass.before_ns > judged_ns && pass.before_ns - judged_ns > self->oldest_tick_ns)
-			self->oldest_tick_ns = pass.before_ns - judged_ns;
+		if (pass.before_ns > evaluated_ns && pass.before_ns - evaluated_ns > self->oldest_tick_ns)
+			self->oldest_tick_ns = pass.before_ns - evaluated_ns;
 		if (options.retval == XDP_PASS && self->pass_count < PASSES_MAX)
 			self->passes[self->pass_count++] = pass;
 	}

@@ -53,7 +53,7 @@ static const char one_lone_rule[] =
 
 /*
  * Every match field, every key field, every kind of window and row, and (by write_crowd) vectors of
- * three words. Rules meet: all of them judge the packets of "web".
+ * three words. Rules meet: all of them evaluate the packets of "web".
  */
 #define CROWD 150
 #define CROWD_FIRST_PORT 2000
@@ -176,8 +176,8 @@ static void unload(struct loaded *loaded)
 	weir_ruleset_free(loaded->ruleset);
 }
 
-/* Judge once, and say what came of it. */
-static enum xdp_action judge(struct loaded *loaded, const struct packet_spec *spec)
+/* Evaluate once, and say what came of it. */
+static enum xdp_action evaluate(struct loaded *loaded, const struct packet_spec *spec)
 {
 	size_t frame_bytes = packet_build(spec, loaded->frame);
 	int action;
@@ -189,7 +189,7 @@ static enum xdp_action judge(struct loaded *loaded, const struct packet_spec *sp
 		lab->frame_bytes = frame_bytes;
 		lab->ifindex = if_nametoindex(TEST_RUN_INTERFACE);
 	}
-	action = weir_object_judge(loaded->object, loaded->frame, frame_bytes);
+	action = weir_object_evaluate(loaded->object, loaded->frame, frame_bytes);
 	if (action != XDP_PASS && action != XDP_DROP)
 		fail_msg("BPF_PROG_TEST_RUN: %s", strerror(-action));
 	return action;
@@ -201,7 +201,7 @@ static int passed_of(struct loaded *loaded, const struct packet_spec *spec, int 
 	int passed = 0;
 
 	for (int i = 0; i < count; i++)
-		passed += judge(loaded, spec) == XDP_PASS;
+		passed += evaluate(loaded, spec) == XDP_PASS;
 	return passed;
 }
 

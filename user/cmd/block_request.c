@@ -253,7 +253,7 @@ int weir_block_read_sources(struct request *request)
 	request->count = weir_orders_sort(request->orders, request->count);
 	if (request->mistakes)
 		return has_good_lines(request) ? 0 : -EINVAL;
-	/* What should have written the lines has failed, perhaps. An empty feed is --sync's to judge. */
+	/* What should have written the lines has failed, perhaps. An empty feed is --sync's to evaluate. */
 	if (options->argument_count && !options->removes && !request->count && !request->has_lines)
 		return weir_diag_error(request->diag, NULL, NULL, NULL, "%s names no source", request->input);
 	return 0;

@@ -16,7 +16,7 @@ const struct weir_command weir_diff_command = {
 	.arguments_max = SIZE_MAX,
 	.about = "Say what a reload of these files would change of the rules in force: settings, lists, resources and "
 		 "rules, line by line; which rules keep their windows and counters, and which begin anew, and why; and "
-		 "what memory it takes. It is the reload's own judgement, without the reload. Nothing changes. 'weir "
+		 "what memory it takes. It is the reload's own evaluation, without the reload. Nothing changes. 'weir "
 		 "reload --dry-run' asks the kernel, too.",
 	.example = "  weir diff rules/dns-per-client.yaml\n"
 		   "  weir diff --exit-code /etc/weir/rules.yaml || weir reload /etc/weir/rules.yaml",

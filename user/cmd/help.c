@@ -18,7 +18,7 @@ static const struct weir_option known_options[] = {
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
 	{'g', false, "allow-gro", NULL, "in skb mode, let packets that GRO or LRO merged count as one"},
-	{'o', false, "observe", NULL, "judge and count everything, and drop nothing"},
+	{'o', false, "observe", NULL, "evaluate and count everything, and drop nothing"},
 	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
 	{'f', false, "fresh", NULL,
 	 "what cannot be taken over starts afresh: tables of another version of weir, windows that a rule outgrew"},

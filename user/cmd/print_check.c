@@ -104,8 +104,8 @@ static void print_limit(const struct weir_ruleset *ruleset, const struct weir_ru
 								  : " times the number of hosts, together");
 }
 
-/* By what the packets are judged: planned times, or a window and where it is kept. */
-static void print_judging(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
+/* By what the packets are evaluated: planned times, or a window and where it is kept. */
+static void print_evaluating(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows", "medium rows"};
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
@@ -159,7 +159,7 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 	printf("  %s %s: ", kind->is_breaker ? "breaker" : "rule  ", rule->name);
 	if (kind->has_interval) {
 		print_limit(ruleset, rule);
-		print_judging(ruleset, image, place);
+		print_evaluating(ruleset, image, place);
 	} else if (kind->is_breaker) {
 		print_breaker(rule);
 		putchar(',');
@@ -234,7 +234,7 @@ static void print_policies(const struct weir_settings *settings)
 	}
 	printf("%s unmatched %s\n", settings->non_ip_except_count ? ";" : ",", policies[settings->drop_unmatched]);
 	if (settings->observes)
-		puts("mode observe: all is judged and counted, and nothing dropped");
+		puts("mode observe: all is evaluated and counted, and nothing dropped");
 }
 
 static void print_breakers(const struct weir_image *image)

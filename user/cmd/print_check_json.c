@@ -34,7 +34,7 @@ json_t *weir_json_flow(const struct weir_flow *flow)
 	return words;
 }
 
-/* Where the window that judges is kept; throttled flows have none, but words that all CPUs share, and so do windows
+/* Where the window that evaluates is kept; throttled flows have none, but words that all CPUs share, and so do windows
  * that lend.
  */
 static const char *storage_name(const struct weir_image *image, size_t place)

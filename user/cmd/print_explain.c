@@ -84,7 +84,7 @@ __attribute__((format(printf, 2, 3))) static void line(const char *label, const 
 	putchar('\n');
 }
 
-/* Of what no rule and no list has judged. */
+/* Of what no rule and no list has evaluated. */
 static const char *const packet_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_MALFORMED_PASS] = "it is malformed, and 'malformed: pass' lets it pass",
 	[WEIR_VERDICT_MALFORMED_DROP] = "it is malformed",
@@ -281,7 +281,7 @@ static void print_used(const struct weir_explained_rule *rule)
 		line("learned", "%llu connection%s so far that nobody saw open: they pass, and count for nothing",
 		     (unsigned long long)rule->learned, weir_plural(rule->learned));
 	if (rule->has_breaker)
-		line("breaker", "%s, judged by %s", weir_format_breaker_state(&rule->breaker, words),
+		line("breaker", "%s, by %s", weir_format_breaker_state(&rule->breaker, words),
 		     weir_breaker_strategy_names[rule->info->breaker.strategy % WEIR_BREAKER_STRATEGIES]);
 	if (rule->penalty_left_ns)
 		line("penalty", "for %s yet ('weir release' ends it)", format_time(rule->penalty_left_ns, words));

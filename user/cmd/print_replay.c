@@ -14,9 +14,9 @@
 
 static uint64_t packets_per_second(const struct weir_replay_report *report)
 {
-	if (report->judging_ns == 0)
+	if (report->evaluating_ns == 0)
 		return 0;
-	return (unsigned __int128)report->totals.seen.packets * WEIR_NSEC_PER_SEC / report->judging_ns;
+	return (unsigned __int128)report->totals.seen.packets * WEIR_NSEC_PER_SEC / report->evaluating_ns;
 }
 
 /* The ends of lines in the two tables of names: packets and bytes of one tally, then of another. */
@@ -173,8 +173,8 @@ void weir_replay_print_text(const struct weir_ruleset *ruleset, const struct wei
 	printf(" of the capture's time");
 	if (report->cut_frames)
 		printf("; %" PRIu64 " cut short by the capture", report->cut_frames);
-	printf("\njudged in ");
-	print_duration(report->judging_ns);
+	printf("\nevaluated in ");
+	print_duration(report->evaluating_ns);
 	printf(", %" PRIu64 " packets a second\n\n", packets_per_second(report));
 
 	print_verdicts(totals);
@@ -270,13 +270,13 @@ int weir_replay_print_json(const struct weir_ruleset *ruleset, const struct weir
 {
 	json_t *document;
 
-	document =
-		json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o}, s:o, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
-			  (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
-			  (json_int_t)report->cut_frames, "isDamaged", report->is_damaged, "totals", "seen",
-			  weir_json_tally(&report->totals.seen), "verdicts", json_verdicts(&report->totals),
-			  "resources", json_resources(ruleset, report), "rules", json_rules(ruleset, report), "limited",
-			  json_limited(ruleset, report), "flowsPerCpu", (json_int_t)report->flows_per_cpu, "judgingNs",
-			  (json_int_t)report->judging_ns, "packetsPerSecond", (json_int_t)packets_per_second(report));
+	document = json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o}, s:o, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
+			     (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
+			     (json_int_t)report->cut_frames, "isDamaged", report->is_damaged, "totals", "seen",
+			     weir_json_tally(&report->totals.seen), "verdicts", json_verdicts(&report->totals),
+			     "resources", json_resources(ruleset, report), "rules", json_rules(ruleset, report),
+			     "limited", json_limited(ruleset, report), "flowsPerCpu", (json_int_t)report->flows_per_cpu,
+			     "judgingNs", (json_int_t)report->evaluating_ns, "packetsPerSecond",
+			     (json_int_t)packets_per_second(report));
 	return weir_json_print(document, diag);
 }

@@ -20,11 +20,12 @@ const struct weir_command weir_release_command = {
 	.changes_it = true,
 	.arguments = "FLOW",
 	.arguments_max = 64,
-	.about =
-		"End the penalty of a flow: its next packet is judged by the rule's window again, and should the rule\n"
-		"block it, the penalty that begins is the shortest. FLOW is a key as 'weir flows' prints it, or one\n"
-		"value of it: then all flows are meant that have this value. Without a FLOW, '--rule NAME' means all\n"
-		"flows of that rule, and '--all' those of all rules.",
+	.about = "End the penalty of a flow: its next packet is evaluated against the rule's window again, and should "
+		 "the "
+		 "rule\n"
+		 "block it, the penalty that begins is the shortest. FLOW is a key as 'weir flows' prints it, or one\n"
+		 "value of it: then all flows are meant that have this value. Without a FLOW, '--rule NAME' means all\n"
+		 "flows of that rule, and '--all' those of all rules.",
 	.example = "  weir release 192.0.2.7\n"
 		   "  weir release --rule logins 'source 192.0.2.7, destinationPort 22'\n"
 		   "  weir release --all",

@@ -43,7 +43,7 @@ static const struct weir_option own_options[] = {
 	 "and CpuUsage rules admit"},
 	{'i', false, "interface", "IFACE", "the capture is of this interface: match.interface holds for it"},
 	{'n', false, "no-shortcuts", NULL,
-	 "judge without the program's shortcuts: slower, and the verdicts are the same"},
+	 "evaluate without the program's shortcuts: slower, and the verdicts are the same"},
 	{},
 };
 

@@ -25,7 +25,7 @@ const struct weir_command weir_rollback_command = {
 
 /*
  * The way back must be open: where the instance cannot be read, as after a reload that was cut short, or the set before
- * is not kept, nothing is judged. Nor is it while rules are to be confirmed: those before return in any case.
+ * is not kept, nothing is evaluated. Nor is it while rules are to be confirmed: those before return in any case.
  */
 static int check_session(const char *name, struct weir_diag *diag)
 {

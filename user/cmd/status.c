@@ -87,7 +87,7 @@ static void print_links(const struct weir_instance *instance)
 static void print_repeats(const struct weir_status_view *view)
 {
 	for (size_t i = 0; i < view->repeat_count; i++)
-		printf("  '%s' stands on '%s': packets that come in by both are judged twice, and pass by half of "
+		printf("  '%s' stands on '%s': packets that come in by both are evaluated twice, and pass by half of "
 		       "their "
 		       "limits\n",
 		       view->repeats[i].upper, view->repeats[i].lower);
@@ -345,7 +345,7 @@ static void print_text(const struct weir_status_view *view)
 	       info->flows_per_cpu);
 	print_policies(instance);
 	if (info->observes)
-		puts("  observes: all is judged and counted, and nothing dropped");
+		puts("  observes: all is evaluated and counted, and nothing dropped");
 	print_foreign_tables(instance);
 	print_span(instance);
 	print_counts(instance);

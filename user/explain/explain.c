@@ -27,7 +27,7 @@ struct work {
 	uint32_t asked_fields; /* enum weir_match_field, or-ed: what any resource asks about */
 	struct weir_sandbox sandbox;
 	struct weir_trial trial;
-	struct weir_lab_flow *flows; /* under rules of the user's, in the order of judgement */
+	struct weir_lab_flow *flows; /* under rules of the user's, in the order of evaluation */
 	uint8_t *observes;	     /* of these rules, as they are written */
 	uint32_t flow_count;
 	/* So little is said of the packet that it could be of more resources than any packet is of: one is asked
@@ -52,7 +52,7 @@ static int fail(struct weir_diag *diag, int err)
 
 /* ---- which CPU ---- */
 
-/* Rows are per CPU: the packet is judged where the flow's came in last. Where that CPU may not be used, anywhere. */
+/* Rows are per CPU: the packet is evaluated where the flow's came in last. Where that CPU may not be used, anywhere. */
 static void go_to(int cpu)
 {
 	cpu_set_t set;
@@ -170,7 +170,7 @@ static int find_flows(struct work *work)
 	int err;
 
 	lab->tells_flows = 1;
-	err = weir_trial_judge(&work->trial, work->trial.now_ns);
+	err = weir_trial_evaluate(&work->trial, work->trial.now_ns);
 	lab->tells_flows = 0;
 	if (err > 0)
 		err = 0;
@@ -273,7 +273,7 @@ static int try_rule(struct work *work, const struct weir_lab_flow *flow, struct 
 	if (work->words && !explained->info->system)
 		mask_resources(work, weir_resource_bit(work->result->object, rule->resource));
 	weir_trial_isolate(&work->trial, work->flows, work->flow_count, flow->place);
-	err = weir_trial_judge(&work->trial, work->trial.now_ns);
+	err = weir_trial_evaluate(&work->trial, work->trial.now_ns);
 	if (err >= 0) {
 		explained->admits = lab->verdict == WEIR_VERDICT_PASS;
 		explained->delay_ns = lab->wait_ns;
@@ -365,7 +365,7 @@ static int find_verdict(struct work *work)
 
 	if (work->flow_count)
 		go_to_flow(work, &work->flows[0]);
-	action = weir_trial_judge(&work->trial, work->trial.now_ns);
+	action = weir_trial_evaluate(&work->trial, work->trial.now_ns);
 	if (action < 0)
 		return action;
 	result->verdict = lab->verdict;
@@ -400,7 +400,7 @@ static int explain(struct work *work, struct weir_diag *diag)
 	if (err == -E2BIG)
 		return weir_diag_fail(diag, E2BIG, "say more of the packet: --proto, --dport and so on",
 				      "the packet could be of too many resources");
-	/* What the tables hold was read until now: a row is never newer than the time it is judged by. */
+	/* What the tables hold was read until now: a row is never newer than the time it is evaluated by. */
 	work->trial.now_ns = result->now_ns = weir_host_now_ns();
 	if (!err)
 		err = explain_rules(work);

@@ -92,7 +92,7 @@ struct weir_explanation {
 	uint64_t now_ns;
 	const char **resources; /* names, in the order of their definition */
 	size_t resource_count;
-	struct weir_explained_rule *rules; /* in the order of judgement */
+	struct weir_explained_rule *rules; /* in the order of evaluation */
 	size_t rule_count;
 	uint32_t unknown; /* enum weir_match_field, or-ed: not said, and it matters. 0: the verdict is known */
 	enum weir_verdict verdict;

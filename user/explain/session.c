@@ -172,8 +172,8 @@ static int refuse_by_rule(const struct session *session, const struct weir_rules
 	return refuse(session, &ruleset->rules[place].place, diag, reason);
 }
 
-static int judge(const struct session *session, const struct weir_ruleset *ruleset, const struct weir_object *object,
-		 uint64_t start_ns, struct weir_diag *diag)
+static int evaluate(const struct session *session, const struct weir_ruleset *ruleset, const struct weir_object *object,
+		    uint64_t start_ns, struct weir_diag *diag)
 {
 	volatile struct weir_lab *lab = weir_object_lab(object);
 	const uint64_t packets = offered_ns(ruleset) / WEIR_NSEC_PER_SEC * PACKETS_PER_SECOND;
@@ -184,7 +184,7 @@ static int judge(const struct session *session, const struct weir_ruleset *rules
 		int action;
 
 		lab->clock_ns = start_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);
-		action = weir_object_judge(object, session->frame, session->frame_bytes);
+		action = weir_object_evaluate(object, session->frame, session->frame_bytes);
 		if (action < 0)
 			return weir_diag_fail(diag, -action, NULL, "cannot ask the program about the SSH session");
 		if (action == XDP_PASS)
@@ -215,7 +215,7 @@ static int check(struct session *session, const struct weir_ruleset *ruleset, st
 	err = weir_lab_stay(&lab);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot ask the program about the SSH session");
-	err = judge(session, ruleset, lab.object, lab.now_ns, diag);
+	err = evaluate(session, ruleset, lab.object, lab.now_ns, diag);
 	weir_lab_leave(&lab);
 	if (err)
 		weir_ruleset_quote(ruleset, diag);

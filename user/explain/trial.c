@@ -27,10 +27,10 @@ static volatile struct weir_lab *enter(const struct weir_trial *trial, uint64_t 
 
 static int run(const struct weir_trial *trial, uint32_t times)
 {
-	return weir_object_judge_many(trial->sandbox->object, trial->frame, trial->frame_bytes, times);
+	return weir_object_evaluate_many(trial->sandbox->object, trial->frame, trial->frame_bytes, times);
 }
 
-int weir_trial_judge(const struct weir_trial *trial, uint64_t time_ns)
+int weir_trial_evaluate(const struct weir_trial *trial, uint64_t time_ns)
 {
 	int err = weir_sandbox_set(trial->sandbox);
 
@@ -73,7 +73,7 @@ int weir_trial_count(const struct weir_trial *trial, uint64_t most, uint64_t *re
 /* Is its verdict another than `verdict` at that time? 1, 0 or -errno. */
 static int differs_at(const struct weir_trial *trial, uint64_t time_ns, uint32_t verdict)
 {
-	int err = weir_trial_judge(trial, time_ns);
+	int err = weir_trial_evaluate(trial, time_ns);
 
 	return err < 0 ? err : weir_object_lab(trial->sandbox->object)->verdict != verdict;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Trials: the program judges the packet on the sandbox, as often as it takes, at the times that are asked about. What a
- * rule has left, and when it frees, is found by asking the rule, so no kind of limit has its arithmetic twice.
+ * Trials: the program evaluates the packet on the sandbox, as often as it takes, at the times that are asked about.
+ * What a rule has left, and when it frees, is found by asking the rule, so no kind of limit has its arithmetic twice.
  */
 #ifndef WEIR_EXPLAIN_TRIAL_H
 #define WEIR_EXPLAIN_TRIAL_H
@@ -17,10 +17,10 @@ struct weir_trial {
 	uint64_t now_ns;
 };
 
-/* Judge the packet at this time, from the sandbox as it was read: the lab has the answer. Returns the XDP action, or
+/* Evaluate the packet at this time, from the sandbox as it was read: the lab has the answer. Returns the XDP action, or
  * -errno.
  */
-int weir_trial_judge(const struct weir_trial *trial, uint64_t time_ns);
+int weir_trial_evaluate(const struct weir_trial *trial, uint64_t time_ns);
 
 /*
  * How many such packets pass now, one right after the other, before one is blocked. `most` is where counting ends: then

@@ -48,7 +48,7 @@ static uint32_t replay_ifindex(const char *name, void *data)
 	return OUR_IFINDEX + 1 + names->other_count++;
 }
 
-/* ---- the judging pass ---- */
+/* ---- the evaluating pass ---- */
 
 void weir_attempt_clean(struct attempt *attempt)
 {
@@ -285,8 +285,8 @@ static const char *dropped_by(const struct weir_ruleset *ruleset, enum weir_verd
 	}
 }
 
-void weir_attempt_judge_short_frame(struct attempt *attempt, const struct weir_frame *frame,
-				    struct weir_judgement *judgement)
+void weir_attempt_evaluate_short_frame(struct attempt *attempt, const struct weir_frame *frame,
+				       struct weir_evaluation *evaluation)
 {
 	bool drops = attempt->ruleset->settings.drop_malformed;
 	enum weir_verdict verdict = drops ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
@@ -294,7 +294,7 @@ void weir_attempt_judge_short_frame(struct attempt *attempt, const struct weir_f
 
 	totals->verdict[verdict].packets++;
 	totals->verdict[verdict].bytes += frame->wire_bytes;
-	*judgement = (struct weir_judgement){.verdict = verdict, .passes = !drops, .rule = drops ? "malformed" : ""};
+	*evaluation = (struct weir_evaluation){.verdict = verdict, .passes = !drops, .rule = drops ? "malformed" : ""};
 }
 
 /* The frame as it was on the wire: what was cut off is zeros. */
@@ -328,8 +328,8 @@ static bool is_of_packet(enum weir_verdict verdict)
 	}
 }
 
-int weir_attempt_judge_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
-			     struct weir_judgement *judgement, struct weir_diag *diag)
+int weir_attempt_evaluate_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
+				struct weir_evaluation *evaluation, struct weir_diag *diag)
 {
 	volatile struct weir_lab *lab = weir_object_lab(attempt->object);
 	uint32_t i;
@@ -338,20 +338,20 @@ int weir_attempt_judge_frame(struct attempt *attempt, const struct weir_ethernet
 	lab->clock_ns = time_ns;
 	lab->frame_bytes = ethernet->wire_bytes;
 	lab->ifindex = attempt->options->interface ? 1 : 0;
-	action = weir_object_judge(attempt->object, attempt->frame, pad_frame(attempt, ethernet));
+	action = weir_object_evaluate(attempt->object, attempt->frame, pad_frame(attempt, ethernet));
 	if (action < 0)
 		return weir_diag_fail(diag, -action, NULL, "the kernel did not run the program");
 
-	judgement->verdict = lab->verdict;
-	judgement->passes = action == XDP_PASS;
-	judgement->has_packet = is_of_packet(lab->verdict);
-	judgement->packet = *(const struct weir_flow_key *)(uintptr_t)&lab->packet;
-	judgement->wait_ns = lab->wait_ns;
-	judgement->resource_count = lab->resource_count;
+	evaluation->verdict = lab->verdict;
+	evaluation->passes = action == XDP_PASS;
+	evaluation->has_packet = is_of_packet(lab->verdict);
+	evaluation->packet = *(const struct weir_flow_key *)(uintptr_t)&lab->packet;
+	evaluation->wait_ns = lab->wait_ns;
+	evaluation->resource_count = lab->resource_count;
 	for (i = 0; i < lab->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)
-		judgement->resource[i] = lab->resource[i];
-	judgement->rule = judgement->passes ? "" : dropped_by(attempt->ruleset, lab->verdict, lab->rule);
-	if (!judgement->rule)
+		evaluation->resource[i] = lab->resource[i];
+	evaluation->rule = evaluation->passes ? "" : dropped_by(attempt->ruleset, lab->verdict, lab->rule);
+	if (!evaluation->rule)
 		return weir_diag_fail(diag, EIO, "this is a mistake of weir's, please report it",
 				      "the program dropped a packet without a reason (verdict %u)", lab->verdict);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One attempt to judge a capture (replay.c), in its parts. */
+/* One attempt to evaluate a capture (replay.c), in its parts. */
 #ifndef WEIR_REPLAY_ATTEMPT_H
 #define WEIR_REPLAY_ATTEMPT_H
 
@@ -105,9 +105,9 @@ int weir_attempt_load_rules(struct attempt *attempt, struct weir_diag *diag);
 int weir_attempt_open_outputs(struct attempt *attempt, struct weir_diag *diag);
 
 /* A frame without a whole link header cannot be handed to a program, nor arrive on an interface. */
-void weir_attempt_judge_short_frame(struct attempt *attempt, const struct weir_frame *frame,
-				    struct weir_judgement *judgement);
-int weir_attempt_judge_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
-			     struct weir_judgement *judgement, struct weir_diag *diag);
+void weir_attempt_evaluate_short_frame(struct attempt *attempt, const struct weir_frame *frame,
+				       struct weir_evaluation *evaluation);
+int weir_attempt_evaluate_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
+				struct weir_evaluation *evaluation, struct weir_diag *diag);
 
 #endif

@@ -40,7 +40,7 @@ static int check_path(const char *path, struct weir_diag *diag)
 		weir_diag_fail(diag, errno, NULL, "cannot open capture '%s'", path);
 		return -EINVAL;
 	}
-	/* It is read twice, once for its times and once to judge; and "-" is no file at all. */
+	/* It is read twice, once for its times and once to evaluate; and "-" is no file at all. */
 	if (S_ISREG(status.st_mode))
 		return 0;
 	return weir_diag_fail(diag, 0, "write it to a file first: replay reads a capture twice",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A capture of the packets that get through, in the order in which they leave. Packets are added in the
- * order in which they were judged; that is another one when a delay, or a clock that went back, lets a
+ * order in which they were evaluated; that is another one when a delay, or a clock that went back, lets a
  * later packet leave first. Memory: 24 bytes a packet; the frames are on disk.
  */
 #ifndef WEIR_REPLAY_DEPARTURES_H

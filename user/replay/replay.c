@@ -59,9 +59,10 @@ static int survey_capture(const struct weir_replay_options *options, struct surv
 
 /* ---- putting it together ---- */
 
-static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, uint64_t number, struct weir_diag *diag)
+static int evaluate_and_write(struct attempt *attempt, struct weir_frame *frame, uint64_t number,
+			      struct weir_diag *diag)
 {
-	struct weir_judgement judgement = {};
+	struct weir_evaluation evaluation = {};
 	struct weir_ethernet ethernet;
 	int err;
 
@@ -69,24 +70,24 @@ static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, ui
 	if (err)
 		return err;
 	if (!weir_frame_to_ethernet(attempt->survey->link_type, frame, &ethernet)) {
-		weir_attempt_judge_short_frame(attempt, frame, &judgement);
+		weir_attempt_evaluate_short_frame(attempt, frame, &evaluation);
 	} else {
-		err = weir_attempt_judge_frame(attempt, &ethernet, frame->time_ns, &judgement, diag);
+		err = weir_attempt_evaluate_frame(attempt, &ethernet, frame->time_ns, &evaluation, diag);
 		if (err)
 			return err;
 	}
 	/* A frame that names no resource, a short one among others, is in no picture. */
-	for (uint32_t i = 0; attempt->plot && i < judgement.resource_count; i++)
-		weir_replay_plot_count(attempt->plot, judgement.resource[i], frame->time_ns, ethernet.wire_bytes,
-				       judgement.passes);
+	for (uint32_t i = 0; attempt->plot && i < evaluation.resource_count; i++)
+		weir_replay_plot_count(attempt->plot, evaluation.resource[i], frame->time_ns, ethernet.wire_bytes,
+				       evaluation.passes);
 	attempt->report.cut_frames += frame->captured_bytes < frame->wire_bytes;
 	if (attempt->verdicts.stream) {
-		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement,
+		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &evaluation,
 				       attempt->options->verdicts_are_wide);
 		err = weir_output_check(&attempt->verdicts, diag);
 	}
-	if (!err && attempt->passed && judgement.passes)
-		err = weir_departures_add(attempt->passed, frame, frame->time_ns + judgement.wait_ns, diag);
+	if (!err && attempt->passed && evaluation.passes)
+		err = weir_departures_add(attempt->passed, frame, frame->time_ns + evaluation.wait_ns, diag);
 	return err;
 }
 
@@ -95,7 +96,7 @@ static int tell_change(const struct weir_replay_options *options, struct weir_di
 	return weir_diag_fail(diag, EIO, NULL, "capture '%s' changed while it was read", options->capture);
 }
 
-static int judge_capture(struct attempt *attempt, struct weir_diag *diag)
+static int evaluate_capture(struct attempt *attempt, struct weir_diag *diag)
 {
 	const struct weir_replay_options *options = attempt->options;
 	_cleanup_(weir_capture_closep) struct weir_capture *capture = NULL;
@@ -115,7 +116,7 @@ static int judge_capture(struct attempt *attempt, struct weir_diag *diag)
 			return err;
 		if (err == 0)
 			return tell_change(options, diag);
-		err = judge_and_write(attempt, &frame, number, diag);
+		err = evaluate_and_write(attempt, &frame, number, diag);
 		if (err)
 			return err;
 		if (number % REPLAY_PROGRESS_PACKETS != 0 && number != total)
@@ -126,7 +127,7 @@ static int judge_capture(struct attempt *attempt, struct weir_diag *diag)
 		if (options->progress)
 			options->progress(number, total);
 	}
-	attempt->report.judging_ns = weir_host_now_ns() - started_ns;
+	attempt->report.evaluating_ns = weir_host_now_ns() - started_ns;
 	return 0;
 }
 
@@ -168,7 +169,7 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 	if (!err)
 		err = weir_attempt_open_outputs(attempt, diag);
 	if (!err)
-		err = judge_capture(attempt, diag);
+		err = evaluate_capture(attempt, diag);
 	if (!err)
 		err = weir_attempt_read_rule_counters(attempt, ret_evictions, diag);
 	if (!err)

@@ -4,7 +4,7 @@
  * verdicts as CSV, memory readings from a file, a picture, and the sizes of tables that forget nothing. Other rooms
  * need this header alone.
  *
- * Replay: the shipped BPF program judges every frame of a capture, in the capture's own time. It never
+ * Replay: the shipped BPF program evaluates every frame of a capture, in the capture's own time. It never
  * touches an interface or a running weir. The contract is docs/replay.md.
  */
 #ifndef WEIR_REPLAY_H
@@ -30,7 +30,7 @@ struct weir_replay_options {
 	const char *memory;		   /* CSV of memory readings; NULL: the reading is unknown */
 	const char *system;		   /* CSV of load and CPU usage; NULL: they are unknown */
 	const char *interface;		   /* for which match.interface holds; NULL: for none */
-	bool is_without_shortcuts;	   /* judge by the kinds of rules alone: the same verdicts, more slowly */
+	bool is_without_shortcuts;	   /* evaluate by the kinds of rules alone: the same verdicts, more slowly */
 	const volatile sig_atomic_t *stop; /* set when the user has had enough; NULL: never */
 	/* Called now and then, and at last with done == total; NULL: never. */
 	void (*progress)(uint64_t done, uint64_t total);
@@ -56,10 +56,10 @@ struct weir_replay_report {
 	struct weir_replay_resource *resources;
 	struct weir_replay_limits limits;
 	const char *interface;	/* of keys: the name that the options say, or "?" */
-	uint64_t cut_frames;	/* cut short by the capture, judged with zeros in place of the rest */
-	uint64_t judging_ns;	/* wall time of the judging pass */
+	uint64_t cut_frames;	/* cut short by the capture, evaluated with zeros in place of the rest */
+	uint64_t evaluating_ns; /* wall time of the evaluating pass */
 	uint32_t flows_per_cpu; /* rows of the flow table that was enough */
-	bool is_damaged;	/* the capture ends before its end; *diag says where. The rest was judged */
+	bool is_damaged;	/* the capture ends before its end; *diag says where. The rest was evaluated */
 };
 
 /*

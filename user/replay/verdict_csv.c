@@ -28,17 +28,17 @@ static bool needs_quotes(const char *text)
 	return text[strcspn(text, ",\"\r\n")] != '\0';
 }
 
-static void write_resources(FILE *stream, const struct weir_ruleset *ruleset, const struct weir_judgement *judgement)
+static void write_resources(FILE *stream, const struct weir_ruleset *ruleset, const struct weir_evaluation *evaluation)
 {
 	bool quotes = false;
 	uint32_t i;
 
-	for (i = 0; i < judgement->resource_count; i++)
-		quotes |= needs_quotes(ruleset->resources[judgement->resource[i]].name);
+	for (i = 0; i < evaluation->resource_count; i++)
+		quotes |= needs_quotes(ruleset->resources[evaluation->resource[i]].name);
 	fputs(quotes ? "\"" : "", stream);
-	for (i = 0; i < judgement->resource_count; i++) {
+	for (i = 0; i < evaluation->resource_count; i++) {
 		fputs(i ? ";" : "", stream);
-		write_escaped(stream, ruleset->resources[judgement->resource[i]].name);
+		write_escaped(stream, ruleset->resources[evaluation->resource[i]].name);
 	}
 	fputs(quotes ? "\"" : "", stream);
 }
@@ -50,13 +50,13 @@ static bool has_ports(uint8_t protocol)
 }
 
 /* The protocol is a number, as names differ. Empty: it has none. */
-static void write_packet(FILE *stream, const struct weir_judgement *judgement)
+static void write_packet(FILE *stream, const struct weir_evaluation *evaluation)
 {
-	const struct weir_flow_key *packet = &judgement->packet;
+	const struct weir_flow_key *packet = &evaluation->packet;
 	const int family = packet->family == 6 ? AF_INET6 : AF_INET;
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
 
-	if (!judgement->has_packet) {
+	if (!evaluation->has_packet) {
 		fputs(",,,,,", stream);
 		return;
 	}
@@ -70,18 +70,18 @@ static void write_packet(FILE *stream, const struct weir_judgement *judgement)
 }
 
 void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
-			    const struct weir_judgement *judgement, bool is_wide)
+			    const struct weir_evaluation *evaluation, bool is_wide)
 {
-	const char *quote = needs_quotes(judgement->rule) ? "\"" : "";
+	const char *quote = needs_quotes(evaluation->rule) ? "\"" : "";
 
-	fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%s,%" PRIu64 ",", number, time_ns, judgement->passes ? "pass" : "drop",
-		judgement->wait_ns);
-	write_resources(stream, ruleset, judgement);
+	fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%s,%" PRIu64 ",", number, time_ns,
+		evaluation->passes ? "pass" : "drop", evaluation->wait_ns);
+	write_resources(stream, ruleset, evaluation);
 	fputs(",", stream);
 	fputs(quote, stream);
-	write_escaped(stream, judgement->rule);
+	write_escaped(stream, evaluation->rule);
 	fputs(quote, stream);
 	if (is_wide)
-		write_packet(stream, judgement);
+		write_packet(stream, evaluation);
 	fputs("\r\n", stream);
 }

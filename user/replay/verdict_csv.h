@@ -14,7 +14,7 @@
 #include "weir_abi.h"
 
 /* Verdict on one frame, in the words of the CSV. */
-struct weir_judgement {
+struct weir_evaluation {
 	enum weir_verdict verdict;
 	bool passes;
 	uint64_t wait_ns;
@@ -30,6 +30,6 @@ void weir_verdict_csv_begin(FILE *stream, bool is_wide);
 
 /* `number` counts packets from 1, time_ns is the capture's. */
 void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
-			    const struct weir_judgement *judgement, bool is_wide);
+			    const struct weir_evaluation *evaluation, bool is_wide);
 
 #endif

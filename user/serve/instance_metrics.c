@@ -104,8 +104,9 @@ void weir_metrics_write_controller(struct book *book)
 
 void weir_metrics_write_interfaces(struct book *book)
 {
-	static const struct weir_metric_family attached = {"weir_interface_attached", WEIR_METRIC_GAUGE, NULL,
-							   "1: packets of this interface are judged; 0: it is gone."};
+	static const struct weir_metric_family attached = {
+		"weir_interface_attached", WEIR_METRIC_GAUGE, NULL,
+		"1: packets of this interface are evaluated; 0: it is gone."};
 
 	weir_exposition_begin(book->out, &attached);
 	for (size_t i = 0; i < book->instance->link_count; i++) {

@@ -109,7 +109,7 @@ static const struct {
 	 has_interval,
 	 COUNTER(evicted)},
 	{{"weir_rule_stalled_packets", WEIR_METRIC_COUNTER, NULL,
-	  "Packets dropped because a CPU stalled while it judged them."},
+	  "Packets dropped because a CPU stalled while it evaluated them."},
 	 has_interval,
 	 COUNTER(stalled)},
 	{{"weir_rule_leases", WEIR_METRIC_COUNTER, NULL, "How often other CPUs were asked what they have admitted."},

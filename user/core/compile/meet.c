@@ -385,8 +385,8 @@ static int too_hard(struct weir_diag *diag, const char *what, uint32_t limit)
 		what);
 }
 
-static int judge(const struct weir_ruleset *ruleset, struct search *search, struct weir_image *image,
-		 struct weir_diag *diag)
+static int evaluate(const struct weir_ruleset *ruleset, struct search *search, struct weir_image *image,
+		    struct weir_diag *diag)
 {
 	const uint32_t everywhere = weir_count_system_rules(ruleset), hidden = weir_tracks_connections(ruleset);
 	const uint32_t room =
@@ -440,5 +440,5 @@ int weir_compile_meet(const struct weir_ruleset *ruleset, struct weir_image *ima
 	}
 	if (list_contexts(search))
 		return weir_compile_no_memory(diag);
-	return judge(ruleset, search, image, diag);
+	return evaluate(ruleset, search, image, diag);
 }

@@ -366,7 +366,7 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->warms_flows = terms->warms_flows;
 	written->has_overrides = rule->override_count > 0;
 	written->overrides_destination = written->has_overrides && rule->override_field == WEIR_KEY_DESTINATION;
-	written->judges = work_of(rule->system);
+	written->evaluates = work_of(rule->system);
 	if (rule->metric == WEIR_METRIC_SIGNAL)
 		written->signal = rule->system | (rule->is_bbr ? WEIR_SIGNAL_BBR : 0);
 	written->meter = terms->meter;

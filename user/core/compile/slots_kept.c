@@ -192,7 +192,7 @@ static void warn_of_no_version(const struct slotting *slotting, const struct wei
 
 	weir_diag_warning(slotting->diag, &rule->place, NULL, NULL,
 			  "rule '%s' has had %u limits within one window: until it is loaded again in %llu s or later, "
-			  "its packets are judged anew one by one, which costs time",
+			  "its packets are evaluated anew one by one, which costs time",
 			  rule->name, WEIR_VERSIONS / 2, seconds);
 }
 

@@ -49,7 +49,7 @@ static int number_timing(struct slotting *slotting, const struct weir_ruleset_ru
 	return 0;
 }
 
-/* Rows in the tables are judged by the timings published before: they stay for ever. */
+/* Rows in the tables are evaluated against the timings published before: they stay for ever. */
 static int keep_timings(struct slotting *slotting)
 {
 	struct weir_image *image = slotting->image;

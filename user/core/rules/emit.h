@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The way back: from struct weir_ruleset to a rule file that reads as the same. It is canonical: one file, in the order
- * in which rules are judged, whatever files and lists of Sentinel's they came from, with all names, and without what is
- * so by default. So two rule sets mean the same when their texts are the same.
+ * in which rules are evaluated, whatever files and lists of Sentinel's they came from, with all names, and without what
+ * is so by default. So two rule sets mean the same when their texts are the same.
  */
 #ifndef WEIR_RULES_EMIT_H
 #define WEIR_RULES_EMIT_H

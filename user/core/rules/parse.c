@@ -252,7 +252,7 @@ static void read_rules_under(struct weir_reader *reader, const char *name, const
 			weir_read_sentinel_list(reader, value, name);
 }
 
-/* Rules are judged in the order of the file. */
+/* Rules are evaluated in the order of the file. */
 static void read_rules(struct weir_reader *reader, const struct weir_document *document)
 {
 	const struct weir_node *root = has_content(document) ? document->root : NULL;
@@ -337,7 +337,7 @@ static bool is_breaker(const struct weir_ruleset_rule *rule)
 	return rule->metric == WEIR_METRIC_REQUESTS;
 }
 
-/* Circuit breakers are judged behind all rules, whatever stands where in which file. */
+/* Circuit breakers are evaluated behind all rules, whatever stands where in which file. */
 static void put_breakers_last(struct weir_reader *reader)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;

@@ -156,7 +156,7 @@ struct weir_ruleset_rule {
 	bool counts_bytes;
 	bool observes;
 	bool aggregates; /* whenFull: flows without a place anywhere share one limit; else they begin anew */
-	bool lends; /* it can, and it may judge packets that borrow: weir_rule_can_lend(), weir_meets_prioritized() */
+	bool lends;	 /* it can, and may meet packets that borrow: weir_rule_can_lend(), weir_meets_prioritized() */
 	enum weir_strategy strategy;
 	enum weir_behavior behavior;
 	enum weir_relation relation;
@@ -228,7 +228,7 @@ struct weir_ruleset {
 	size_t list_count;
 };
 
-/* Can the rule lend, if packets that it judges are prioritised? (docs/semantics.md, 10) */
+/* Can the rule lend, if packets that it evaluates are prioritised? (docs/semantics.md, 10) */
 bool weir_rule_can_lend(const struct weir_ruleset_rule *rule);
 
 /* Can packets of this resource be prioritised: because it is, or because they may belong to another one that is? False

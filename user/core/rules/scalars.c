@@ -392,7 +392,7 @@ static bool read_ethertype(const char *text, uint64_t *ret_number)
 
 int weir_parse_ethertypes(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
 {
-	static const uint16_t judged[] = {0x0800, 0x86dd, 0x8100, 0x88a8};
+	static const uint16_t evaluated[] = {0x0800, 0x86dd, 0x8100, 0x88a8};
 	struct weir_range *range = item;
 	const char *nearest;
 	uint64_t number;
@@ -411,8 +411,8 @@ int weir_parse_ethertypes(const char *text, void *item, const void *context, str
 				   "write a number such as 0x88cc, or arp, eapol, lacp, llc, lldp, macsec, "
 				   "mpls, pppoe, ptp or rarp");
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(judged); i++)
-		if (number == judged[i]) {
+	for (size_t i = 0; i < ARRAY_SIZE(evaluated); i++)
+		if (number == evaluated[i]) {
 			weir_refuse(reterr_refusal, "'%.*s' is IP or a VLAN tag", WEIR_SHOWN(text));
 			return weir_advise(reterr_refusal, "limit it by a resource and a rule");
 		}

@@ -197,7 +197,7 @@ void weir_put_system_rules_first(struct weir_reader *reader)
 	}
 	if (first && !ruleset->resource_count && !reader->is_incomplete && !reader->complaints)
 		weir_warn(reader, reader->rule_nodes[0], "define a resource: one without a match takes every IP packet",
-			  "system rules have no effect: they judge packets of resources, and there are none");
+			  "system rules have no effect: they evaluate packets of resources, and there are none");
 	if (first > WEIR_SYSTEM_RULES_MAX)
 		weir_complain(reader, reader->rule_nodes[WEIR_SYSTEM_RULES_MAX], "drop some",
 			      "%zu system rules are too many: a packet meets them all, and at most %d rules", first,

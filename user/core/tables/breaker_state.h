@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the words of a circuit breaker say (weir_breakers.h; docs/breakers.md): its state, and what it was judged by.
+ * What the words of a circuit breaker say (weir_breakers.h; docs/breakers.md): its state, and what it was evaluated by.
  * Pure: entries as they were copied from a map, and a time. What has become due since the breaker was last looked at
  * is not in it yet: the program counts that with the next packet that it concerns.
  */
@@ -15,7 +15,7 @@
 struct weir_breaker_view {
 	enum weir_breaker_kind kind;
 	uint64_t left_ns;  /* open: until an opening is let through as the probe; 0: the next one is */
-	uint64_t requests; /* in the window when it was judged last, and the bad ones among them */
+	uint64_t requests; /* in the window when it was evaluated last, and the bad ones among them */
 	uint64_t bad;
 	uint64_t changes; /* of its state */
 	uint64_t shared;  /* requests that had to share a group, so that their time-outs were told late */
@@ -37,7 +37,7 @@ void weir_breaker_add(const struct weir_breaker_view *view, struct weir_breaker_
 /* "closed", "open" and "halfOpen", by enum weir_breaker_kind. */
 extern const char *const weir_breaker_kind_names[];
 
-/* What it was judged by last: a ratio, or a number of errors, in millionths. */
+/* What it was evaluated against last: a ratio, or a number of errors, in millionths. */
 uint64_t weir_breaker_value_micro(const struct weir_breaker_view *view, enum weir_breaker_strategy strategy);
 
 #endif

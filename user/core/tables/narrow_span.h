@@ -3,7 +3,7 @@
  * How long narrow rows go on to tell buckets apart. A bucket's number in them has 32 bits and counts from the base of
  * its timing, which is fixed when that is first loaded (weir_state.h): with buckets of 50 ms for 6.8 years. After that
  * the last bucket goes on for ever, and who has used up a limit stays blocked. Only a detach and an attach begin anew:
- * rows are judged by the base, so that no reload can move it. Pure: the time is handed in.
+ * rows are evaluated against the base, so that no reload can move it. Pure: the time is handed in.
  */
 #ifndef WEIR_TABLES_NARROW_SPAN_H
 #define WEIR_TABLES_NARROW_SPAN_H

@@ -5,18 +5,18 @@
 
 #include "words/json.h"
 
-static bool was_judged(const struct weir_breaker_view *view)
+static bool was_evaluated(const struct weir_breaker_view *view)
 {
 	return view->requests > 0;
 }
 
 json_t *weir_json_breaker(const struct weir_breaker_view *view, enum weir_breaker_strategy strategy)
 {
-	return json_pack("{s:s, s:f, s:I, s:I, s:o, s:I}", "state", weir_breaker_kind_names[view->kind], "leftSeconds",
-			 view->left_ns / 1e9, "requests", (json_int_t)view->requests, "bad", (json_int_t)view->bad,
-			 "value",
-			 was_judged(view) ? weir_json_threshold(weir_breaker_value_micro(view, strategy)) : json_null(),
-			 "changes", (json_int_t)view->changes);
+	return json_pack(
+		"{s:s, s:f, s:I, s:I, s:o, s:I}", "state", weir_breaker_kind_names[view->kind], "leftSeconds",
+		view->left_ns / 1e9, "requests", (json_int_t)view->requests, "bad", (json_int_t)view->bad, "value",
+		was_evaluated(view) ? weir_json_threshold(weir_breaker_value_micro(view, strategy)) : json_null(),
+		"changes", (json_int_t)view->changes);
 }
 
 json_t *weir_json_breaker_sum(const struct weir_breaker_sum *sum, enum weir_breaker_strategy strategy, bool has_flows)
@@ -53,7 +53,7 @@ const char *weir_format_breaker_sum(const struct weir_breaker_sum *sum, bool has
 const char *weir_format_breaker_value(const struct weir_breaker_view *view, enum weir_breaker_strategy strategy,
 				      char words[WEIR_WORDS_BYTES])
 {
-	if (!was_judged(view))
+	if (!was_evaluated(view))
 		snprintf(words, WEIR_WORDS_BYTES, "-");
 	else
 		snprintf(words, WEIR_WORDS_BYTES, "%g (%llu of %llu)",

@@ -20,7 +20,7 @@ const char *weir_format_breaker_state(const struct weir_breaker_view *view, char
 /* The same of a rule; of flows "3 open, 1 halfOpen of 57". */
 const char *weir_format_breaker_sum(const struct weir_breaker_sum *sum, bool has_flows, char words[WEIR_WORDS_BYTES]);
 
-/* "0.5 (5 of 10)": what it was judged by last; "-" if it never was. */
+/* "0.5 (5 of 10)": what its last evaluation found; "-" if it never was. */
 const char *weir_format_breaker_value(const struct weir_breaker_view *view, enum weir_breaker_strategy strategy,
 				      char words[WEIR_WORDS_BYTES]);
 

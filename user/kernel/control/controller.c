@@ -26,7 +26,7 @@
 /* Twice as often as docs/semantics.md asks for, so that a tick that is late is still soon enough. */
 #define MEMORY_PERIOD_NS (SECOND_NS / 20)
 
-/* After the begin of a second, so that packets judged before it have been counted: CPUs that are taken away in
+/* After the begin of a second, so that packets evaluated before it have been counted: CPUs that are taken away in
  * between take longer now and then, and what they had in hand is then not counted. Chosen, not derived.
  */
 #define TICK_DELAY_NS 1000000

@@ -6,7 +6,7 @@
  * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives
  * under /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that
  * change instances take transitions by a lock; those that only read need none, but to tell what is half done from what
- * is broken. Never judges packets, never prints.
+ * is broken. Never evaluates packets, never prints.
  */
 #ifndef WEIR_INSTANCE_H
 #define WEIR_INSTANCE_H
@@ -117,7 +117,7 @@ int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag);
 /* It is wanted on interfaces by a pattern: it may be on none of them, and wait. */
 bool weir_instance_has_patterns(const struct weir_instance *instance);
 
-/* The program that judges, whether it is on the links itself or has a guard there; 0: none. */
+/* The program that evaluates, whether it is on the links itself or has a guard there; 0: none. */
 uint32_t weir_instance_program_id(const struct weir_instance *instance);
 
 /* What the interface of this number is called, which it is on; NULL: it is not, or the interface is gone. */
@@ -131,7 +131,7 @@ const char *weir_instance_interface(const struct weir_instance *instance, uint32
 /* Look at its interfaces again: what they are called, and warn of each that has gone since. */
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
 
-/* An instance on two interfaces of which one stands on the other: it judges what comes in by both twice. */
+/* An instance on two interfaces of which one stands on the other: it evaluates what comes in by both twice. */
 struct weir_repeat {
 	char upper[IF_NAMESIZE], lower[IF_NAMESIZE];
 };
@@ -270,9 +270,9 @@ struct weir_reload_forecast {
 };
 
 /*
- * Judge a reload, and change nothing: the same checks, and the same compiler over the same descriptions. With `loads`
- * the kernel is asked, too, whether it takes the program and its maps; and rules that are not confirmed are in the way,
- * as they are for a reload. The caller frees *ret_forecast.
+ * Evaluate a reload, and change nothing: the same checks, and the same compiler over the same descriptions. With
+ * `loads` the kernel is asked, too, whether it takes the program and its maps; and rules that are not confirmed are in
+ * the way, as they are for a reload. The caller frees *ret_forecast.
  */
 int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 			  const struct weir_reload_options *options, bool loads,

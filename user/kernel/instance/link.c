@@ -105,7 +105,7 @@ static int create_link(int program_fd, uint32_t ifindex, bool is_native)
 	return link_fd;
 }
 
-/* What is merged before skb mode sees it is judged as one packet: other limits than those that were written. */
+/* What is merged before skb mode sees it is evaluated as one packet: other limits than those that were written. */
 static int check_merging(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
 			 struct weir_diag *diag)
 {
@@ -129,7 +129,7 @@ static int check_merging(const struct weir_link_terms *terms, const char *interf
 	}
 	weir_diag_error(
 		diag, NULL, NULL, hint,
-		"cannot attach to '%s' in skb mode: %s of '%s' merges packets before they are judged, and limits "
+		"cannot attach to '%s' in skb mode: %s of '%s' merges packets before they are evaluated, and limits "
 		"would let many times as much through",
 		interface, merging.offload, merging.interface);
 	return -EOPNOTSUPP;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Packets that an instance judges twice: it is on a bridge and on a port of it, on a VLAN and on its parent. Each then
- * takes from the limit twice, so that half of it passes. That may be meant, of rules that go by the interface; so it is
- * said, and not refused.
+ * Packets that an instance evaluates twice: it is on a bridge and on a port of it, on a VLAN and on its parent. Each
+ * then takes from the limit twice, so that half of it passes. That may be meant, of rules that go by the interface; so
+ * it is said, and not refused.
  */
 #include "instance/instance_internal.h"
 
@@ -73,7 +73,7 @@ void weir_instance_warn_of_repeats(const char *instance, uint32_t ifindex, struc
 		snprintf(hint, sizeof(hint), "attach to one of them; '%s' sees all that comes in", repeats[i].lower);
 		weir_diag_warning(
 			diag, NULL, NULL, hint,
-			"'%s' stands on '%s': packets that come in by both are judged twice, and pass by half "
+			"'%s' stands on '%s': packets that come in by both are evaluated twice, and pass by half "
 			"of their limits",
 			repeats[i].upper, repeats[i].lower);
 	}

@@ -162,7 +162,7 @@ int weir_transition_plan(struct weir_instance *instance, enum weir_transition_ki
 
 /* ---- rules that stay ---- */
 
-/* The guard and the rules that it hands packets to judge alike from now on. */
+/* The guard and the rules that it hands packets to evaluate alike from now on. */
 int weir_instance_finish_confirm(struct weir_instance *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;

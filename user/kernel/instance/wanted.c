@@ -159,7 +159,7 @@ static bool is_of_no_use(const struct weir_stack *stack, const struct weir_wante
 		snprintf(ret_why, WEIR_LEFT_OUT_BYTES, "its packets have no Ethernet header (link/%s)", type);
 	else if (weir_stack_is_covered(stack, link, is_limited, wanted, &first))
 		snprintf(ret_why, WEIR_LEFT_OUT_BYTES,
-			 "its packets come in by '%s' first, and are limited there ('-i %s' judges them twice)",
+			 "its packets come in by '%s' first, and are limited there ('-i %s' evaluates them twice)",
 			 first->name, link->name);
 	else
 		return false;

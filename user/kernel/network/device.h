@@ -42,15 +42,16 @@ int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret
 /* Its type of link layer alone: ARPHRD_*, as in linux/if_arp.h. What cannot be told is taken for Ethernet. */
 uint16_t weir_device_type(const char *name);
 
-/* The program reads Ethernet. What bears another header, or none (tun, WireGuard, IPIP, GRE), would be judged by the
- * wrong bytes: then this is what `ip link` calls its type, behind "link/". NULL: it has Ethernet.
+/* The program reads Ethernet. What bears another header, or none (tun, WireGuard, IPIP, GRE), would be evaluated
+ * against the wrong bytes: then this is what `ip link` calls its type, behind "link/". NULL: it has Ethernet.
  */
 #define WEIR_LINK_TYPE_BYTES 16
 const char *weir_link_type_without_ethernet(uint16_t type, char buffer[WEIR_LINK_TYPE_BYTES]);
 
 /* What to do about one. */
 #define WEIR_NO_ETHERNET_ADVICE                                                                                        \
-	"attach to the Ethernet interface that carries it, where its outer packets are judged; 'nft' limits what is "  \
+	"attach to the Ethernet interface that carries it, where its outer packets are evaluated; 'nft' limits what "  \
+	"is "                                                                                                          \
 	"inside"
 
 /* The XDP program on it, of whatever mode; 0: none. */

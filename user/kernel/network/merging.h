@@ -2,7 +2,7 @@
 /*
  * Which offloads merge packets before a program in skb mode sees them: GRO and LRO, in software or in the device, of
  * the interface or of those that it stands on (ports of a bridge or a bond, the parent of a VLAN). A packet that was
- * merged is judged as one. Changes nothing.
+ * merged is evaluated as one. Changes nothing.
  */
 #ifndef WEIR_NETWORK_MERGING_H
 #define WEIR_NETWORK_MERGING_H

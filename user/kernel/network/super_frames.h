@@ -2,8 +2,8 @@
 /*
  * Super-frames of senders on this host: what a program, a container or a virtual machine hands over at once (GSO: TCP
  * of up to 64 KB, with BIG TCP more; UDP_SEGMENT) stays one frame as long as nothing on its way needs it in pieces. A
- * program in skb mode sees it whole, and an xdp_buff does not say of how many packets it is to be; so it is judged as
- * one. (That number is in the skb behind the buffer. To count by it, every kind of limit would have to take several
+ * program in skb mode sees it whole, and an xdp_buff does not say of how many packets it is to be; so it is evaluated
+ * as one. (That number is in the skb behind the buffer. To count by it, every kind of limit would have to take several
  * packets in one step, the shortcuts of the fast path, too; native mode has them one by one.) Changes nothing.
  *
  * They differ from what an offload merges (merging.h): only what runs on this host makes them, so attach warns of them,

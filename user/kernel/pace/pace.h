@@ -89,7 +89,7 @@ int weir_pace_detach(const char *instance);
 /* Take the filter off the interfaces of which `ifindexes` has not the number. */
 void weir_pace_trim(const char *instance, const uint32_t *ifindexes, size_t count);
 
-/* In skb mode the program would judge a packet again when the ifb brings it back, and count it twice. */
+/* In skb mode the program would evaluate a packet again when the ifb brings it back, and count it twice. */
 int weir_pace_refuse_skb(const char *interface, struct weir_diag *diag);
 
 #endif

@@ -484,7 +484,7 @@ static int compare_resources(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-int weir_object_judge_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times)
+int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_bytes, .repeat = (int)times);
 	int err = bpf_prog_test_run_opts(weir_object_program_fd(object), &options);
@@ -498,7 +498,7 @@ int weir_object_judge_many(const struct weir_object *object, const void *frame, 
 	return (int)options.retval;
 }
 
-int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes)
+int weir_object_evaluate(const struct weir_object *object, const void *frame, __u32 frame_bytes)
 {
-	return weir_object_judge_many(object, frame, frame_bytes, 1);
+	return weir_object_evaluate_many(object, frame, frame_bytes, 1);
 }

@@ -75,13 +75,13 @@ __u64 weir_object_tick_origin_ns(const struct weir_object *object);
 volatile struct weir_lab *weir_object_lab(const struct weir_object *object);
 
 /*
- * Judge one frame under the lab's clock (is_virtual) by BPF_PROG_TEST_RUN: the caller has set the lab's
+ * Evaluate one frame under the lab's clock (is_virtual) by BPF_PROG_TEST_RUN: the caller has set the lab's
  * inputs; the outputs are in the lab afterwards. frame_bytes is at least 14 (ETH_HLEN). Returns the
  * XDP action (XDP_PASS, XDP_DROP), or -errno. Must be called from a thread pinned to one CPU.
  */
-int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes);
+int weir_object_evaluate(const struct weir_object *object, const void *frame, __u32 frame_bytes);
 
 /* The same `times` times, one after the other at the same instant: the lab tells of the last. */
-int weir_object_judge_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times);
+int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times);
 
 #endif

@@ -23,9 +23,10 @@ struct weir_breaker_use {
 };
 
 struct weir_breaker_flows {
-	struct weir_breaker_use *most; /* open ones, half-open ones, closed ones; each by what they were judged by */
-	size_t count;		       /* at most what was asked for */
-	uint64_t open, half_open;      /* of all */
+	struct weir_breaker_use
+		*most;		  /* open ones, half-open ones, closed ones; each by what they were evaluated against */
+	size_t count;		  /* at most what was asked for */
+	uint64_t open, half_open; /* of all */
 };
 
 /* The caller owns *ret_flows. */

@@ -148,7 +148,8 @@ static bool examine_repeats(const char *interface, const char *name, struct weir
 		snprintf(advice, sizeof(advice), "'weir detach --instance %s -i %s': '%s' sees all that comes in", name,
 			 repeats[i].upper, repeats[i].lower);
 		weir_find(findings, WEIR_FINDING_NOTE, "stack", advice,
-			  "'%s' stands on '%s', and instance '%s' judges packets that come in by both twice: they pass "
+			  "'%s' stands on '%s', and instance '%s' evaluates packets that come in by both twice: they "
+			  "pass "
 			  "by half of their limits",
 			  repeats[i].upper, repeats[i].lower, name);
 		return true;

@@ -115,7 +115,7 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 
 /* ---- a flow's own threshold ---- */
 
-/* Whether the row was judged by the rule as it was last loaded: else its word is of another threshold. */
+/* Whether the row was evaluated against the rule as it was last loaded: else its word is of another threshold. */
 static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
 {
 	uint8_t differs = (word ^ rule->threshold_word) >> WEIR_THRESHOLD_BITS;
@@ -157,9 +157,9 @@ void weir_flows_find_threshold(const struct scan *scan, const struct piece *piec
 /* ---- rows ---- */
 
 /*
- * The time by which rows that have just been read are judged. It must not be before that of any of them: buckets that
- * have begun since would count together with those that they pushed out, and windows look fuller than they ever were.
- * The other way round a window looks emptier by what slid out of it meanwhile.
+ * The time by which rows that have just been read are evaluated. It must not be before that of any of them: buckets
+ * that have begun since would count together with those that they pushed out, and windows look fuller than they ever
+ * were. The other way round a window looks emptier by what slid out of it meanwhile.
  */
 static void read_clock(struct scan *scan)
 {
@@ -229,7 +229,7 @@ static void add_metered(struct scan *scan, const struct weir_rule_info *meter, c
 	}
 }
 
-/* Meters' rows were never judged: their word is of no units. Only rules that read them name them. */
+/* Meters' rows were never evaluated: their word is of no units. Only rules that read them name them. */
 static bool is_of_meter(const struct scan *scan, const struct piece *piece, const struct weir_named_flow *name,
 			enum weir_flow_place place)
 {

@@ -47,7 +47,7 @@ int weir_flows_find_sole_rules(struct scan *scan);
 void weir_flows_keep_busiest(struct scan *scan);
 void weir_flows_add_use(struct scan *scan, const struct weir_flow_use *use);
 
-/* What holds for a flow with these rows. One that warms up goes by the row judged last, and so does one under an
+/* What holds for a flow with these rows. One that warms up goes by the row evaluated last, and so does one under an
  * override whose key was not noted.
  */
 void weir_flows_find_threshold(const struct scan *scan, const struct piece *pieces, size_t count,

@@ -14,7 +14,7 @@ struct weir_row {
 	uint32_t tag;
 	uint32_t timing;
 	uint64_t newest, lease;
-	uint64_t threshold; /* the word it was last judged by; of a narrow row only the version is known */
+	uint64_t threshold; /* the word it was last evaluated by; of a narrow row only the version is known */
 	uint64_t unspent;   /* the bit of a cell that says whether some of its units are */
 	uint64_t cell[WEIR_RING_CELLS];
 };
