@@ -12,7 +12,7 @@
 #define WEIR_LEASE_H
 
 #include "cells.h"
-#include "presence.h"
+#include "sharers.h"
 #include "row_ghosts.h"
 
 /* ---- one CPU's row ---- */
@@ -246,10 +246,10 @@ static __always_inline __u64 weir_lease_max(struct weir_scratch *s, __u64 batch,
 static __always_inline __u64 weir_lease_wanted(struct weir_scratch *s, __u64 threshold, __u64 spent, __u64 batch,
 					       const enum weir_width wide)
 {
-	__u32 *cell = s->view.asks_all || config.cpus == 1 ? NULL : weir_presence_cell(&s->view.flow);
+	__u32 *cell = s->view.asks_all || config.cpus == 1 ? NULL : weir_sharers_cell(&s->view.flow);
 	__u64 wanted, most;
 
-	s->present = cell ? READ_ONCE(*cell) & WEIR_PRESENCE_FIELDS : WEIR_PRESENT_ALL;
+	s->present = cell ? READ_ONCE(*cell) & WEIR_SHARERS_FIELDS : WEIR_PRESENT_ALL;
 	wanted = weir_fair_part(s, threshold);
 	if (wanted > spent)
 		wanted = spent;

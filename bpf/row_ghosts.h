@@ -15,7 +15,7 @@
 #define WEIR_BPF_ROW_GHOSTS_H
 
 #include "cells.h"
-#include "presence.h"
+#include "sharers.h"
 
 /* ---- where they are ---- */
 
@@ -147,8 +147,8 @@ static __always_inline bool weir_may_be_elsewhere(struct weir_scratch *s)
 	if (config.cpus == 1)
 		return false;
 	weir_order(s);
-	cell = s->view.asks_all ? NULL : weir_presence_cell(&s->view.flow);
-	return !cell || !weir_is_alone(READ_ONCE(*cell) & WEIR_PRESENCE_FIELDS, weir_this_cpu(s));
+	cell = s->view.asks_all ? NULL : weir_sharers_cell(&s->view.flow);
+	return !cell || !weir_is_alone(READ_ONCE(*cell) & WEIR_SHARERS_FIELDS, weir_this_cpu(s));
 }
 
 /* What the flow of s->view has used that has no row here, beside what rows of other CPUs count. Without a ghost, or

@@ -383,7 +383,7 @@ struct weir_scratch {
 	__u64 fence;			   /* target of fences; its value means nothing */
 	__u64 talker_tick;		   /* when a talker was recorded last */
 	__u32 talkers_skipped;		   /* since then */
-	__u32 present;			   /* whom to ask, besides this CPU: presence.h */
+	__u32 present;			   /* whom to ask, besides this CPU: sharers.h */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of evaluation */
 	struct weir_reservation reservation[WEIR_PACKET_RULES_MAX];
 	struct weir_clock

@@ -44,7 +44,7 @@ static __always_inline void weir_fetch_row_ghost_set(__u32 row_set, __u32 tag, c
 		(void)READ_ONCE(pair->word[0]);
 }
 
-/* Start to fetch what a flow that is not full needs: both of its sets, its presence cell, and while rows are pushed out
+/* Start to fetch what a flow that is not full needs: both of its sets, its sharers cell, and while rows are pushed out
  * the sets of ghosts beside both. One after the other, each would be waited for. Rows first: their table is the
  * largest.
  */
@@ -57,7 +57,7 @@ static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const 
 		return;
 	weir_fetch_set(weir_rows_of(chunk, id->set, wide), wide);
 	weir_fetch_set(weir_rows_of(chunk, weir_other_set(id, wide), wide), wide);
-	cell = config.cpus > 1 ? weir_presence_cell(id) : NULL;
+	cell = config.cpus > 1 ? weir_sharers_cell(id) : NULL;
 	if (cell)
 		(void)READ_ONCE(*cell);
 	if (weir_row_ghosts_count(s, id)) {

@@ -91,7 +91,7 @@ struct weir_instance_info {
 	__u32 flows_per_cpu;
 	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
 	__u32 timing_count;
-	__u32 presence_shift;
+	__u32 sharers_shift;
 	__u32 controller_timeout_ms;
 	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	__u32 allow_count; /* prefixes in the lists */

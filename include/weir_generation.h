@@ -95,7 +95,7 @@ struct weir_rule {
 	__u8 observes;	      /* counts what it would drop, and passes it */
 	__u8 overflow;	      /* whenFull aggregate: of windows 1 + WEIR_OVERFLOW_CLASS(), of others 1; evict: 0 */
 	__u8 threshold_moves; /* enum weir_moves */
-	__u8 asks_all;	      /* its window is longer than an epoch of presence: ask every CPU */
+	__u8 asks_all;	      /* its window is longer than an epoch of the sharers cell: ask every CPU */
 	__be32 source_mask4;  /* the part of an address that belongs to the key */
 	__be32 destination_mask4;
 	__be32 source_mask6[4];
@@ -289,7 +289,7 @@ struct weir_config {
 	__u32 destination_root[2];
 	__u32 interface_default;       /* vector number for interfaces not listed */
 	__u32 sizes[WEIR_TABLE_COUNT]; /* of the tables (weir_tables.def); 0: no such table */
-	__u32 presence_shift;	       /* an epoch is 2^this ns */
+	__u32 sharers_shift;	       /* an epoch is 2^this ns */
 	__u32 overflow_classes;	       /* classes with a rule that says `whenFull: aggregate`, one bit each */
 	__u32 has_overflow;	       /* such a rule goes by tokens or planned times */
 	__u32 drop_malformed;

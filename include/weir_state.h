@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * State of flows, in maps of the instance: rows with their windows, timings, clocks, presence, planned times, warm-up.
+ * State of flows, in maps of the instance: rows with their windows, timings, clocks, sharers, planned times, warm-up.
  * All of it survives a reload: a table whose layout changes here gets another version (weir_tables.h). The kernel
  * writes it, except where a comment names userspace. State of connections is in weir_connections.h.
  */
@@ -123,20 +123,20 @@ struct weir_wide_chunk {
 #define WEIR_WIDE_PAGE_SETS 8
 #define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets)-1)) | 1u))
 
-/* Map `presence`, shared by all CPUs: which CPUs have counted a flow lately (bpf/presence.h). A cell holds an epoch,
+/* Map `presence`, shared by all CPUs, sharers: which CPUs have counted a flow lately (bpf/sharers.h). A cell holds an epoch,
  * the CPUs seen in it and those seen in the one before. There is one cell for each row of each CPU's table, so that
  * flows seldom share one.
  */
-#define WEIR_PRESENCE_FIELD_BITS 12
-#define WEIR_PRESENCE_EPOCH_SHIFT (2 * WEIR_PRESENCE_FIELD_BITS)
-#define WEIR_PRESENCE_LINE_CELLS 16
-struct weir_presence_line {
-	__u32 cell[WEIR_PRESENCE_LINE_CELLS];
+#define WEIR_SHARERS_FIELD_BITS 12
+#define WEIR_SHARERS_EPOCH_SHIFT (2 * WEIR_SHARERS_FIELD_BITS)
+#define WEIR_SHARERS_LINE_CELLS 16
+struct weir_sharers_line {
+	__u32 cell[WEIR_SHARERS_LINE_CELLS];
 };
-_Static_assert(sizeof(struct weir_presence_line) == 64, "one cache line, at an offset that one multiplication finds");
-#define WEIR_PRESENCE_CELLS_MAX (1u << 31)
-#define WEIR_PRESENCE_SHIFT_MIN 32 /* an epoch of 4.3 s: long compared with any stall of a CPU */
-#define WEIR_PRESENCE_SHIFT_MAX 48 /* longer than any window: two buckets of 24 h are 2^47.3 ns */
+_Static_assert(sizeof(struct weir_sharers_line) == 64, "one cache line, at an offset that one multiplication finds");
+#define WEIR_SHARERS_CELLS_MAX (1u << 31)
+#define WEIR_SHARERS_SHIFT_MIN 32 /* an epoch of 4.3 s: long compared with any stall of a CPU */
+#define WEIR_SHARERS_SHIFT_MAX 48 /* longer than any window: two buckets of 24 h are 2^47.3 ns */
 
 /* Map `timings`: how long a bucket is, and how many of them a window looks at. A timing never changes once it is
  * published, because rows in the tables are evaluated against it. Userspace writes it.

@@ -19,7 +19,7 @@ static inline struct weir_previous previous_of(const struct weir_image *image)
 		.rule_slots = image->rule_slots,
 		.resource_slots = image->resource_slots,
 		.timing_count = image->timing_count,
-		.presence_shift = image->config.presence_shift,
+		.sharers_shift = image->config.sharers_shift,
 	};
 
 	memcpy(previous.sizes, image->config.sizes, sizeof(previous.sizes));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The lease protocol (bpf/rate.h, lease.h, cells.h, rows.h, ghosts.h, presence.h, and WEIR_SHORTCUT_FIRST of
+ * The lease protocol (bpf/rate.h, lease.h, cells.h, rows.h, row_ghosts.h, sharers.h, and WEIR_SHORTCUT_FIRST of
  * shortcuts.h) as a model for spin: CPUs with a row each read one another's rows while time runs on. docs/lease.md has the
  * argument in words, and says which step is which function of the program. tests/model/run checks each configuration in
  * every state that it can reach. It also leaves out each safety step, by that step's macro, and checks that spin then
@@ -36,11 +36,11 @@
  * apart from leases of others is taken for full for a 64th of a bucket (its packets are dropped then as if they had not
  * come, so that only the "at once" of "used up" comes that much later).
  *
- * Macros add parts: PRESENCE the presence cell, without which every CPU is asked; FIRST the shortcut for a flow's first
+ * Macros add parts: SHARERS the sharers cell, without which every CPU is asked; FIRST the shortcut for a flow's first
  * packet in a bucket; CHANGE a threshold that changes once; EVICT two flows and one row a CPU; GHOSTS (with EVICT,
  * WINDOW up to 3) a word a flow that keeps what evicted rows counted, where without it those units are forgiven; BUFFER
  * see above. Each is combined with the steps of the window. All of them together do not fit into memory, and need not: a
- * change of the threshold, and a lease, are a CPU's own affair; presence only says whose rows to read; an eviction only
+ * change of the threshold, and a lease, are a CPU's own affair; sharers only says whose rows to read; an eviction only
  * takes rows away.
  *
  * One thing is known to be untrue, and TAKES_MAX leaves it out: if a row goes from one flow to another and back while a CPU
@@ -140,26 +140,26 @@ chan buffer[CPUS] = [DEPTH] of { byte, byte };
 
 byte clock;
 bit version;
-#ifdef PRESENCE
-short presence;
-#define PRESENCE_WORD(epoch, now, before) ((epoch) << (2 * CPUS) | (now) << CPUS | (before))
-#define PRESENCE_EPOCH(word) ((word) >> (2 * CPUS))
-#define PRESENCE_NOW(word) ((word) >> CPUS & PRESENT_ALL)
-#define PRESENCE_BEFORE(word) ((word) & PRESENT_ALL)
+#ifdef SHARERS
+short sharers;
+#define SHARERS_WORD(epoch, now, before) ((epoch) << (2 * CPUS) | (now) << CPUS | (before))
+#define SHARERS_EPOCH(word) ((word) >> (2 * CPUS))
+#define SHARERS_NOW(word) ((word) >> CPUS & PRESENT_ALL)
+#define SHARERS_BEFORE(word) ((word) & PRESENT_ALL)
 #define PRESENT_ALL ((1 << CPUS) - 1)
 #define NAMED(cpu) (present >> (cpu) & 1)
 #ifdef DROP_BEFORE
 #define NAMED_BEFORE(word) 0
 #else
-#define NAMED_BEFORE(word) (PRESENCE_EPOCH(word) + 1 == EPOCH(now) -> PRESENCE_NOW(word) : 0)
+#define NAMED_BEFORE(word) (SHARERS_EPOCH(word) + 1 == EPOCH(now) -> SHARERS_NOW(word) : 0)
 #endif
 #ifdef EPOCH_BACK
-#define IS_NAMED_IN(word) (PRESENCE_EPOCH(word) == EPOCH(now))
+#define IS_NAMED_IN(word) (SHARERS_EPOCH(word) == EPOCH(now))
 #else
-#define IS_NAMED_IN(word) (PRESENCE_EPOCH(word) >= EPOCH(now))
+#define IS_NAMED_IN(word) (SHARERS_EPOCH(word) >= EPOCH(now))
 #endif
 #define ANNOUNCED(word) (IS_NAMED_IN(word) -> (word) | 1 << (CPUS + me) : \
-	PRESENCE_WORD(EPOCH(now), 1 << me, NAMED_BEFORE(word)))
+	SHARERS_WORD(EPOCH(now), 1 << me, NAMED_BEFORE(word)))
 #else
 #define NAMED(cpu) true
 #endif
@@ -249,7 +249,7 @@ inline store(index, value)
 
 /* ---- the steps of a CPU; each touches what is shared once ---- */
 
-mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK_CELL, SET_NEWEST, CLEAR_CELLS, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, ANNOUNCE, LOOK,
+mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK_CELL, SET_NEWEST, CLEAR_CELLS, NEW_THRESHOLD, ADD, FENCE, SEE_SHARERS, ANNOUNCE, LOOK,
 	LOOK_AT_MARK, LOOK_AT_CELL, LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, REREAD_CLOCK, SEE_PAGE, SEE_GHOST, RAISE_PAGE,
 	SEE_FORMER, LEAVE, DROP_TAG, FILL_NEWEST, FILL_CELLS,
 	SET_TAG, UNCOUNT, COUNT_FIRST, KEEP_FIRST };
@@ -267,7 +267,7 @@ inline end_packet()
 #define FIRST_TO_MOVE MARK_CELL
 #endif
 #ifdef ANNOUNCE_FIRST
-#define FIRST_TO_ADD SEE_PRESENCE
+#define FIRST_TO_ADD SEE_SHARERS
 #else
 #define FIRST_TO_ADD ADD
 #endif
@@ -529,7 +529,7 @@ inline decide()
 		step = SPEND
 	fi;
 	units = 0; has_unspent = 0; ran_ahead = 0; is_behind = 0
-#ifdef PRESENCE
+#ifdef SHARERS
 	; present = 0
 #endif
 }
@@ -584,9 +584,9 @@ inline forgive()
 }
 
 #ifdef NO_AHEAD
-#define ASKED (PRESENCE_NOW(seen) | PRESENCE_BEFORE(seen))
+#define ASKED (SHARERS_NOW(seen) | SHARERS_BEFORE(seen))
 #else
-#define ASKED (PRESENCE_EPOCH(seen) == EPOCH(now) -> PRESENCE_NOW(seen) | PRESENCE_BEFORE(seen) : PRESENT_ALL)
+#define ASKED (SHARERS_EPOCH(seen) == EPOCH(now) -> SHARERS_NOW(seen) | SHARERS_BEFORE(seen) : PRESENT_ALL)
 #endif
 #ifdef ANNOUNCE_FIRST
 #define AFTER_ANNOUNCE if :: add == 0 -> step = ADD :: else -> first_other() fi
@@ -601,8 +601,8 @@ inline forgive()
 #else
 #define CALL_MISSING is_behind = 1
 #endif
-#ifdef PRESENCE
-#define SEE_AFTER_FIRST SEE_PRESENCE
+#ifdef SHARERS
+#define SEE_AFTER_FIRST SEE_SHARERS
 #define AFTER_UNCOUNT present = 0; route()
 #else
 #define SEE_AFTER_FIRST UNCOUNT
@@ -698,26 +698,26 @@ inline one_step()
 		store(CELL(bucket), (UNITS(OWN(CELL(bucket))) + add) | UNSPENT);
 #endif
 		sum_own();
-#ifdef PRESENCE
+#ifdef SHARERS
 #ifdef ANNOUNCE_FIRST
 		AFTER_ANNOUNCE
 #else
-		step = SEE_PRESENCE
+		step = SEE_SHARERS
 #endif
-	:: step == SEE_PRESENCE ->
-		seen = presence;
+	:: step == SEE_SHARERS ->
+		seen = sharers;
 		step = ANNOUNCE
 	:: step == ANNOUNCE && FENCED ->
 		if
 #ifdef PLAIN_ANNOUNCE
-		:: ANNOUNCED(seen) != seen -> seen = ANNOUNCED(seen); presence = seen
+		:: ANNOUNCED(seen) != seen -> seen = ANNOUNCED(seen); sharers = seen
 #else
-		:: ANNOUNCED(seen) != seen && presence == seen -> seen = ANNOUNCED(seen); presence = seen
+		:: ANNOUNCED(seen) != seen && sharers == seen -> seen = ANNOUNCED(seen); sharers = seen
 #endif
 #ifdef LOOK_ONCE
 		:: ANNOUNCED(seen) == seen -> skip
 #else
-		:: ANNOUNCED(seen) == seen && ANNOUNCED(presence) == presence -> seen = presence
+		:: ANNOUNCED(seen) == seen && ANNOUNCED(sharers) == sharers -> seen = sharers
 #endif
 		:: else -> seen = -1
 		fi;
@@ -726,7 +726,7 @@ inline one_step()
 			present = ASKED;
 			tries = 0;
 			AFTER_ANNOUNCE
-		:: seen == -1 && tries + 1 < TRIES -> tries++; step = SEE_PRESENCE
+		:: seen == -1 && tries + 1 < TRIES -> tries++; step = SEE_SHARERS
 		:: else -> tries = 0; ran_ahead = !is_first; step = (is_first -> UNCOUNT : DECIDE)
 		fi;
 		seen = 0
@@ -847,7 +847,7 @@ inline one_step()
 #endif
 	:: step == UNCOUNT && ROOM -> store(CELL(bucket), 0); is_first = 0; add = 0; AFTER_UNCOUNT
 #ifdef FIRST
-	:: step == COUNT_FIRST && ROOM -> store(CELL(bucket), batch | UNSPENT); add = batch; step = SEE_PRESENCE
+	:: step == COUNT_FIRST && ROOM -> store(CELL(bucket), batch | UNSPENT); add = batch; step = SEE_SHARERS
 	:: step == KEEP_FIRST && ROOM ->
 		store(CELL(bucket), batch);
 		account();
@@ -947,7 +947,7 @@ proctype cpu(byte me)
 #ifdef PACKETS_MAX
 	byte packets;
 #endif
-#ifdef PRESENCE
+#ifdef SHARERS
 	byte tries, present;
 	short seen;
 #endif

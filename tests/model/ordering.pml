@@ -12,7 +12,7 @@
 #define SB 2	   /* store buffering: add, then look at the others */
 #define SEQLOCK 3  /* one copy, which a word marks as being written: rings of events, rows, offenders, notes */
 #define COPIES 4   /* two copies, and a word that says which: thresholds, shares */
-#define PRESENCE 5 /* SB, and whom to look at is in a cell */
+#define SHARERS 5 /* SB, and whom to look at is in a cell */
 #define FAILED 6   /* a compare-and-swap that fails, and a load behind it: an entry that changes hands */
 
 #define DONE(n) (done & 1 << (n))
@@ -54,7 +54,7 @@ active proctype reader()
 	assert(!saw_flag || saw_payload)
 }
 
-#elif PATTERN == SB || PATTERN == PRESENCE
+#elif PATTERN == SB || PATTERN == SHARERS
 
 #define CPUS 3
 #define LIMIT 2

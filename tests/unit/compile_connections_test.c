@@ -47,7 +47,7 @@ static void a_concurrency_rule_goes_by_connections_and_takes_no_row(void **state
 	assert_int_equal(image->meter_count, 0);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_PRESENCE], WEIR_PRESENCE_LINE_CELLS);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_SHARERS], WEIR_SHARERS_LINE_CELLS);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }

@@ -70,13 +70,13 @@ static void an_epoch_holds_the_longest_window_of_a_flow(void **state)
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset);
 
-	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MIN);
+	assert_int_equal(image->config.sharers_shift, WEIR_SHARERS_SHIFT_MIN);
 	weir_image_free(image);
 	ruleset->rules[0].interval_ns = 86400 * WEIR_NSEC_PER_SEC;
 	ruleset->rules[0].samples = 1;
 	ruleset->rules[0].window = WEIR_WINDOW_STRICT;
 	image = build(ruleset);
-	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MAX);
+	assert_int_equal(image->config.sharers_shift, WEIR_SHARERS_SHIFT_MAX);
 	assert_int_equal(image->rules[0].asks_all, 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -87,13 +87,13 @@ static void a_reload_keeps_the_epochs_and_longer_windows_do_without(void **state
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset);
-	uint32_t cells = image->config.sizes[WEIR_TABLE_PRESENCE];
+	uint32_t cells = image->config.sizes[WEIR_TABLE_SHARERS];
 
 	add_rule(ruleset, 0, "hourly", 1000)->interval_ns = 3600 * WEIR_NSEC_PER_SEC;
 	ruleset->settings.flows_per_cpu = 100000;
 	reload(&image, ruleset, plain_options.now_ns);
-	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MIN);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_PRESENCE], cells);
+	assert_int_equal(image->config.sharers_shift, WEIR_SHARERS_SHIFT_MIN);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_SHARERS], cells);
 	assert_int_equal(image->rules[0].asks_all, 0);
 	assert_int_equal(image->rules[1].asks_all, 1);
 	weir_image_free(image);
@@ -194,11 +194,11 @@ static void memory_is_what_the_maps_take(void **state)
 	/* One set of each, and the states of whole resources. */
 	assert_int_equal(memory.shared, 128 + 512 + 192 + (192 + 7 * 56) + 1024 * (8 + 32 + 16 + 16 + 160) +
 						WEIR_FLOW_SHARE_SETS * sizeof(struct weir_flow_share_set));
-	assert_int_equal(memory.presence, 4096 * 2 * 4);
+	assert_int_equal(memory.sharers, 4096 * 2 * 4);
 	/* Four words for each row, the heads, and a word for each page of 64 sets. */
 	assert_int_equal(memory.row_ghosts, 4096 * 4 * 8 + WEIR_ROW_GHOST_HEADS * 64 + 4096 * 4 / 8 / 64 * 8);
 	assert_int_equal(memory.events, sizeof(struct weir_events));
-	assert_int_equal(memory.total, memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
+	assert_int_equal(memory.total, memory.narrow_table + memory.medium_table + memory.wide_table + memory.sharers +
 					       memory.row_ghosts + memory.shared + memory.lone_rows + memory.counters +
 					       memory.offenders + memory.events + memory.matching + memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));

@@ -201,7 +201,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"narrow rows", memory->narrow_table},
 		{"medium rows", memory->medium_table},
 		{"wide rows", memory->wide_table},
-		{"who has seen a flow", memory->presence},
+		{"who has seen a flow", memory->sharers},
 		{"what rows leave behind", memory->row_ghosts},
 		{"flows all CPUs share", memory->shared},
 		{"connections", memory->connections},

@@ -23,7 +23,7 @@ struct weir_previous {
 	struct weir_timing *timings;	      /* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
 	uint32_t sizes[WEIR_TABLE_COUNT]; /* of its tables; 0: whatever the image asks for */
-	uint32_t presence_shift;
+	uint32_t sharers_shift;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 };
 
@@ -149,7 +149,7 @@ struct weir_image_memory {
 	uint64_t shared;	      /* planned times, warm-up: what all CPUs share */
 	uint64_t connections;	      /* shared by all CPUs: they, and their counts */
 	uint64_t breakers;	      /* likewise, and their requests */
-	uint64_t presence;	      /* shared by all CPUs */
+	uint64_t sharers;	      /* shared by all CPUs */
 	uint64_t row_ghosts;	      /* likewise: what rows leave behind, and what finds no place there */
 	uint64_t lone_rows, counters; /* likewise */
 	uint64_t offenders;	      /* drops by flow, of each CPU */

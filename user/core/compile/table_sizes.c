@@ -240,7 +240,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			   (uint64_t)image->override_count * OVERRIDE_BYTES +
 			   (uint64_t)weir_image_interface_entries(image) * 2 * sizeof(__u64);
 	memory.lists += weir_lists_memory(&image->lists);
-	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
+	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.sharers +
 		       memory.row_ghosts + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
 		       memory.counters + memory.offenders + memory.events + memory.matching + memory.lists;
 	*ret_memory = memory;

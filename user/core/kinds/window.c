@@ -74,9 +74,9 @@ static uint64_t window_ns(const struct weir_rule *rule)
 }
 
 /* The shortest epoch that no window of a flow looks back further than. */
-static uint32_t presence_shift(const struct weir_image *image)
+static uint32_t sharers_shift(const struct weir_image *image)
 {
-	uint32_t shift = WEIR_PRESENCE_SHIFT_MIN, i;
+	uint32_t shift = WEIR_SHARERS_SHIFT_MIN, i;
 
 	for (i = 0; i < image->rule_count; i++)
 		while (has_flows(&image->rules[i]) && window_ns(&image->rules[i]) > 1ull << shift)
@@ -89,25 +89,25 @@ static uint32_t presence_shift(const struct weir_image *image)
  * of its epochs; a rule that a reload brings and that looks back further than these does without. So do meters,
  * which count what has passed and take no lease.
  */
-static void size_presence(const struct weir_previous *previous, struct weir_image *image)
+static void size_sharers(const struct weir_previous *previous, struct weir_image *image)
 {
 	uint64_t wanted = (uint64_t)image->flows_per_cpu * image->config.cpus;
 	struct weir_config *config = &image->config;
 	uint32_t i;
 
-	config->sizes[WEIR_TABLE_PRESENCE] = WEIR_PRESENCE_LINE_CELLS;
-	config->presence_shift = presence_shift(image);
+	config->sizes[WEIR_TABLE_SHARERS] = WEIR_SHARERS_LINE_CELLS;
+	config->sharers_shift = sharers_shift(image);
 	while (weir_any_rule(keeps_windows, image->rule_info, image->rule_slots) &&
-	       config->sizes[WEIR_TABLE_PRESENCE] < wanted && config->sizes[WEIR_TABLE_PRESENCE] < 1u << 31)
-		config->sizes[WEIR_TABLE_PRESENCE] *= 2;
-	if (previous->sizes[WEIR_TABLE_PRESENCE] &&
+	       config->sizes[WEIR_TABLE_SHARERS] < wanted && config->sizes[WEIR_TABLE_SHARERS] < 1u << 31)
+		config->sizes[WEIR_TABLE_SHARERS] *= 2;
+	if (previous->sizes[WEIR_TABLE_SHARERS] &&
 	    weir_any_rule(keeps_windows, previous->rules, previous->rule_slots)) {
-		config->sizes[WEIR_TABLE_PRESENCE] = previous->sizes[WEIR_TABLE_PRESENCE];
-		config->presence_shift = previous->presence_shift;
+		config->sizes[WEIR_TABLE_SHARERS] = previous->sizes[WEIR_TABLE_SHARERS];
+		config->sharers_shift = previous->sharers_shift;
 	}
 	for (i = 0; i < image->rule_count + image->meter_count; i++)
 		image->rules[i].asks_all =
-			i >= image->rule_count || window_ns(&image->rules[i]) > 1ull << config->presence_shift;
+			i >= image->rule_count || window_ns(&image->rules[i]) > 1ull << config->sharers_shift;
 }
 
 /* As many for each row of one CPU on a machine of any size: that many more flows are remembered than there are rows.
@@ -167,7 +167,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 			struct weir_image *image, struct weir_diag *diag)
 {
 	size_rows(previous, image, diag);
-	size_presence(previous, image);
+	size_sharers(previous, image);
 	size_row_ghosts(previous, image);
 	size_overflow(previous, image);
 }

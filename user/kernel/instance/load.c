@@ -121,7 +121,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	}
 	info->rule_slots = image->rule_slots;
 	info->resource_slots = image->resource_slots;
-	info->presence_shift = config->presence_shift;
+	info->sharers_shift = config->sharers_shift;
 	info->flows_per_cpu = flows_in_force(image);
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);

@@ -42,8 +42,8 @@ bool weir_reload_replaces(const struct weir_instance *instance, const struct wei
 	if (instance->is_foreign[table] || has_other_size(instance, image, table))
 		return true;
 	switch (table) {
-	case WEIR_TABLE_PRESENCE:
-		return image->config.presence_shift != instance->info.presence_shift;
+	case WEIR_TABLE_SHARERS:
+		return image->config.sharers_shift != instance->info.sharers_shift;
 	case WEIR_TABLE_CONNECTIONS:
 	case WEIR_TABLE_CONNECTION_FLOWS:
 	case WEIR_TABLE_LONE_CONNECTIONS:
@@ -99,7 +99,7 @@ struct weir_previous weir_reload_what_runs(const struct weir_instance *instance,
 		.rule_slots = instance->info.rule_slots,
 		.resource_slots = instance->info.resource_slots,
 		.timing_count = instance->info.timing_count,
-		.presence_shift = instance->info.presence_shift,
+		.sharers_shift = instance->info.sharers_shift,
 	};
 
 	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,

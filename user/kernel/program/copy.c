@@ -79,7 +79,7 @@ static void configure(struct weir_config *config, __u32 fields)
 	config->sizes[WEIR_TABLE_MEDIUM_FLOWS] =
 		at_most(config->sizes[WEIR_TABLE_MEDIUM_FLOWS], WEIR_MEDIUM_SETS_PER_CHUNK);
 	config->sizes[WEIR_TABLE_WIDE_FLOWS] = at_most(config->sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
-	config->sizes[WEIR_TABLE_PRESENCE] = WEIR_PRESENCE_LINE_CELLS;
+	config->sizes[WEIR_TABLE_SHARERS] = WEIR_SHARERS_LINE_CELLS;
 }
 
 static int copy_data(struct weir_object *object, __u32 program_id, __u32 fields, __u32 *ret_fields)

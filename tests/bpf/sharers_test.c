@@ -28,7 +28,7 @@
 
 #define PORT 53
 #define SOURCE_OFFSET (14 + 12) /* of the IPv4 source address in the frame */
-#define EPOCH_NS (1ull << WEIR_PRESENCE_SHIFT_MIN)
+#define EPOCH_NS (1ull << WEIR_SHARERS_SHIFT_MIN)
 
 struct pair {
 	struct rig rig;
@@ -188,7 +188,7 @@ static void a_rule_that_looks_back_further_than_an_epoch_makes_it_longer(void **
 
 	pair_open(&pair, WEIR_WINDOW_STRICT, 3, 3600 * SECOND, true);
 	assert_int_equal(pair.rig.image->rules[0].asks_all, 0);
-	assert_int_equal(pair.rig.image->config.presence_shift, 42);
+	assert_int_equal(pair.rig.image->config.sharers_shift, 42);
 	assert_int_equal(pair_pass(&pair, 0, RIG_START_NS, 1, 2), 2);
 	assert_int_equal(pair_pass(&pair, 1, RIG_START_NS + 3599 * SECOND, 1, 10), 1);
 	close_pair(&pair);
@@ -298,15 +298,15 @@ static void a_cell_never_used_asks_nobody_in_any_epoch(void **state)
 static void name_the_other(struct pair *pair, uint32_t ahead)
 {
 	const struct weir_config *config = &pair->rig.image->config;
-	_cleanup_(weir_freep) uint32_t *cells = calloc(config->sizes[WEIR_TABLE_PRESENCE], sizeof(*cells));
-	uint32_t epoch = (weir_host_now_ns() >> config->presence_shift) + ahead;
+	_cleanup_(weir_freep) uint32_t *cells = calloc(config->sizes[WEIR_TABLE_SHARERS], sizeof(*cells));
+	uint32_t epoch = (weir_host_now_ns() >> config->sharers_shift) + ahead;
 
 	assert_non_null(cells);
-	for (uint32_t i = 0; i < config->sizes[WEIR_TABLE_PRESENCE]; i++)
-		cells[i] = epoch << WEIR_PRESENCE_EPOCH_SHIFT | 1u << pair->cpu[1];
-	assert_int_equal(weir_array_write(weir_object_map_fd(pair->rig.object, WEIR_TABLE_PRESENCE), cells,
-					  config->sizes[WEIR_TABLE_PRESENCE] / WEIR_PRESENCE_LINE_CELLS,
-					  sizeof(struct weir_presence_line)),
+	for (uint32_t i = 0; i < config->sizes[WEIR_TABLE_SHARERS]; i++)
+		cells[i] = epoch << WEIR_SHARERS_EPOCH_SHIFT | 1u << pair->cpu[1];
+	assert_int_equal(weir_array_write(weir_object_map_fd(pair->rig.object, WEIR_TABLE_SHARERS), cells,
+					  config->sizes[WEIR_TABLE_SHARERS] / WEIR_SHARERS_LINE_CELLS,
+					  sizeof(struct weir_sharers_line)),
 			 0);
 }
 
@@ -316,7 +316,7 @@ static void a_cell_of_a_quarter_of_an_hour_ago_asks_nobody(void **state)
 	struct pair pair;
 
 	pair_open(&pair, WEIR_WINDOW_LEAP, 3, SECOND, false);
-	assert_in_range(pair.cpu[1], 0, WEIR_PRESENCE_FIELD_BITS - 1);
+	assert_in_range(pair.cpu[1], 0, WEIR_SHARERS_FIELD_BITS - 1);
 	for (uint32_t ahead = 3; ahead <= 13; ahead += 5) {
 		name_the_other(&pair, ahead);
 		assert_true(pair_passes_now(&pair, 0, ahead));
@@ -334,16 +334,16 @@ static void read_cells(const struct pair *pair, uint32_t *cells)
 {
 	const struct weir_config *config = &pair->rig.image->config;
 
-	assert_int_equal(weir_array_read(weir_object_map_fd(pair->rig.object, WEIR_TABLE_PRESENCE), cells,
-					 config->sizes[WEIR_TABLE_PRESENCE] / WEIR_PRESENCE_LINE_CELLS,
-					 sizeof(struct weir_presence_line)),
+	assert_int_equal(weir_array_read(weir_object_map_fd(pair->rig.object, WEIR_TABLE_SHARERS), cells,
+					 config->sizes[WEIR_TABLE_SHARERS] / WEIR_SHARERS_LINE_CELLS,
+					 sizeof(struct weir_sharers_line)),
 			 0);
 }
 
 /* Send a packet of a host that is new; which cell changed? */
 static uint32_t cell_of(struct pair *pair, uint64_t now_ns, uint32_t host)
 {
-	uint32_t count = pair->rig.image->config.sizes[WEIR_TABLE_PRESENCE], changed = count;
+	uint32_t count = pair->rig.image->config.sizes[WEIR_TABLE_SHARERS], changed = count;
 	_cleanup_(weir_freep) uint32_t *before = calloc(count, sizeof(*before));
 	_cleanup_(weir_freep) uint32_t *after = calloc(count, sizeof(*after));
 
@@ -530,24 +530,24 @@ static void of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_ne
 	close_pair(&pair);
 }
 
-#define PRESENCE_TEST(name) cmocka_unit_test_setup_teardown(name, remember_affinity, restore_affinity)
+#define SHARERS_TEST(name) cmocka_unit_test_setup_teardown(name, remember_affinity, restore_affinity)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PRESENCE_TEST(a_flow_of_one_cpu_asks_nobody),
-		PRESENCE_TEST(a_flow_of_one_cpu_asks_nobody_among_a_thousand),
-		PRESENCE_TEST(a_cpu_that_counted_is_asked),
-		PRESENCE_TEST(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it),
-		PRESENCE_TEST(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer),
-		PRESENCE_TEST(a_flow_that_moves_leaves_no_more_behind_than_64_packets),
-		PRESENCE_TEST(a_lease_left_behind_does_not_turn_off_the_memory_of_fullness),
-		PRESENCE_TEST(a_cell_never_used_asks_nobody_in_any_epoch),
-		PRESENCE_TEST(a_cell_of_a_quarter_of_an_hour_ago_asks_nobody),
-		PRESENCE_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),
-		PRESENCE_TEST(flows_that_wander_meet_a_plain_window),
-		PRESENCE_TEST(flows_that_wander_among_many_cpus_meet_a_plain_window),
-		PRESENCE_TEST(of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_next_packet),
+		SHARERS_TEST(a_flow_of_one_cpu_asks_nobody),
+		SHARERS_TEST(a_flow_of_one_cpu_asks_nobody_among_a_thousand),
+		SHARERS_TEST(a_cpu_that_counted_is_asked),
+		SHARERS_TEST(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it),
+		SHARERS_TEST(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer),
+		SHARERS_TEST(a_flow_that_moves_leaves_no_more_behind_than_64_packets),
+		SHARERS_TEST(a_lease_left_behind_does_not_turn_off_the_memory_of_fullness),
+		SHARERS_TEST(a_cell_never_used_asks_nobody_in_any_epoch),
+		SHARERS_TEST(a_cell_of_a_quarter_of_an_hour_ago_asks_nobody),
+		SHARERS_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),
+		SHARERS_TEST(flows_that_wander_meet_a_plain_window),
+		SHARERS_TEST(flows_that_wander_among_many_cpus_meet_a_plain_window),
+		SHARERS_TEST(of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_next_packet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
