@@ -9,7 +9,7 @@
 
 #include "drops.h"
 #include "kinds.h"
-#include "offenders.h"
+#include "top_drops.h"
 #include "penalties.h"
 #include "rule_list.h"
 #include "shortcuts.h"

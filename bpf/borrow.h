@@ -20,7 +20,7 @@
 #include "drops.h"
 #include "flow_set.h"
 #include "row_ghosts.h"
-#include "talkers.h"
+#include "key_samples.h"
 #include "threshold.h"
 #include "weir_borrowing.h"
 
@@ -471,7 +471,7 @@ static __always_inline void weir_mark_refused(struct weir_scratch *s, __u32 plac
 	struct weir_borrowing_set *set = s->view.flow.tag ? weir_borrowing_set(s) : NULL;
 
 	if (set && weir_keep_refused(&set->flows, s->row_number))
-		weir_write_talker(s, place);
+		weir_write_key_sample(s, place);
 }
 
 /* Until when what was just counted is in a window, and what the flow leaves behind if it is pushed out: all of it as if
@@ -547,10 +547,10 @@ __noinline int weir_evaluate_borrowing(struct weir_scratch *s, __u32 place, __u3
 	flow = weir_get_borrowing(s, rule);
 	if (!flow)
 		return weir_refuse_stalled(s, rule->slot);
-	s->flow = s->view.flow; /* whom talkers are about */
+	s->flow = s->view.flow; /* whom key samples are about */
 	answer = weir_evaluate_attempts_at(s, flow, place, index);
 	if (rule->key_fields)
-		weir_record_talker(s, rule, false);
+		weir_sample_key(s, rule, false);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
 	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;

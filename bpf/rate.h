@@ -10,7 +10,7 @@
 #include "drops.h"
 #include "lease.h"
 #include "notes.h"
-#include "talkers.h"
+#include "key_samples.h"
 #include "threshold.h"
 #include "weir_window.h"
 
@@ -288,7 +288,7 @@ static __always_inline enum weir_answer weir_evaluate_row(struct weir_scratch *s
 static __always_inline enum weir_answer weir_block_without_row(struct weir_scratch *s, const struct weir_rule *rule,
 							       __u64 left, __u64 threshold)
 {
-	weir_record_talker(s, rule, true);
+	weir_sample_key(s, rule, true);
 	return weir_refuse(s, left, threshold);
 }
 
@@ -331,7 +331,7 @@ static __always_inline enum weir_answer weir_evaluate_rate(struct weir_scratch *
 	weir_advance_row(s, &j, wide);
 	answer = weir_evaluate_row(s, &j, wide);
 	if (answer != WEIR_ANSWER_AGAIN && !s->view.is_lone)
-		weir_record_talker(s, rule, answer == WEIR_ANSWER_BLOCK);
+		weir_sample_key(s, rule, answer == WEIR_ANSWER_BLOCK);
 	if (answer == WEIR_ANSWER_ADMIT)
 		weir_set_reservation(s, reservation,
 				     j.is_backdated ? WEIR_RESERVATION_BACKDATED : WEIR_RESERVATION_LEASE,

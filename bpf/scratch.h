@@ -127,8 +127,8 @@ struct weir_full_source {
 	__u8 pad;
 } __attribute__((aligned(8)));
 
-/* The flow whose drop this CPU has counted last, and its place (offenders.h). */
-struct weir_last_offender {
+/* The flow whose drop this CPU has counted last, and its place (top_drops.h). */
+struct weir_last_dropped {
 	__be32 source[4];     /* under the rule's mask. Aligned, to be compared by 64 bits */
 	__u64 packets, bytes; /* dropped since then in a run, and not yet counted at its place */
 	__u32 flow_tag;	      /* as rows go by it */
@@ -381,8 +381,8 @@ struct weir_scratch {
 	__u32 blocking_rule;	 /* place, for the lab and for events */
 	struct weir_view view;
 	__u64 fence;			   /* target of fences; its value means nothing */
-	__u64 talker_tick;		   /* when a talker was recorded last */
-	__u32 talkers_skipped;		   /* since then */
+	__u64 key_sample_tick;		   /* when a key sample was recorded last */
+	__u32 key_samples_skipped;	   /* since then */
 	__u32 present;			   /* whom to ask, besides this CPU: sharers.h */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of evaluation */
 	struct weir_reservation reservation[WEIR_PACKET_RULES_MAX];
@@ -390,11 +390,11 @@ struct weir_scratch {
 		narrow_clock[WEIR_TIMINGS_NARROW]; /* for narrow and medium rows; wide ones go by map `clocks` */
 
 	/* what some packets use */
-	struct weir_last_offender last_offender;
-	__u32 offences_left;	/* drops of this tick that are yet to be counted one by one */
-	__u32 offences_gap;	/* beyond these: so many are not counted before one is */
-	__u32 offences_skipped; /* ... and so many have not been, so far */
-	__u32 offences_random;
+	struct weir_last_dropped last_dropped;
+	__u32 drops_left;    /* drops of this tick that are yet to be counted one by one */
+	__u32 drops_gap;     /* beyond these: so many are not counted before one is */
+	__u32 drops_skipped; /* ... and so many have not been, so far */
+	__u32 drops_random;
 	__u32 was_penalised; /* of a rule that penalises and has just blocked: for a penalty that was running */
 	__u32 hits_skipped;  /* of timed entries with many hits: timed.h */
 	struct weir_refusal refusal;

@@ -235,7 +235,7 @@ static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struc
 	if (reservation->kind == WEIR_RESERVATION_SPENT)
 		weir_spend(row, clk->cell, lease, batch, wide);
 	if (wide == WEIR_MEDIUM || rule->storage == WEIR_STORAGE_WIDE)
-		weir_record_talker(s, rule, false);
+		weir_sample_key(s, rule, false);
 	return true;
 }
 
@@ -311,7 +311,7 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 		weir_cell_set(row, clk->cell, 0, wide);
 		return false;
 	}
-	weir_record_talker(s, rule, false);
+	weir_sample_key(s, rule, false);
 	if (s->nth + 1 >= s->rule_count) {
 		weir_cell_set(row, clk->cell, batch, wide);
 		reservation->kind = WEIR_RESERVATION_SPENT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel counts, one copy per CPU: packets by verdict, by rule and by resource; talkers, the keys of flows
- * that `weir flows` shows; and offenders, the flows that were dropped. They survive a reload: a table whose layout
+ * What the kernel counts, one copy per CPU: packets by verdict, by rule and by resource; key samples, the keys of flows
+ * that `weir flows` shows; and top drops, the flows that were dropped. They survive a reload: a table whose layout
  * changes here gets another version (weir_tables.h). Userspace only reads them, but for a slot that it gives out, which
  * it clears.
  */
@@ -101,52 +101,52 @@ struct weir_pace_counters {
 };
 
 /* Map `talkers`, per CPU, in chunks: the keys of flows, for `weir flows` only, as rows have hashes. A flow is recorded
- * when it becomes full, and now and then when it takes a lease (bpf/talkers.h). A later flow may overwrite it; the next
- * record brings it back.
+ * when it becomes full, and now and then when it takes a lease (bpf/key_samples.h). A later flow may overwrite it; the
+ * next record brings it back.
  */
-struct weir_talker {
+struct weir_key_sample {
 	__u32 tag;
 	__u32 set; /* the first of the flow's two candidate sets */
 	__u32 rule_slot;
 	__u32 pad;
 	struct weir_flow_key key;
 };
-_Static_assert(sizeof(struct weir_talker) == 64, "one cache line");
-#define WEIR_TALKERS_PER_CHUNK (WEIR_CHUNK_BYTES / 64)
-#define WEIR_TALKER_CHUNKS 32 /* 8,192 talkers per CPU, 512 KB */
-struct weir_talker_chunk {
-	struct weir_talker talker[WEIR_TALKERS_PER_CHUNK];
+_Static_assert(sizeof(struct weir_key_sample) == 64, "one cache line");
+#define WEIR_KEY_SAMPLES_PER_CHUNK (WEIR_CHUNK_BYTES / 64)
+#define WEIR_KEY_SAMPLE_CHUNKS 32 /* 8,192 key samples per CPU, 512 KB */
+struct weir_key_sample_chunk {
+	struct weir_key_sample sample[WEIR_KEY_SAMPLES_PER_CHUNK];
 };
 
 /*
- * Maps `offenders` and `offender_keys`: flows that rules have blocked, or would have if they did not observe
- * (bpf/offenders.h). Every CPU has WEIR_OFFENDER_SETS sets, one CPU's behind the other's, and writes no others;
+ * Maps `offenders` and `offender_keys`, top drops: flows that rules have blocked, or would have if they did not observe
+ * (bpf/top_drops.h). Every CPU has WEIR_TOP_DROPS_SETS sets, one CPU's behind the other's, and writes no others;
  * userspace writes tags alone, to forget rules that are gone. Times are CLOCK_MONOTONIC, as far as the tick tells it,
  * in steps of 2^24 ns (17 ms): they come round after 2.3 years.
  */
-#define WEIR_OFFENDER_WAYS 14
-#define WEIR_OFFENDER_SETS 1024 /* a power of two: 14,336 flows on each CPU, 1.5 MB */
-#define WEIR_OFFENDER_TIME_SHIFT 24
+#define WEIR_TOP_DROPS_WAYS 14
+#define WEIR_TOP_DROPS_SETS 1024 /* a power of two: 14,336 flows on each CPU, 1.5 MB */
+#define WEIR_TOP_DROPS_TIME_SHIFT 24
 
-#define WEIR_OFFENDER_ESTIMATED (1ull << 63)
+#define WEIR_TOP_DROPS_ESTIMATED (1ull << 63)
 
 /* What is read and written with every drop: three cache lines. */
-struct weir_offender_set {
-	__u64 missed;			/* no flow that has no place here has had more drops */
-	__u32 tag[WEIR_OFFENDER_WAYS];	/* of its hash; 0: free */
-	__u32 last[WEIR_OFFENDER_WAYS]; /* when it was dropped last */
-	__u32 missed_at;		/* when `missed` was true last of a flow that lost its place, or got none */
-	__u32 searched_at;		/* when flows that are quiet were looked for last */
+struct weir_top_drops_set {
+	__u64 missed;			 /* no flow that has no place here has had more drops */
+	__u32 tag[WEIR_TOP_DROPS_WAYS];	 /* of its hash; 0: free */
+	__u32 last[WEIR_TOP_DROPS_WAYS]; /* when it was dropped last */
+	__u32 missed_at;		 /* when `missed` was true last of a flow that lost its place, or got none */
+	__u32 searched_at;		 /* when flows that are quiet were looked for last */
 	struct {
-		__u64 packets; /* dropped, and weir_offender.missed */
-		__u64 bytes;   /* dropped; with WEIR_OFFENDER_ESTIMATED: both are, by samples */
-	} sum[WEIR_OFFENDER_WAYS];
+		__u64 packets; /* dropped, and weir_top_drop_key.missed */
+		__u64 bytes;   /* dropped; with WEIR_TOP_DROPS_ESTIMATED: both are, by samples */
+	} sum[WEIR_TOP_DROPS_WAYS];
 	__u64 pad[4];
 };
-_Static_assert(sizeof(struct weir_offender_set) == 384, "six cache lines");
+_Static_assert(sizeof(struct weir_top_drops_set) == 384, "six cache lines");
 
-/* Map `offender_keys`, by set * WEIR_OFFENDER_WAYS + way: whose place it is. Valid if its tag is the place's. */
-struct weir_offender {
+/* Map `top_drop_keys`, by set * WEIR_TOP_DROPS_WAYS + way: whose place it is. Valid if its tag is the place's. */
+struct weir_top_drop_key {
 	__u64 hash;   /* of the flow under its rule: rows go by it, too */
 	__u64 missed; /* at most so many drops of the flow came before `first` and were not counted */
 	struct weir_flow_key key;
@@ -155,9 +155,9 @@ struct weir_offender {
 	__u32 rule_slot;
 	__u32 observed; /* none of them was dropped: the rule observes, or all rules do */
 };
-_Static_assert(sizeof(struct weir_offender) == 80, "");
+_Static_assert(sizeof(struct weir_top_drop_key) == 80, "");
 
 /* A flow that has not been dropped for so long may lose its place, and then begins anew. Chosen, not derived. */
-#define WEIR_OFFENDER_QUIET_NS (3600 * WEIR_NSEC_PER_SEC)
+#define WEIR_TOP_DROPS_QUIET_NS (3600 * WEIR_NSEC_PER_SEC)
 
 #endif

@@ -309,10 +309,10 @@ struct weir_config {
 	__u32 has_meters;
 	__u32 warms_flows;
 	__u32 has_overrides;
-	__u32 paces;	       /* throttling: pace. A packet that must wait gets its departure time */
-	__u32 penalises;       /* some rule has penalties */
-	__u32 notes_offenders; /* drops are counted by flow: map `offenders` */
-	__u32 has_observers;   /* some rule observes */
+	__u32 paces;		 /* throttling: pace. A packet that must wait gets its departure time */
+	__u32 penalises;	 /* some rule has penalties */
+	__u32 counts_flow_drops; /* drops are counted by flow */
+	__u32 has_observers;	 /* some rule observes */
 	/* allow and deny lists: weir_lists.h */
 	__u32 has_lists;
 	__u32 list_levels; /* one bit for each enum weir_list_level that has groups */

@@ -123,9 +123,9 @@ struct weir_wide_chunk {
 #define WEIR_WIDE_PAGE_SETS 8
 #define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets)-1)) | 1u))
 
-/* Map `presence`, shared by all CPUs, sharers: which CPUs have counted a flow lately (bpf/sharers.h). A cell holds an epoch,
- * the CPUs seen in it and those seen in the one before. There is one cell for each row of each CPU's table, so that
- * flows seldom share one.
+/* Map `presence`, shared by all CPUs: sharers, the CPUs that have counted a flow lately (bpf/sharers.h). A cell holds
+ * an epoch, the CPUs seen in it and those seen in the one before. There is one cell for each row of each CPU's table,
+ * so that flows seldom share one.
  */
 #define WEIR_SHARERS_FIELD_BITS 12
 #define WEIR_SHARERS_EPOCH_SHIFT (2 * WEIR_SHARERS_FIELD_BITS)

@@ -49,7 +49,7 @@ static const struct part {
 	{'y', FULL, bench_syn_flood, "S10e: a SYN flood end to end, beside peers"},
 	{'t', FULL, bench_tcp, "S14: legitimate TCP through a rule, and through eight"},
 	{'x', NAMED, bench_shortcuts, "what each shortcut is worth; only when named"},
-	{'d', NAMED, bench_offenders, "what counting drops by flow costs; only when named"},
+	{'d', NAMED, bench_top_drops, "what counting drops by flow costs; only when named"},
 	{'z', NAMED, bench_penalties, "penalised flows beside full ones; only when named"},
 	{'k', NAMED, bench_resources, "many resources, of several kinds; only when named"},
 	{'u', NAMED, bench_trees, "S1 to S4, S7, S8, S10, S14 of two weirs in turns; only when named"},

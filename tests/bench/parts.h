@@ -41,7 +41,7 @@ void bench_lists(struct rig *rig, struct report *report);
 void bench_shortcuts(struct rig *rig, struct report *report);
 
 /* Packets of penalised sources, beside those of full ones. */
-void bench_offenders(struct rig *rig, struct report *report);
+void bench_top_drops(struct rig *rig, struct report *report);
 void bench_penalties(struct rig *rig, struct report *report);
 
 /* S1 to S4, S7, S8, S10 and S14 of two binaries of weir in turns; these, each as "NAME:PATH". */

@@ -207,12 +207,12 @@ static void describe_limit(const struct rig_limit *limit, size_t i, struct weir_
 
 /* Compile and load. now_ns: with is_virtual, where the clock will begin. */
 static struct weir_object *load(const struct weir_ruleset *ruleset, bool is_virtual, uint64_t now_ns,
-				uint32_t without_shortcuts, bool forgets_offenders)
+				uint32_t without_shortcuts, bool forgets_top_drops)
 {
 	struct weir_compile_options compile = {
 		.cpus = weir_host_cpus(),
 		.now_ns = is_virtual ? now_ns : rig_now_ns(),
-		.forgets_offenders = forgets_offenders,
+		.forgets_top_drops = forgets_top_drops,
 	};
 	struct weir_object_options options = {.is_virtual = is_virtual, .without_shortcuts = without_shortcuts};
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
@@ -289,7 +289,7 @@ struct weir_object *rig_load_text_without(const char *text, uint32_t without_sho
 	return object;
 }
 
-struct weir_object *rig_load_text_without_offenders(const char *text)
+struct weir_object *rig_load_text_without_top_drops(const char *text)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_text(text);
 	struct weir_object *object = load(ruleset, false, 0, 0, true);

@@ -10,7 +10,7 @@
  */
 #define MP 1	   /* message passing: a word says that others are there */
 #define SB 2	   /* store buffering: add, then look at the others */
-#define SEQLOCK 3  /* one copy, which a word marks as being written: rings of events, rows, offenders, notes */
+#define SEQLOCK 3  /* one copy, which a word marks as being written: rings of events, rows, top drops, notes */
 #define COPIES 4   /* two copies, and a word that says which: thresholds, shares */
 #define SHARERS 5 /* SB, and whom to look at is in a cell */
 #define FAILED 6   /* a compare-and-swap that fails, and a load behind it: an entry that changes hands */

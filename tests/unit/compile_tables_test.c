@@ -200,9 +200,9 @@ static void memory_is_what_the_maps_take(void **state)
 	assert_int_equal(memory.events, sizeof(struct weir_events));
 	assert_int_equal(memory.total, memory.narrow_table + memory.medium_table + memory.wide_table + memory.sharers +
 					       memory.row_ghosts + memory.shared + memory.lone_rows + memory.counters +
-					       memory.offenders + memory.events + memory.matching + memory.lists);
+					       memory.top_drops + memory.events + memory.matching + memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));
-	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
+	assert_true(memory.counters > 2 * WEIR_KEY_SAMPLE_CHUNKS * WEIR_CHUNK_BYTES);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }

@@ -208,7 +208,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"circuit breakers", memory->breakers},
 		{"rows of whole resources", memory->lone_rows},
 		{"counters", memory->counters},
-		{"drops by flow", memory->offenders},
+		{"drops by flow", memory->top_drops},
 		{"events", memory->events},
 		{"matching", memory->matching},
 		{"allow and deny lists", memory->lists},

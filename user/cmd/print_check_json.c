@@ -150,7 +150,7 @@ static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t 
 			 "presenceBytes", (json_int_t)memory->sharers, "remnantsBytes", (json_int_t)memory->row_ghosts,
 			 "sharedBytes", (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
 			 "breakersBytes", (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows,
-			 "countersBytes", (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->offenders,
+			 "countersBytes", (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->top_drops,
 			 "eventsBytes", (json_int_t)memory->events, "matchingBytes", (json_int_t)memory->matching,
 			 "listsBytes", (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
 }

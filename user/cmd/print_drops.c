@@ -10,19 +10,19 @@ static const char *format_ago(uint64_t now_ns, uint64_t then_ns, char words[WEIR
 	return weir_format_age(now_ns > then_ns ? now_ns - then_ns : 0, words);
 }
 
-static void print_offence(struct weir_table *table, const struct weir_instance *instance,
-			  const struct weir_offence *offence, uint64_t now_ns)
+static void print_dropped(struct weir_table *table, const struct weir_instance *instance,
+			  const struct weir_dropped_flow *dropped, uint64_t now_ns)
 {
-	const struct weir_rule_info *rule = &instance->rules[offence->rule_slot];
+	const struct weir_rule_info *rule = &instance->rules[dropped->rule_slot];
 	char words[WEIR_WORDS_BYTES];
 
-	weir_table_cell(table, "%s%s", rule->name, offence->is_observed ? " (would drop)" : "");
-	weir_table_cell(table, "%s%llu%s", offence->is_estimated ? "~" : "", (unsigned long long)offence->packets,
-			offence->missed ? "+" : "");
-	weir_table_cell(table, "%s%llu", offence->is_estimated ? "~" : "", (unsigned long long)offence->bytes);
-	weir_table_cell(table, "%s ago", format_ago(now_ns, offence->first_ns, words));
-	weir_table_cell(table, "%s ago", format_ago(now_ns, offence->last_ns, words));
-	weir_table_cell(table, "%s", weir_flow_key_words(instance, rule, &offence->key, words));
+	weir_table_cell(table, "%s%s", rule->name, dropped->is_observed ? " (would drop)" : "");
+	weir_table_cell(table, "%s%llu%s", dropped->is_estimated ? "~" : "", (unsigned long long)dropped->packets,
+			dropped->missed ? "+" : "");
+	weir_table_cell(table, "%s%llu", dropped->is_estimated ? "~" : "", (unsigned long long)dropped->bytes);
+	weir_table_cell(table, "%s ago", format_ago(now_ns, dropped->first_ns, words));
+	weir_table_cell(table, "%s ago", format_ago(now_ns, dropped->last_ns, words));
+	weir_table_cell(table, "%s", weir_flow_key_words(instance, rule, &dropped->key, words));
 }
 
 /* What marks in the table mean. */
@@ -51,7 +51,7 @@ void weir_print_drops(const struct weir_instance *instance, const struct weir_dr
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 
 	for (size_t i = 0; i < drops->count; i++)
-		print_offence(&table, instance, &drops->worst[i], drops->now_ns);
+		print_dropped(&table, instance, &drops->worst[i], drops->now_ns);
 	weir_table_print(&table, stdout);
 	printf("%s%llu dropped flow%s, %llu packet%s\n", drops->count ? "\n" : "", (unsigned long long)drops->flows,
 	       weir_plural(drops->flows), (unsigned long long)drops->packets, weir_plural(drops->packets));

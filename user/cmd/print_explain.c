@@ -310,7 +310,7 @@ static const char *format_ago(uint64_t now_ns, uint64_t then_ns, char words[WEIR
 
 static void print_lost(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
 {
-	const struct weir_offence *lost = &rule->lost;
+	const struct weir_dropped_flow *lost = &rule->lost;
 	char first[WEIR_WORDS_BYTES], last[WEIR_WORDS_BYTES];
 
 	if (lost->packets)
@@ -452,7 +452,7 @@ static void add_used(const struct weir_explained_rule *rule, json_t *fields)
 }
 
 /* Null: nothing is known. */
-static json_t *json_lost(const struct weir_offence *lost)
+static json_t *json_lost(const struct weir_dropped_flow *lost)
 {
 	if (!lost->packets)
 		return json_null();

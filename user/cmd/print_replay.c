@@ -138,14 +138,14 @@ static void print_limited(const struct weir_ruleset *ruleset, const struct weir_
 
 		weir_table_cell(&table, "%s",
 				limited->identity.key_fields
-					? weir_format_key(&limited->identity, &limited->offence.key, report->interface,
+					? weir_format_key(&limited->identity, &limited->dropped.key, report->interface,
 							  words)
 					: "(the whole resource)");
-		weir_table_cell(&table, "%llu%s", (unsigned long long)limited->offence.packets,
-				limited->offence.missed ? "+" : "");
-		weir_table_cell(&table, "%llu", (unsigned long long)limited->offence.bytes);
+		weir_table_cell(&table, "%llu%s", (unsigned long long)limited->dropped.packets,
+				limited->dropped.missed ? "+" : "");
+		weir_table_cell(&table, "%llu", (unsigned long long)limited->dropped.bytes);
 		weir_table_cell(&table, "%s%s", ruleset->rules[limited->rule].name,
-				limited->offence.is_observed ? " (would drop)" : "");
+				limited->dropped.is_observed ? " (would drop)" : "");
 	}
 	putchar('\n');
 	weir_table_print(&table, stdout);
@@ -197,7 +197,7 @@ static json_t *json_limited(const struct weir_ruleset *ruleset, const struct wei
 
 	for (size_t i = 0; i < report->limits.count; i++) {
 		const struct weir_replay_limited *limited = &report->limits.most[i];
-		const struct weir_offence *offence = &limited->offence;
+		const struct weir_dropped_flow *dropped = &limited->dropped;
 		const struct weir_ruleset_rule *rule = &ruleset->rules[limited->rule];
 
 		weir_json_append(
@@ -205,11 +205,11 @@ static json_t *json_limited(const struct weir_ruleset *ruleset, const struct wei
 			json_pack("{s:s, s:s?, s:o, s:b, s:I, s:I, s:I, s:I, s:I}", "rule", rule->name, "resource",
 				  rule->system ? NULL : weir_resource_of(ruleset, rule)->name, "key",
 				  limited->identity.key_fields
-					  ? weir_json_key(&limited->identity, &offence->key, report->interface)
+					  ? weir_json_key(&limited->identity, &dropped->key, report->interface)
 					  : json_object(),
-				  "wouldDrop", offence->is_observed, "packets", (json_int_t)offence->packets, "bytes",
-				  (json_int_t)offence->bytes, "missedPacketsMax", (json_int_t)offence->missed,
-				  "firstNs", (json_int_t)offence->first_ns, "lastNs", (json_int_t)offence->last_ns));
+				  "wouldDrop", dropped->is_observed, "packets", (json_int_t)dropped->packets, "bytes",
+				  (json_int_t)dropped->bytes, "missedPacketsMax", (json_int_t)dropped->missed,
+				  "firstNs", (json_int_t)dropped->first_ns, "lastNs", (json_int_t)dropped->last_ns));
 	}
 	return json_pack("{s:I, s:I, s:o}", "count", (json_int_t)report->limits.flows, "missedPacketsMax",
 			 (json_int_t)report->limits.missed, "flows", flows);

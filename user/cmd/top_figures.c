@@ -210,14 +210,14 @@ static void set_flow(const struct weir_top *top, const struct weir_flow_use *use
 	weir_flow_words(top->instance, use, line->text);
 }
 
-static void set_drop(const struct weir_top *top, const struct weir_offence *offence, struct weir_top_drop *line)
+static void set_drop(const struct weir_top *top, const struct weir_dropped_flow *dropped, struct weir_top_drop *line)
 {
-	const struct weir_rule_info *rule = &top->instance->rules[offence->rule_slot];
+	const struct weir_rule_info *rule = &top->instance->rules[dropped->rule_slot];
 	char words[WEIR_WORDS_BYTES];
 
-	*line = (struct weir_top_drop){.rule = rule->name, .packets = offence->packets, .last_ns = offence->last_ns};
-	snprintf(line->text, sizeof(line->text), "%s%s", weir_flow_key_words(top->instance, rule, &offence->key, words),
-		 offence->is_observed ? ", would drop" : "");
+	*line = (struct weir_top_drop){.rule = rule->name, .packets = dropped->packets, .last_ns = dropped->last_ns};
+	snprintf(line->text, sizeof(line->text), "%s%s", weir_flow_key_words(top->instance, rule, &dropped->key, words),
+		 dropped->is_observed ? ", would drop" : "");
 }
 
 static int set_lines(struct weir_top *top, struct weir_diag *diag)

@@ -473,16 +473,16 @@ static int follow_controller(struct work *work)
 }
 
 /* Drops are counted by flow anyway. Of a rule that enforces now and only observed before, those of later. */
-static void take_loss(const struct weir_instance *instance, const struct weir_offence *offence,
+static void take_loss(const struct weir_instance *instance, const struct weir_dropped_flow *dropped,
 		      struct weir_explained_rule *rule)
 {
 	const bool has_key = rule->info->identity.key_fields;
 
-	if (rule->missing || &instance->rules[offence->rule_slot] != rule->info ||
-	    (has_key && memcmp(&offence->key, &rule->key, sizeof(rule->key)) != 0))
+	if (rule->missing || &instance->rules[dropped->rule_slot] != rule->info ||
+	    (has_key && memcmp(&dropped->key, &rule->key, sizeof(rule->key)) != 0))
 		return;
-	if (!rule->lost.packets || offence->last_ns > rule->lost.last_ns)
-		rule->lost = *offence;
+	if (!rule->lost.packets || dropped->last_ns > rule->lost.last_ns)
+		rule->lost = *dropped;
 }
 
 static int find_losses(struct weir_explanation *result, struct weir_diag *diag)

@@ -11,7 +11,7 @@
 #include "control/controller.h"
 #include "explain/trial.h"
 #include "instance/instance.h"
-#include "program/offenders.h"
+#include "program/top_drops.h"
 #include "rules/ruleset.h"
 #include "tables/breaker_state.h"
 
@@ -76,7 +76,8 @@ struct weir_explained_rule {
 	bool has_breaker;
 	struct weir_breaker_view breaker;
 	uint64_t penalty_left_ns; /* 0: none */
-	struct weir_offence lost; /* what the flow has lost to the rule, all CPUs together; 0 packets: none is known */
+	struct weir_dropped_flow
+		lost; /* what the flow has lost to the rule, all CPUs together; 0 packets: none is known */
 	/* its own answer to the packet, now */
 	bool admits;
 	uint64_t delay_ns; /* how long the packet would wait (throttling) */

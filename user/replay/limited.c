@@ -15,16 +15,16 @@ struct scan {
 };
 
 /* A replay stays on one CPU, so that a flow has one place. */
-static void add(const struct weir_offence *offence, void *data)
+static void add(const struct weir_dropped_flow *dropped, void *data)
 {
 	struct scan *scan = data;
 
-	if (scan->count == scan->room || offence->rule_slot >= scan->image->rule_slots)
+	if (scan->count == scan->room || dropped->rule_slot >= scan->image->rule_slots)
 		return;
 	scan->limited[scan->count++] = (struct weir_replay_limited){
-		.offence = *offence,
-		.identity = scan->image->rule_info[offence->rule_slot].identity,
-		.rule = scan->image->rule_info[offence->rule_slot].place,
+		.dropped = *dropped,
+		.identity = scan->image->rule_info[dropped->rule_slot].identity,
+		.rule = scan->image->rule_info[dropped->rule_slot].place,
 	};
 }
 
@@ -32,33 +32,33 @@ static int compare(const void *left, const void *right)
 {
 	const struct weir_replay_limited *a = left, *b = right;
 
-	if (a->offence.packets != b->offence.packets)
-		return a->offence.packets > b->offence.packets ? -1 : 1;
-	if (a->offence.first_ns != b->offence.first_ns)
-		return a->offence.first_ns < b->offence.first_ns ? -1 : 1;
+	if (a->dropped.packets != b->dropped.packets)
+		return a->dropped.packets > b->dropped.packets ? -1 : 1;
+	if (a->dropped.first_ns != b->dropped.first_ns)
+		return a->dropped.first_ns < b->dropped.first_ns ? -1 : 1;
 	if (a->rule != b->rule)
 		return a->rule < b->rule ? -1 : 1;
-	return memcmp(&a->offence.key, &b->offence.key, sizeof(a->offence.key));
+	return memcmp(&a->dropped.key, &b->dropped.key, sizeof(a->dropped.key));
 }
 
 int weir_replay_read_limited(const struct weir_object *object, const struct weir_image *image, uint64_t latest_ns,
 			     struct weir_replay_limits *ret_limits, struct weir_diag *diag)
 {
-	struct weir_offenders offenders;
+	struct weir_top_drops top_drops;
 	struct weir_replay_limits limits = {};
 	struct scan scan = {.image = image};
-	int err = weir_offenders_map(&offenders, weir_object_map_fd(object, WEIR_TABLE_OFFENDERS),
-				     weir_object_map_fd(object, WEIR_TABLE_OFFENDER_KEYS),
-				     image->config.sizes[WEIR_TABLE_OFFENDERS], false);
+	int err = weir_top_drops_map(&top_drops, weir_object_map_fd(object, WEIR_TABLE_TOP_DROPS),
+				     weir_object_map_fd(object, WEIR_TABLE_TOP_DROP_KEYS),
+				     image->config.sizes[WEIR_TABLE_TOP_DROPS], false);
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the drops of flows");
-	scan.room = (size_t)offenders.set_count * WEIR_OFFENDER_WAYS;
+	scan.room = (size_t)top_drops.set_count * WEIR_TOP_DROPS_WAYS;
 	scan.limited = calloc(scan.room + 1, sizeof(*scan.limited));
 	if (scan.limited)
-		weir_offenders_visit(&offenders, latest_ns, add, &scan);
-	limits.missed = weir_offenders_missed(&offenders);
-	weir_offenders_unmap(&offenders);
+		weir_top_drops_visit(&top_drops, latest_ns, add, &scan);
+	limits.missed = weir_top_drops_missed(&top_drops);
+	weir_top_drops_unmap(&top_drops);
 	if (!scan.limited)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the drops of flows");
 	if (scan.count)

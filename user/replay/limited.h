@@ -5,13 +5,13 @@
 
 #include "base/diag.h"
 #include "compile/compile.h"
-#include "program/offenders.h"
+#include "program/top_drops.h"
 
 struct weir_object;
 
 /* A flow that lost packets, or would have under a rule that observes. */
 struct weir_replay_limited {
-	struct weir_offence offence;
+	struct weir_dropped_flow dropped;
 	struct weir_rule_identity identity; /* of its rule: what the key is made of */
 	uint32_t rule;			    /* place in the rule set */
 };

@@ -8,26 +8,26 @@
 
 #include "base/util.h"
 #include "host/host.h"
-#include "program/offenders.h"
+#include "program/top_drops.h"
 #include "store/flow_places.h"
 
 /* A flow that was dropped so lately wants more. Chosen, not derived. */
 #define DROPPED_NS WEIR_NSEC_PER_SEC
 /* Of flows that were dropped lately so many are looked at. */
-#define OFFENCES_MAX 1024
+#define DROPPED_MAX 1024
 
 struct weir_sharing_flows {
 	bool has_secret;
 	uint8_t secret[WEIR_FLOW_SECRET_BYTES];
 	struct weir_flow_places places;
-	struct weir_offenders offenders;
+	struct weir_top_drops top_drops;
 	struct weir_shared_flow *flow;
 	size_t count;
 	struct weir_wanted_flow *wanted;
 	size_t wanted_count;
-	struct weir_offence offences[OFFENCES_MAX]; /* while looking */
-	struct weir_offence
-		offences_before[OFFENCES_MAX]; /* by the look before, at looked_ns, in the order of by_flow() */
+	struct weir_dropped_flow dropped[DROPPED_MAX]; /* while looking */
+	struct weir_dropped_flow
+		drops_before[DROPPED_MAX]; /* by the look before, at looked_ns, in the order of by_flow() */
 	size_t before_count;
 	uint64_t looked_ns;
 };
@@ -82,7 +82,7 @@ void weir_sharing_flows_free(struct weir_sharing_flows *flows)
 	if (!flows)
 		return;
 	weir_flow_places_free(&flows->places);
-	weir_offenders_unmap(&flows->offenders);
+	weir_top_drops_unmap(&flows->top_drops);
 	explicit_bzero(flows->secret, sizeof(flows->secret));
 	free(flows->flow);
 	free(flows->wanted);
@@ -133,14 +133,14 @@ int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct wei
 {
 	int err = weir_flow_places_follow(&flows->places, instance), cpus = weir_host_cpus();
 
-	weir_offenders_unmap(&flows->offenders);
+	weir_top_drops_unmap(&flows->top_drops);
 	if (err || !flows->places.sets)
 		return err;
-	if (instance->info.rule_slots && !instance->is_foreign[WEIR_TABLE_OFFENDERS] &&
-	    !instance->is_foreign[WEIR_TABLE_OFFENDER_KEYS] && cpus > 0)
-		err = weir_offenders_map(&flows->offenders, instance->map_fd[WEIR_TABLE_OFFENDERS],
-					 instance->map_fd[WEIR_TABLE_OFFENDER_KEYS],
-					 (uint32_t)cpus * WEIR_OFFENDER_SETS, false);
+	if (instance->info.rule_slots && !instance->is_foreign[WEIR_TABLE_TOP_DROPS] &&
+	    !instance->is_foreign[WEIR_TABLE_TOP_DROP_KEYS] && cpus > 0)
+		err = weir_top_drops_map(&flows->top_drops, instance->map_fd[WEIR_TABLE_TOP_DROPS],
+					 instance->map_fd[WEIR_TABLE_TOP_DROP_KEYS],
+					 (uint32_t)cpus * WEIR_TOP_DROPS_SETS, false);
 	for (size_t i = flows->count; i-- > 0;)
 		move_flow(flows, i);
 	return err;
@@ -246,7 +246,7 @@ struct search {
 	const struct weir_flow_rule *rules;
 	size_t rule_count;
 	uint64_t now_ns;
-	size_t count; /* of flows->offences */
+	size_t count; /* of flows->dropped */
 };
 
 static const struct weir_flow_rule *find_rule(const struct search *search, uint32_t slot)
@@ -257,60 +257,60 @@ static const struct weir_flow_rule *find_rule(const struct search *search, uint3
 	return NULL;
 }
 
-static void note_offence(const struct weir_offence *offence, void *data)
+static void note_dropped(const struct weir_dropped_flow *dropped, void *data)
 {
 	struct search *search = data;
 	struct weir_shared_flow *flow;
 
-	if (offence->last_ns + DROPPED_NS < search->now_ns || !find_rule(search, offence->rule_slot))
+	if (dropped->last_ns + DROPPED_NS < search->now_ns || !find_rule(search, dropped->rule_slot))
 		return;
-	flow = find_by_key(search->flows, offence->rule_slot, &offence->key);
+	flow = find_by_key(search->flows, dropped->rule_slot, &dropped->key);
 	if (flow)
 		flow->dropped_ns = search->now_ns;
-	else if (search->count < OFFENCES_MAX)
-		search->flows->offences[search->count++] = *offence;
+	else if (search->count < DROPPED_MAX)
+		search->flows->dropped[search->count++] = *dropped;
 }
 
 /* One behind the other what different CPUs have counted of a flow. */
 static int by_flow(const void *left, const void *right)
 {
-	const struct weir_offence *a = left, *b = right;
+	const struct weir_dropped_flow *a = left, *b = right;
 
 	if (a->rule_slot != b->rule_slot)
 		return a->rule_slot < b->rule_slot ? -1 : 1;
 	return a->hash < b->hash ? -1 : a->hash > b->hash;
 }
 
-static void merge_offences(struct search *search)
+static void merge_dropped(struct search *search)
 {
-	struct weir_offence *offences = search->flows->offences;
+	struct weir_dropped_flow *dropped = search->flows->dropped;
 	size_t merged = 0;
 
-	qsort(offences, search->count, sizeof(*offences), by_flow);
+	qsort(dropped, search->count, sizeof(*dropped), by_flow);
 	for (size_t i = 0; i < search->count; i++) {
-		if (merged && !by_flow(&offences[merged - 1], &offences[i])) {
-			offences[merged - 1].packets += offences[i].packets;
-			offences[merged - 1].bytes += offences[i].bytes;
+		if (merged && !by_flow(&dropped[merged - 1], &dropped[i])) {
+			dropped[merged - 1].packets += dropped[i].packets;
+			dropped[merged - 1].bytes += dropped[i].bytes;
 		} else {
-			offences[merged++] = offences[i];
+			dropped[merged++] = dropped[i];
 		}
 	}
 	search->count = merged;
 }
 
 /* Dropped since the last round, per interval of the rule. One that was not seen then is looked at in the next round. */
-static uint64_t lack_of(const struct search *search, const struct weir_offence *offence)
+static uint64_t lack_of(const struct search *search, const struct weir_dropped_flow *dropped)
 {
 	const struct weir_sharing_flows *flows = search->flows;
-	const struct weir_rule_identity *rule = &flows->places.rules[offence->rule_slot].identity;
-	const struct weir_offence *before =
-		bsearch(offence, flows->offences_before, flows->before_count, sizeof(*flows->offences_before), by_flow);
+	const struct weir_rule_identity *rule = &flows->places.rules[dropped->rule_slot].identity;
+	const struct weir_dropped_flow *before =
+		bsearch(dropped, flows->drops_before, flows->before_count, sizeof(*flows->drops_before), by_flow);
 	const double rounds = (double)rule->interval_ns / (double)(search->now_ns - flows->looked_ns + 1);
 	uint64_t units, units_before;
 
 	if (!before)
 		return 0;
-	units = rule->counts_bytes ? offence->bytes : offence->packets;
+	units = rule->counts_bytes ? dropped->bytes : dropped->packets;
 	units_before = rule->counts_bytes ? before->bytes : before->packets;
 	return units > units_before ? (uint64_t)((double)(units - units_before) * rounds) : 0;
 }
@@ -368,18 +368,18 @@ static void want_dropped(struct search *search)
 {
 	struct weir_sharing_flows *flows = search->flows;
 
-	merge_offences(search);
+	merge_dropped(search);
 	for (size_t i = 0; i < search->count; i++) {
-		const struct weir_offence *offence = &flows->offences[i];
-		const struct weir_flow_rule *rule = find_rule(search, offence->rule_slot);
-		const uint64_t lack = rule ? lack_of(search, offence) : 0;
+		const struct weir_dropped_flow *dropped = &flows->dropped[i];
+		const struct weir_flow_rule *rule = find_rule(search, dropped->rule_slot);
+		const uint64_t lack = rule ? lack_of(search, dropped) : 0;
 		struct weir_wanted_flow *wanted = lack ? add_wanted(flows, rule->slot, lack) : NULL;
 
 		if (wanted)
-			weir_flow_seal(flows->secret, rule->ledger, (const uint8_t *)&offence->key, wanted->name,
+			weir_flow_seal(flows->secret, rule->ledger, (const uint8_t *)&dropped->key, wanted->name,
 				       wanted->sealed);
 	}
-	memcpy(flows->offences_before, flows->offences, search->count * sizeof(*flows->offences));
+	memcpy(flows->drops_before, flows->dropped, search->count * sizeof(*flows->dropped));
 	flows->before_count = search->count;
 	flows->looked_ns = search->now_ns;
 }
@@ -395,8 +395,8 @@ void weir_sharing_flows_look(struct weir_sharing_flows *flows, const struct weir
 			drop_flow(flows, i);
 	if (!flows->places.sets || !count)
 		return;
-	if (flows->offenders.sets)
-		weir_offenders_visit(&flows->offenders, now_ns, note_offence, &search);
+	if (flows->top_drops.sets)
+		weir_top_drops_visit(&flows->top_drops, now_ns, note_dropped, &search);
 	/* One that cannot be counted asks for nothing, and has what an idle host has. */
 	for (size_t i = 0; i < flows->count; i++)
 		(void)weir_flow_places_offered(&flows->places, flows->flow[i].place, &flows->flow[i].offered);

@@ -128,7 +128,7 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	image->flows_per_cpu =
 		weir_round_up_power_of_two(settings->flows_per_cpu > flows_min ? settings->flows_per_cpu : flows_min);
 	config->cpus = options->cpus;
-	config->notes_offenders = !options->forgets_offenders;
+	config->counts_flow_drops = !options->forgets_top_drops;
 	config->resource_count = image->resource_count;
 	config->drop_malformed = settings->drop_malformed;
 	config->drop_unsupported = settings->drop_unsupported;

@@ -46,7 +46,7 @@ struct weir_compile_options {
 	uint64_t now_ns;	/* the data plane's clock now (replay: the first packet's time or earlier) */
 	uint64_t span_ns;	/* how far after now_ns rows must tell times apart; narrow and medium rows are used
 					 * only when this many ns fit into 2^32 buckets. 0: six years */
-	bool forgets_offenders; /* drops are not counted by flow: to measure what that costs */
+	bool forgets_top_drops; /* drops are not counted by flow: to measure what that costs */
 	const struct weir_previous *previous; /* NULL: first load */
 	enum weir_emptied emptied;
 	/* Interface number for a name of match.interface, or 0 when there is none now (such a resource
@@ -152,7 +152,7 @@ struct weir_image_memory {
 	uint64_t sharers;	      /* shared by all CPUs */
 	uint64_t row_ghosts;	      /* likewise: what rows leave behind, and what finds no place there */
 	uint64_t lone_rows, counters; /* likewise */
-	uint64_t offenders;	      /* drops by flow, of each CPU */
+	uint64_t top_drops;	      /* drops by flow, of each CPU */
 	uint64_t events;	      /* the latest events, and the journal */
 	uint64_t matching;	      /* classes, vectors, prefixes, rules */
 	uint64_t lists;		      /* allow and deny */

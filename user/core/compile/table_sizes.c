@@ -140,9 +140,9 @@ static void size_fixed(const struct weir_image *image, __u32 sizes[WEIR_TABLE_CO
 #include "weir_tables.def"
 #undef TABLE
 	sizes[WEIR_TABLE_THRESHOLDS] = image->rule_count;
-	if (image->config.notes_offenders)
-		sizes[WEIR_TABLE_OFFENDERS] = image->config.cpus * WEIR_OFFENDER_SETS;
-	sizes[WEIR_TABLE_OFFENDER_KEYS] = sizes[WEIR_TABLE_OFFENDERS] * WEIR_OFFENDER_WAYS;
+	if (image->config.counts_flow_drops)
+		sizes[WEIR_TABLE_TOP_DROPS] = image->config.cpus * WEIR_TOP_DROPS_SETS;
+	sizes[WEIR_TABLE_TOP_DROP_KEYS] = sizes[WEIR_TABLE_TOP_DROPS] * WEIR_TOP_DROPS_WAYS;
 }
 
 void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
@@ -242,6 +242,6 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	memory.lists += weir_lists_memory(&image->lists);
 	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.sharers +
 		       memory.row_ghosts + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
-		       memory.counters + memory.offenders + memory.events + memory.matching + memory.lists;
+		       memory.counters + memory.top_drops + memory.events + memory.matching + memory.lists;
 	*ret_memory = memory;
 }

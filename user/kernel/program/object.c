@@ -13,7 +13,7 @@
 #include "program/array.h"
 #include "program/list_maps.h"
 #include "program/object_internal.h"
-#include "program/offenders.h"
+#include "program/top_drops.h"
 #include "program/penalty_map.h"
 #include "program/tick.h"
 #include "weir.skel.h"
@@ -268,18 +268,18 @@ static int forget_penalties(const struct weir_object *object, const struct weir_
 	return 0;
 }
 
-static int forget_offenders(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
+static int forget_top_drops(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
 {
 	const struct weir_bpf *skel = object->skel;
-	struct weir_offenders offenders = {};
+	struct weir_top_drops top_drops = {};
 	int err =
-		weir_offenders_map(&offenders, bpf_map__fd(skel->maps.offenders), bpf_map__fd(skel->maps.offender_keys),
+		weir_top_drops_map(&top_drops, bpf_map__fd(skel->maps.offenders), bpf_map__fd(skel->maps.offender_keys),
 				   bpf_map__max_entries(skel->maps.offenders), true);
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", "offenders");
-	weir_offenders_forget(&offenders, image->fresh_rule_slots, image->rule_slots);
-	weir_offenders_unmap(&offenders);
+	weir_top_drops_forget(&top_drops, image->fresh_rule_slots, image->rule_slots);
+	weir_top_drops_unmap(&top_drops);
 	return 0;
 }
 
@@ -314,8 +314,8 @@ static int clear_fresh_slots(const struct weir_object *object, const struct weir
 				  diag);
 	if (!err && options->reuse_fd[WEIR_TABLE_PENALISED_RULES] > 0)
 		err = forget_penalties(object, image, diag);
-	if (!err && options->reuse_fd[WEIR_TABLE_OFFENDERS] > 0)
-		err = forget_offenders(object, image, diag);
+	if (!err && options->reuse_fd[WEIR_TABLE_TOP_DROPS] > 0)
+		err = forget_top_drops(object, image, diag);
 	if (!err && options->reuse_fd[WEIR_TABLE_SHARES] > 0)
 		err = forget_shares(object, image, options->previous_rules, diag);
 	return err;

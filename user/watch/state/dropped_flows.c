@@ -12,37 +12,37 @@ struct scan {
 	const struct weir_instance *instance;
 	uint64_t since_ns;
 	uint32_t wanted_slot; /* or WEIR_ANY_RULE */
-	struct weir_offence *offences;
+	struct weir_dropped_flow *dropped;
 	size_t count, room;
 };
 
 /* ---- reading ---- */
 
-static bool is_wanted(const struct scan *scan, const struct weir_offence *offence)
+static bool is_wanted(const struct scan *scan, const struct weir_dropped_flow *dropped)
 {
 	const struct weir_instance *instance = scan->instance;
 
-	if (offence->rule_slot >= instance->info.rule_slots)
+	if (dropped->rule_slot >= instance->info.rule_slots)
 		return false;
-	if (scan->wanted_slot != WEIR_ANY_RULE && offence->rule_slot != scan->wanted_slot)
+	if (scan->wanted_slot != WEIR_ANY_RULE && dropped->rule_slot != scan->wanted_slot)
 		return false;
 	/* Not what a rule has left behind that a reload took away. */
-	return instance->rules[offence->rule_slot].state == WEIR_SLOT_USED;
+	return instance->rules[dropped->rule_slot].state == WEIR_SLOT_USED;
 }
 
-static void add(const struct weir_offence *offence, void *data)
+static void add(const struct weir_dropped_flow *dropped, void *data)
 {
 	struct scan *scan = data;
 
-	if (scan->count < scan->room && is_wanted(scan, offence))
-		scan->offences[scan->count++] = *offence;
+	if (scan->count < scan->room && is_wanted(scan, dropped))
+		scan->dropped[scan->count++] = *dropped;
 }
 
 /* ---- all CPUs together ---- */
 
 static int compare_flows(const void *left, const void *right)
 {
-	const struct weir_offence *a = left, *b = right;
+	const struct weir_dropped_flow *a = left, *b = right;
 
 	if (a->rule_slot != b->rule_slot)
 		return a->rule_slot < b->rule_slot ? -1 : 1;
@@ -55,14 +55,14 @@ static int compare_flows(const void *left, const void *right)
 
 static int compare_packets(const void *left, const void *right)
 {
-	const struct weir_offence *a = left, *b = right;
+	const struct weir_dropped_flow *a = left, *b = right;
 
 	if (a->packets != b->packets)
 		return a->packets > b->packets ? -1 : 1;
 	return compare_flows(left, right);
 }
 
-static void merge(struct weir_offence *sum, const struct weir_offence *other)
+static void merge(struct weir_dropped_flow *sum, const struct weir_dropped_flow *other)
 {
 	sum->packets += other->packets;
 	sum->bytes += other->bytes;
@@ -78,12 +78,12 @@ static void merge_cpus(struct scan *scan)
 	size_t merged = 0;
 
 	if (scan->count)
-		qsort(scan->offences, scan->count, sizeof(*scan->offences), compare_flows);
+		qsort(scan->dropped, scan->count, sizeof(*scan->dropped), compare_flows);
 	for (size_t i = 0; i < scan->count; i++) {
-		if (merged && !compare_flows(&scan->offences[merged - 1], &scan->offences[i]))
-			merge(&scan->offences[merged - 1], &scan->offences[i]);
+		if (merged && !compare_flows(&scan->dropped[merged - 1], &scan->dropped[i]))
+			merge(&scan->dropped[merged - 1], &scan->dropped[i]);
 		else
-			scan->offences[merged++] = scan->offences[i];
+			scan->dropped[merged++] = scan->dropped[i];
 	}
 	scan->count = merged;
 }
@@ -93,45 +93,45 @@ static void drop_earlier(struct scan *scan)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < scan->count; i++)
-		if (scan->offences[i].last_ns >= scan->since_ns)
-			scan->offences[kept++] = scan->offences[i];
+		if (scan->dropped[i].last_ns >= scan->since_ns)
+			scan->dropped[kept++] = scan->dropped[i];
 	scan->count = kept;
 }
 
 /* From what the CPUs have counted to what is wanted. */
-static void sum_up(struct scan *scan, const struct weir_offenders *offenders, size_t most, struct weir_drops *drops)
+static void sum_up(struct scan *scan, const struct weir_top_drops *top_drops, size_t most, struct weir_drops *drops)
 {
 	merge_cpus(scan);
 	drop_earlier(scan);
 	for (size_t i = 0; i < scan->count; i++) {
-		drops->packets += scan->offences[i].packets;
-		drops->bytes += scan->offences[i].bytes;
+		drops->packets += scan->dropped[i].packets;
+		drops->bytes += scan->dropped[i].bytes;
 	}
 	if (scan->count)
-		qsort(scan->offences, scan->count, sizeof(*scan->offences), compare_packets);
+		qsort(scan->dropped, scan->count, sizeof(*scan->dropped), compare_packets);
 	drops->flows = scan->count;
 	drops->count = scan->count < most ? scan->count : most;
 	for (size_t i = 0; i < drops->count; i++)
-		scan->offences[i].missed = weir_offence_missed(offenders, &scan->offences[i]);
-	drops->missed = weir_offenders_missed(offenders);
-	drops->worst = scan->offences;
+		scan->dropped[i].missed = weir_dropped_flow_missed(top_drops, &scan->dropped[i]);
+	drops->missed = weir_top_drops_missed(top_drops);
+	drops->worst = scan->dropped;
 }
 
 /* ---- the contract ---- */
 
-#define OFFENDER_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_OFFENDERS) | WEIR_TABLE_BIT(WEIR_TABLE_OFFENDER_KEYS))
+#define TOP_DROPS_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_TOP_DROPS) | WEIR_TABLE_BIT(WEIR_TABLE_TOP_DROP_KEYS))
 
-int weir_offenders_open(const struct weir_instance *instance, struct weir_offenders *ret_offenders,
+int weir_top_drops_open(const struct weir_instance *instance, struct weir_top_drops *ret_top_drops,
 			struct weir_diag *diag)
 {
 	int cpus = weir_host_cpus(), err;
 
-	err = weir_instance_expect_tables(instance, OFFENDER_TABLES, "the drops of flows", diag);
+	err = weir_instance_expect_tables(instance, TOP_DROPS_TABLES, "the drops of flows", diag);
 	if (err)
 		return err;
 	err = cpus < 0 ? cpus
-		       : weir_offenders_map(ret_offenders, instance->map_fd[WEIR_TABLE_OFFENDERS],
-					    instance->map_fd[WEIR_TABLE_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS,
+		       : weir_top_drops_map(ret_top_drops, instance->map_fd[WEIR_TABLE_TOP_DROPS],
+					    instance->map_fd[WEIR_TABLE_TOP_DROP_KEYS], cpus * WEIR_TOP_DROPS_SETS,
 					    false);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the drops of instance '%s'", instance->name);
@@ -142,25 +142,25 @@ int weir_drops_read(const struct weir_instance *instance, const struct weir_drop
 		    struct weir_drops *ret_drops, struct weir_diag *diag)
 {
 	struct scan scan = {.instance = instance, .since_ns = wanted->since_ns};
-	struct weir_offenders offenders = {};
+	struct weir_top_drops top_drops = {};
 	struct weir_drops drops = {};
 	int err;
 
 	err = weir_instance_find_rule(instance, wanted->rule, &scan.wanted_slot, diag);
 	if (!err)
-		err = weir_offenders_open(instance, &offenders, diag);
+		err = weir_top_drops_open(instance, &top_drops, diag);
 	if (err)
 		return err;
-	scan.room = (size_t)offenders.set_count * WEIR_OFFENDER_WAYS;
-	scan.offences = calloc(scan.room, sizeof(*scan.offences));
+	scan.room = (size_t)top_drops.set_count * WEIR_TOP_DROPS_WAYS;
+	scan.dropped = calloc(scan.room, sizeof(*scan.dropped));
 	drops.now_ns = weir_host_now_ns();
-	if (scan.offences) {
-		weir_offenders_visit(&offenders, drops.now_ns, add, &scan);
-		sum_up(&scan, &offenders, wanted->most, &drops);
+	if (scan.dropped) {
+		weir_top_drops_visit(&top_drops, drops.now_ns, add, &scan);
+		sum_up(&scan, &top_drops, wanted->most, &drops);
 		*ret_drops = drops;
 	}
-	weir_offenders_unmap(&offenders);
-	if (!scan.offences)
+	weir_top_drops_unmap(&top_drops);
+	if (!scan.dropped)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the drops of instance '%s'", instance->name);
 	return 0;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which flows were dropped, or would have been: what all CPUs have counted of them, put together. Read while packets go
- * on. How exact the figures are is said in bpf/offenders.h.
+ * on. How exact the figures are is said in bpf/top_drops.h.
  */
 #ifndef WEIR_STATE_DROPPED_FLOWS_H
 #define WEIR_STATE_DROPPED_FLOWS_H
 
 #include "instance/instance.h"
-#include "program/offenders.h"
+#include "program/top_drops.h"
 
 /* Which of them. */
 struct weir_drops_wanted {
@@ -17,7 +17,7 @@ struct weir_drops_wanted {
 };
 
 struct weir_drops {
-	struct weir_offence *worst; /* by packets, falling; rule_slot is of a rule in force */
+	struct weir_dropped_flow *worst; /* by packets, falling; rule_slot is of a rule in force */
 	size_t count;
 	uint64_t flows;		 /* all that are wanted and known: dropped, and would-be dropped, each for itself */
 	uint64_t packets, bytes; /* of all these */
@@ -25,8 +25,8 @@ struct weir_drops {
 	uint64_t now_ns;	 /* CLOCK_MONOTONIC, when they were read */
 };
 
-/* Map what an instance has counted, of all CPUs; weir_offenders_unmap() ends it. */
-int weir_offenders_open(const struct weir_instance *instance, struct weir_offenders *ret_offenders,
+/* Map what an instance has counted, of all CPUs; weir_top_drops_unmap() ends it. */
+int weir_top_drops_open(const struct weir_instance *instance, struct weir_top_drops *ret_top_drops,
 			struct weir_diag *diag);
 
 /* -EINVAL when there is no such rule. weir_drops_free() frees *ret_drops. */

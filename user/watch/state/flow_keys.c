@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
-#include "program/offenders.h"
+#include "program/top_drops.h"
 #include "tables/flow_hash.h"
 #include "tables/rule_kind.h"
 #include "tables/shared_sets.h"
@@ -126,19 +126,19 @@ static void add_known(struct scan *scan, enum weir_flow_place place, uint32_t se
 		};
 }
 
-static int collect_talkers(uint32_t key, const void *values, int cpus, void *data)
+static int collect_key_samples(uint32_t key, const void *values, int cpus, void *data)
 {
-	const struct weir_talker_chunk *chunks = values;
+	const struct weir_key_sample_chunk *chunks = values;
 	struct scan *scan = data;
 	enum weir_flow_place place;
 
 	for (int cpu = 0; cpu < cpus; cpu++)
-		for (uint32_t i = 0; i < WEIR_TALKERS_PER_CHUNK; i++) {
-			const struct weir_talker *talker = &chunks[cpu].talker[i];
+		for (uint32_t i = 0; i < WEIR_KEY_SAMPLES_PER_CHUNK; i++) {
+			const struct weir_key_sample *sample = &chunks[cpu].sample[i];
 
-			if (talker->tag && talker->rule_slot < scan->instance->info.rule_slots &&
-			    find_place(&scan->instance->rules[talker->rule_slot], &place))
-				add_known(scan, place, talker->set, talker->tag, talker->rule_slot, &talker->key);
+			if (sample->tag && sample->rule_slot < scan->instance->info.rule_slots &&
+			    find_place(&scan->instance->rules[sample->rule_slot], &place))
+				add_known(scan, place, sample->set, sample->tag, sample->rule_slot, &sample->key);
 		}
 	return 0;
 }
@@ -161,37 +161,37 @@ static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum 
 /* Of flows that were dropped the key is known, whoever was noted since. The window that an associated rule reads is
  * another rule's, under whose slot the same key has another hash.
  */
-static void collect_offender(const struct weir_offence *offence, void *data)
+static void collect_dropped(const struct weir_dropped_flow *dropped, void *data)
 {
 	struct scan *scan = data;
 	const struct weir_instance *instance = scan->instance;
-	const struct weir_rule_info *rule = &instance->rules[offence->rule_slot], *meter;
+	const struct weir_rule_info *rule = &instance->rules[dropped->rule_slot], *meter;
 	enum weir_flow_place place;
 	uint64_t hash;
 
-	if (offence->rule_slot >= instance->info.rule_slots || rule->state != WEIR_SLOT_USED ||
+	if (dropped->rule_slot >= instance->info.rule_slots || rule->state != WEIR_SLOT_USED ||
 	    !rule->identity.key_fields)
 		return;
 	meter = weir_meter_of(instance, rule);
 	if (meter && meter->storage == WEIR_STORAGE_WIDE) {
-		hash = weir_hash_flow(instance->info.seed, meter - instance->rules, meter->timing, &offence->key);
-		add_hash(scan, meter, WEIR_FLOW_WIDE, hash, offence->rule_slot, &offence->key);
+		hash = weir_hash_flow(instance->info.seed, meter - instance->rules, meter->timing, &dropped->key);
+		add_hash(scan, meter, WEIR_FLOW_WIDE, hash, dropped->rule_slot, &dropped->key);
 	} else if (!meter && find_place(rule, &place)) {
-		add_hash(scan, rule, place, offence->hash, offence->rule_slot, &offence->key);
+		add_hash(scan, rule, place, dropped->hash, dropped->rule_slot, &dropped->key);
 	}
 }
 
-static void read_offenders(struct scan *scan, int cpus)
+static void read_top_drops(struct scan *scan, int cpus)
 {
 	const struct weir_instance *instance = scan->instance;
-	struct weir_offenders offenders;
+	struct weir_top_drops top_drops;
 
-	if (instance->is_foreign[WEIR_TABLE_OFFENDERS] ||
-	    weir_offenders_map(&offenders, instance->map_fd[WEIR_TABLE_OFFENDERS],
-			       instance->map_fd[WEIR_TABLE_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS, false))
+	if (instance->is_foreign[WEIR_TABLE_TOP_DROPS] ||
+	    weir_top_drops_map(&top_drops, instance->map_fd[WEIR_TABLE_TOP_DROPS],
+			       instance->map_fd[WEIR_TABLE_TOP_DROP_KEYS], cpus * WEIR_TOP_DROPS_SETS, false))
 		return;
-	weir_offenders_visit(&offenders, weir_host_now_ns(), collect_offender, scan);
-	weir_offenders_unmap(&offenders);
+	weir_top_drops_visit(&top_drops, weir_host_now_ns(), collect_dropped, scan);
+	weir_top_drops_unmap(&top_drops);
 }
 
 int weir_flow_keys_read(const struct weir_instance *instance, int cpus, struct weir_flow_keys *ret_keys)
@@ -199,18 +199,18 @@ int weir_flow_keys_read(const struct weir_instance *instance, int cpus, struct w
 	struct scan scan = {.instance = instance};
 	int err;
 
-	scan.room = ((size_t)WEIR_TALKER_CHUNKS * WEIR_TALKERS_PER_CHUNK +
-		     (size_t)WEIR_OFFENDER_SETS * WEIR_OFFENDER_WAYS) *
+	scan.room = ((size_t)WEIR_KEY_SAMPLE_CHUNKS * WEIR_KEY_SAMPLES_PER_CHUNK +
+		     (size_t)WEIR_TOP_DROPS_SETS * WEIR_TOP_DROPS_WAYS) *
 		    cpus;
 	scan.keys.flow = calloc(scan.room, sizeof(*scan.keys.flow));
 	if (!scan.keys.flow)
 		return -ENOMEM;
-	err = weir_instance_scan(instance, WEIR_TABLE_TALKERS, collect_talkers, &scan);
+	err = weir_instance_scan(instance, WEIR_TABLE_KEY_SAMPLES, collect_key_samples, &scan);
 	if (err) {
 		weir_flow_keys_free(&scan.keys);
 		return err;
 	}
-	read_offenders(&scan, cpus);
+	read_top_drops(&scan, cpus);
 	qsort(scan.keys.flow, scan.keys.count, sizeof(*scan.keys.flow), compare_known);
 	*ret_keys = scan.keys;
 	return 0;

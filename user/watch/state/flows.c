@@ -151,7 +151,7 @@ static void free_scan(struct scan *scan)
 #define FLOW_TABLES                                                                                                    \
 	(WEIR_TABLE_BIT(WEIR_TABLE_NARROW_FLOWS) | WEIR_TABLE_BIT(WEIR_TABLE_MEDIUM_FLOWS) |                           \
 	 WEIR_TABLE_BIT(WEIR_TABLE_WIDE_FLOWS) | WEIR_TABLE_BIT(WEIR_TABLE_LONE_ROWS) |                                \
-	 WEIR_TABLE_BIT(WEIR_TABLE_TALKERS))
+	 WEIR_TABLE_BIT(WEIR_TABLE_KEY_SAMPLES))
 
 int weir_flows_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most, struct weir_flows *ret_flows,
 		    struct weir_diag *diag)

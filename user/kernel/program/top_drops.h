@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The table of offenders of a program, memory-mapped: what each CPU has counted of the flows that were dropped
- * (bpf/offenders.h). Nothing here counts.
+ * The table of top drops of a program, memory-mapped: what each CPU has counted of the flows that were dropped
+ * (bpf/top_drops.h). Nothing here counts.
  */
-#ifndef WEIR_PROGRAM_OFFENDERS_H
-#define WEIR_PROGRAM_OFFENDERS_H
+#ifndef WEIR_PROGRAM_TOP_DROPS_H
+#define WEIR_PROGRAM_TOP_DROPS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "weir_abi.h"
 
-struct weir_offenders {
-	struct weir_offender_set *sets; /* set_count */
-	struct weir_offender *whose;	/* set_count * WEIR_OFFENDER_WAYS */
+struct weir_top_drops {
+	struct weir_top_drops_set *sets; /* set_count */
+	struct weir_top_drop_key *whose; /* set_count * WEIR_TOP_DROPS_WAYS */
 	uint32_t set_count;
 };
 
 /* Map both tables, which have so many sets, of all CPUs. 0, or -errno and nothing is mapped. Unmap what was; all zero
  * is fine.
  */
-int weir_offenders_map(struct weir_offenders *ret_offenders, int sets_fd, int keys_fd, uint32_t set_count, bool writes);
-void weir_offenders_unmap(struct weir_offenders *offenders);
+int weir_top_drops_map(struct weir_top_drops *ret_top_drops, int sets_fd, int keys_fd, uint32_t set_count, bool writes);
+void weir_top_drops_unmap(struct weir_top_drops *top_drops);
 
 /* What one CPU has counted of one flow. */
-struct weir_offence {
+struct weir_dropped_flow {
 	uint32_t rule_slot;
 	bool is_observed;  /* none of these packets was dropped: the rule observes, or all rules do */
 	bool is_estimated; /* by samples: the CPU had more to drop than it counts one by one */
@@ -36,17 +36,17 @@ struct weir_offence {
 };
 
 /* Show all of them. Times are told apart by now_ns, the program's clock now. */
-typedef void weir_offence_visit(const struct weir_offence *offence, void *data);
-void weir_offenders_visit(const struct weir_offenders *offenders, uint64_t now_ns, weir_offence_visit *visit,
+typedef void weir_dropped_flow_visit(const struct weir_dropped_flow *dropped, void *data);
+void weir_top_drops_visit(const struct weir_top_drops *top_drops, uint64_t now_ns, weir_dropped_flow_visit *visit,
 			  void *data);
 
 /* At most so many packets of the flow were dropped without being counted, on all CPUs together. */
-uint64_t weir_offence_missed(const struct weir_offenders *offenders, const struct weir_offence *offence);
+uint64_t weir_dropped_flow_missed(const struct weir_top_drops *top_drops, const struct weir_dropped_flow *dropped);
 
 /* No flow that is not shown has lost more packets, on all CPUs together. */
-uint64_t weir_offenders_missed(const struct weir_offenders *offenders);
+uint64_t weir_top_drops_missed(const struct weir_top_drops *top_drops);
 
 /* Forget the flows of these slots, which another rule is to have. */
-void weir_offenders_forget(const struct weir_offenders *offenders, const bool *is_slot_forgotten, uint32_t slots);
+void weir_top_drops_forget(const struct weir_top_drops *top_drops, const bool *is_slot_forgotten, uint32_t slots);
 
 #endif

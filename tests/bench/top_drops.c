@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What it costs to count drops by flow (bpf/offenders.h): a program that does beside one that does not, in the same
+ * What it costs to count drops by flow (bpf/top_drops.h): a program that does beside one that does not, in the same
  * rounds, as trial.h says. On packets that are dropped; and on some that are admitted, which must cost the same.
  */
 #include "parts.h"
@@ -63,7 +63,7 @@ static void measure(struct rig *rig, struct report_table *table, size_t which)
 		 "resources: [{name: all, match: {protocol: udp}, flow: [%s]}]\n"
 		 "rules: [%s]\n",
 		 runs[which].key, runs[which].rules);
-	objects[0] = rig_load_text_without_offenders(text);
+	objects[0] = rig_load_text_without_top_drops(text);
 	objects[1] = rig_load_text(text);
 	for (size_t i = 0; i < PROGRAMS; i++) {
 		trial.program_fd[i] = weir_object_program_fd(objects[i]);
@@ -85,10 +85,10 @@ static void measure(struct rig *rig, struct report_table *table, size_t which)
 		weir_object_free(objects[i]);
 }
 
-void bench_offenders(struct rig *rig, struct report *report)
+void bench_top_drops(struct rig *rig, struct report *report)
 {
 	struct report_table *table = report_table(
-		report, "offenders", "What counting drops by flow costs",
+		report, "top_drops", "What counting drops by flow costs",
 		"Nanoseconds a packet above an empty program, medians over the rounds; of the differences, too.",
 		columns, ARRAY_SIZE(columns));
 

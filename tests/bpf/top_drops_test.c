@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Drops counted by flow (bpf/offenders.h): exact while there is room; the busiest, and a bound that holds, when there
+ * Drops counted by flow (bpf/top_drops.h): exact while there is room; the busiest, and a bound that holds, when there
  * is none; all CPUs together; over a reload. Under the virtual clock, but for what goes by samples.
  */
 #include <setjmp.h>
@@ -22,13 +22,13 @@
 #include "../lib/rig.h"
 #include "base/util.h"
 #include "host/host.h"
-#include "program/offenders.h"
+#include "program/top_drops.h"
 
 #define PORT 53
 #define FRAME_BYTES 60
 #define HOUR (3600 * SECOND)
 /* Places have their times in steps. */
-#define STEP_NS (1ull << WEIR_OFFENDER_TIME_SHIFT)
+#define STEP_NS (1ull << WEIR_TOP_DROPS_TIME_SHIFT)
 
 /* A source is its number in host order; flows are looked for by it. */
 static size_t build_frame(uint32_t source, uint16_t port, uint32_t padding, uint8_t frame[PACKET_BYTES_MAX])
@@ -63,30 +63,30 @@ static struct weir_ruleset_rule *begin(struct rig *rig, uint32_t key_fields, uin
 #define FLOWS_MAX 131072u
 
 struct seen {
-	struct weir_offence of[FLOWS_MAX]; /* by source, all CPUs together */
+	struct weir_dropped_flow of[FLOWS_MAX]; /* by source, all CPUs together */
 	uint32_t flows, places;
 	uint64_t packets, bytes, missed;
 };
 
-static void see(const struct weir_offence *offence, void *data)
+static void see(const struct weir_dropped_flow *dropped, void *data)
 {
 	struct seen *seen = data;
-	struct weir_offence *sum;
+	struct weir_dropped_flow *sum;
 	uint32_t source;
 
-	memcpy(&source, offence->key.source, sizeof(source));
+	memcpy(&source, dropped->key.source, sizeof(source));
 	assert_true(source < FLOWS_MAX);
 	seen->places++;
-	seen->packets += offence->packets;
-	seen->bytes += offence->bytes;
+	seen->packets += dropped->packets;
+	seen->bytes += dropped->bytes;
 	sum = &seen->of[source];
 	if (!sum->packets) {
-		*sum = *offence;
+		*sum = *dropped;
 		seen->flows++;
 		return;
 	}
-	sum->packets += offence->packets;
-	sum->bytes += offence->bytes;
+	sum->packets += dropped->packets;
+	sum->bytes += dropped->bytes;
 }
 
 /* Of the one source: [1] would have been dropped, [0] was. */
@@ -96,34 +96,34 @@ struct pair {
 	uint32_t places;
 };
 
-static void see_pair(const struct weir_offence *offence, void *data)
+static void see_pair(const struct weir_dropped_flow *dropped, void *data)
 {
 	struct pair *pair = data;
 
 	pair->places++;
-	pair->packets[offence->is_observed] += offence->packets;
-	pair->bytes[offence->is_observed] += offence->bytes;
-	pair->is_estimated[offence->is_observed] |= offence->is_estimated;
+	pair->packets[dropped->is_observed] += dropped->packets;
+	pair->bytes[dropped->is_observed] += dropped->bytes;
+	pair->is_estimated[dropped->is_observed] |= dropped->is_estimated;
 }
 
-static void map_offenders(const struct rig *rig, struct weir_offenders *ret_offenders)
+static void map_top_drops(const struct rig *rig, struct weir_top_drops *ret_top_drops)
 {
-	assert_int_equal(weir_offenders_map(ret_offenders, weir_object_map_fd(rig->object, WEIR_TABLE_OFFENDERS),
-					    weir_object_map_fd(rig->object, WEIR_TABLE_OFFENDER_KEYS),
-					    rig->image->config.sizes[WEIR_TABLE_OFFENDERS], true),
+	assert_int_equal(weir_top_drops_map(ret_top_drops, weir_object_map_fd(rig->object, WEIR_TABLE_TOP_DROPS),
+					    weir_object_map_fd(rig->object, WEIR_TABLE_TOP_DROP_KEYS),
+					    rig->image->config.sizes[WEIR_TABLE_TOP_DROPS], true),
 			 0);
 }
 
 static struct seen *look(const struct rig *rig, uint64_t now_ns)
 {
-	struct weir_offenders offenders;
+	struct weir_top_drops top_drops;
 	struct seen *seen = calloc(1, sizeof(*seen));
 
 	assert_non_null(seen);
-	map_offenders(rig, &offenders);
-	weir_offenders_visit(&offenders, now_ns, see, seen);
-	seen->missed = weir_offenders_missed(&offenders);
-	weir_offenders_unmap(&offenders);
+	map_top_drops(rig, &top_drops);
+	weir_top_drops_visit(&top_drops, now_ns, see, seen);
+	seen->missed = weir_top_drops_missed(&top_drops);
+	weir_top_drops_unmap(&top_drops);
 	return seen;
 }
 
@@ -161,7 +161,7 @@ static void every_drop_of_4096_flows_is_counted_to_the_packet_and_byte(void **st
 	assert_int_equal(seen->places, FLOWS);
 	assert_int_equal(seen->missed, 0);
 	for (uint32_t source = 1; source <= FLOWS; source++) {
-		const struct weir_offence *of = &seen->of[source];
+		const struct weir_dropped_flow *of = &seen->of[source];
 
 		assert_int_equal(of->packets, packets[source]);
 		assert_int_equal(of->bytes, bytes[source]);
@@ -241,9 +241,9 @@ static void of_100k_flows_the_busiest_1000_are_known_within_the_bound(void **sta
 	}
 	seen = look(&rig, now_ns);
 	/* One in fifteen of the drops in a set is the worst case; on average there is not even one in 1,024 * 15. */
-	assert_true(seen->missed <= 4 * ZIPF_PACKETS / WEIR_OFFENDER_SETS / (WEIR_OFFENDER_WAYS + 1));
+	assert_true(seen->missed <= 4 * ZIPF_PACKETS / WEIR_TOP_DROPS_SETS / (WEIR_TOP_DROPS_WAYS + 1));
 	for (uint32_t source = 1; source <= ZIPF_FLOWS; source++) {
-		const struct weir_offence *of = &seen->of[source];
+		const struct weir_dropped_flow *of = &seen->of[source];
 
 		assert_true(of->packets <= packets[source]);
 		if (of->packets)
@@ -263,7 +263,7 @@ static void of_100k_flows_the_busiest_1000_are_known_within_the_bound(void **sta
 /* Else yesterday's flood would keep today's out. */
 static void flows_that_were_quiet_for_an_hour_make_room(void **state)
 {
-	const uint32_t places = WEIR_OFFENDER_SETS * WEIR_OFFENDER_WAYS;
+	const uint32_t places = WEIR_TOP_DROPS_SETS * WEIR_TOP_DROPS_WAYS;
 	_cleanup_(weir_freep) struct seen *seen = NULL;
 	uint64_t now_ns = RIG_START_NS;
 	struct rig rig;
@@ -302,7 +302,7 @@ static void a_rush_of_drops_is_counted_by_samples_that_say_so(void **state)
 	uint8_t frame[PACKET_BYTES_MAX];
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = build_frame(1, PORT, 0, frame),
 		    .repeat = RUSH);
-	struct weir_offenders offenders;
+	struct weir_top_drops top_drops;
 	struct pair pair = {};
 	struct rig rig;
 
@@ -314,9 +314,9 @@ static void a_rush_of_drops_is_counted_by_samples_that_say_so(void **state)
 	wait_for_ticks(2);
 	options.repeat = 1;
 	assert_int_equal(bpf_prog_test_run_opts(weir_object_program_fd(rig.object), &options), 0);
-	map_offenders(&rig, &offenders);
-	weir_offenders_visit(&offenders, weir_host_now_ns(), see_pair, &pair);
-	weir_offenders_unmap(&offenders);
+	map_top_drops(&rig, &top_drops);
+	weir_top_drops_visit(&top_drops, weir_host_now_ns(), see_pair, &pair);
+	weir_top_drops_unmap(&top_drops);
 	assert_int_equal(pair.places, 2);
 	assert_in_range(pair.packets[0] + pair.packets[1], 2 * (RUSH + 1) - 31, 2 * (RUSH + 1));
 	for (int observed = 0; observed < 2; observed++) {
@@ -399,7 +399,7 @@ static void what_an_observing_instance_would_drop_is_told_apart(void **state)
 
 /* ---- reloads ---- */
 
-static void a_reload_that_keeps_the_rule_keeps_its_offenders(void **state)
+static void a_reload_that_keeps_the_rule_keeps_its_top_drops(void **state)
 {
 	_cleanup_(weir_freep) struct seen *seen = NULL;
 	struct rig rig, next;
@@ -424,10 +424,10 @@ static void a_reload_that_keeps_the_rule_keeps_its_offenders(void **state)
 }
 
 /* ... and their places are free. */
-static void a_rule_that_gets_anothers_slot_has_none_of_its_offenders(void **state)
+static void a_rule_that_gets_anothers_slot_has_none_of_its_top_drops(void **state)
 {
 	_cleanup_(weir_freep) struct seen *seen = NULL;
-	struct weir_offenders offenders;
+	struct weir_top_drops top_drops;
 	bool *is_forgotten;
 	struct rig rig;
 
@@ -439,9 +439,9 @@ static void a_rule_that_gets_anothers_slot_has_none_of_its_offenders(void **stat
 	is_forgotten = calloc(rig.image->rule_slots, sizeof(*is_forgotten));
 	assert_non_null(is_forgotten);
 	is_forgotten[rig.image->rules[0].slot] = true;
-	map_offenders(&rig, &offenders);
-	weir_offenders_forget(&offenders, is_forgotten, rig.image->rule_slots);
-	weir_offenders_unmap(&offenders);
+	map_top_drops(&rig, &top_drops);
+	weir_top_drops_forget(&top_drops, is_forgotten, rig.image->rule_slots);
+	weir_top_drops_unmap(&top_drops);
 	seen = look(&rig, RIG_START_NS);
 	assert_int_equal(seen->places, 1);
 	assert_int_equal(seen->of[1].rule_slot, rig.image->rules[1].slot);
@@ -533,10 +533,10 @@ int main(void)
 		cmocka_unit_test(what_two_cpus_have_dropped_of_a_flow_is_the_sum),
 		cmocka_unit_test(what_an_observing_rule_would_drop_is_told_apart),
 		cmocka_unit_test(what_an_observing_instance_would_drop_is_told_apart),
-		cmocka_unit_test(a_reload_that_keeps_the_rule_keeps_its_offenders),
-		cmocka_unit_test(a_rule_that_gets_anothers_slot_has_none_of_its_offenders),
+		cmocka_unit_test(a_reload_that_keeps_the_rule_keeps_its_top_drops),
+		cmocka_unit_test(a_rule_that_gets_anothers_slot_has_none_of_its_top_drops),
 		cmocka_unit_test(drops_by_every_kind_of_row_and_key_are_counted),
 	};
 
-	return cmocka_run_group_tests_name("offenders", tests, rig_stay_group, rig_roam_group);
+	return cmocka_run_group_tests_name("top_drops", tests, rig_stay_group, rig_roam_group);
 }

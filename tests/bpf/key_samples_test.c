@@ -24,19 +24,20 @@
 #define RULES 3
 #define PACKETS 2000
 
-/* Is there a talker of this rule on this CPU? */
-static bool has_talker(const struct rig *rig, uint32_t slot)
+/* Is there a key sample of this rule on this CPU? */
+static bool has_key_sample(const struct rig *rig, uint32_t slot)
 {
-	_cleanup_(weir_freep) struct weir_talker_chunk *chunks = calloc(weir_host_cpus(), sizeof(*chunks));
+	_cleanup_(weir_freep) struct weir_key_sample_chunk *chunks = calloc(weir_host_cpus(), sizeof(*chunks));
 
 	assert_non_null(chunks);
-	for (__u32 index = 0; index < WEIR_TALKER_CHUNKS; index++) {
-		const struct weir_talker_chunk *chunk = &chunks[sched_getcpu()];
+	for (__u32 index = 0; index < WEIR_KEY_SAMPLE_CHUNKS; index++) {
+		const struct weir_key_sample_chunk *chunk = &chunks[sched_getcpu()];
 
-		assert_int_equal(
-			bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_TABLE_TALKERS), &index, chunks), 0);
-		for (size_t i = 0; i < WEIR_TALKERS_PER_CHUNK; i++)
-			if (chunk->talker[i].tag && chunk->talker[i].rule_slot == slot)
+		assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_TABLE_KEY_SAMPLES), &index,
+						     chunks),
+				 0);
+		for (size_t i = 0; i < WEIR_KEY_SAMPLES_PER_CHUNK; i++)
+			if (chunk->sample[i].tag && chunk->sample[i].rule_slot == slot)
 				return true;
 	}
 	return false;
@@ -65,7 +66,7 @@ static void flow_that_sends_much_is_told_of_under_each_rule_of_its_packets(void 
 	assert_int_equal(bpf_prog_test_run_opts(weir_object_program_fd(rig.object), &options), 0);
 	assert_int_equal(rig_passed(&rig, 0), PACKETS);
 	for (uint32_t rule = 0; rule < RULES; rule++)
-		assert_true(has_talker(&rig, rig.image->rules[rule].slot));
+		assert_true(has_key_sample(&rig, rig.image->rules[rule].slot));
 	rig_end(&rig);
 	rig_roam(&before);
 }
@@ -76,5 +77,5 @@ int main(void)
 		cmocka_unit_test(flow_that_sends_much_is_told_of_under_each_rule_of_its_packets),
 	};
 
-	return cmocka_run_group_tests_name("talkers", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("key_samples", tests, NULL, NULL);
 }
