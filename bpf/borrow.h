@@ -47,18 +47,17 @@ static __always_inline __u64 weir_lending_bucket(const struct weir_rule *rule, _
 	return now_ns / rule->bucket_ns - rule->base_bucket;
 }
 
-/* The flow of s->place had this entry, and goes: leave what it used. A ghost can name only the first timings. */
+/* The flow of s->place had this entry, and goes: leave what it used. A ghost can name only the first window specs. */
 static __always_inline void weir_leave_lending(struct weir_scratch *s, const struct weir_borrowing *flow)
 {
 	__u64 word = READ_ONCE(flow->leaves);
-	__u32 tag = s->place.tag, timing = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
-	const struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
+	__u32 tag = s->place.tag, spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
 
-	if (!t || timing == WEIR_ROW_GHOST_TIMINGS ||
-	    word >> WEIR_ROW_GHOST_NAME_SHIFT != WEIR_ROW_GHOST_NAME(tag, timing))
+	if (!t || spec == WEIR_ROW_GHOST_SPECS || word >> WEIR_ROW_GHOST_NAME_SHIFT != WEIR_ROW_GHOST_NAME(tag, spec))
 		return;
-	weir_name_row_ghost(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS, timing);
-	s->row_ghost.expired = weir_expired_bucket(s, timing, WEIR_NARROW);
+	weir_name_row_ghost(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS, spec);
+	s->row_ghost.expired = weir_expired_bucket(s, spec, WEIR_NARROW);
 	if (!weir_row_ghost_counts(word, s->row_ghost.expired))
 		return;
 	s->row_ghost.newest = word >> WEIR_ROW_GHOST_START_SHIFT;
@@ -66,7 +65,7 @@ static __always_inline void weir_leave_lending(struct weir_scratch *s, const str
 	s->row_ghost.window_cells = t->window_cells;
 	s->row_ghost.span_ns = (2 * t->window_cells + 1) * t->bucket_ns;
 	s->row_ghost.overflow_class =
-		timing < WEIR_OVERFLOW_TIMINGS ? WEIR_OVERFLOW_CLASS(timing, false) : WEIR_OVERFLOW_CLASSES;
+		spec < WEIR_OVERFLOW_SPECS ? WEIR_OVERFLOW_CLASS(spec, false) : WEIR_OVERFLOW_CLASSES;
 	if (!weir_keep_row_ghost(s))
 		weir_join_overflow_window(s);
 }
@@ -100,7 +99,7 @@ __noinline int weir_begin_lending(struct weir_scratch *s, struct weir_borrowing 
 		weir_leave_lending(s, flow);
 	tag = s->view.flow.tag;
 	weir_name_row_ghost(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS,
-			    rule->timing);
+			    rule->spec);
 	until_ns = weir_page_until_ns(s->row_ghost.set);
 	if (until_ns && READ_ONCE(*until_ns) > s->tick_ns) {
 		one = weir_find_row_ghost(s, s->row_ghost.set);
@@ -216,7 +215,7 @@ static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct we
 static __always_inline __u64 weir_units_of_ghosts(struct weir_scratch *s, struct weir_borrowing *flow,
 						  const struct weir_rule *rule)
 {
-	__u32 name = WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->timing);
+	__u32 name = WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->spec);
 	__u64 bucket = weir_lending_bucket(rule, s->lending.time_ns), units, sum = 0;
 
 #pragma unroll
@@ -489,7 +488,7 @@ static __always_inline void weir_note_lending(struct weir_scratch *s, struct wei
 			s->lending.newest_ns + (ahead + rule->window_cells + 1) * rule->bucket_ns);
 	bucket = weir_lending_bucket(rule, s->lending.newest_ns) + ahead;
 	units = s->lending.current + s->lending.lent - s->lending.ghost;
-	WRITE_ONCE(flow->leaves, WEIR_ROW_GHOST_WORD(WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->timing), bucket, 0,
+	WRITE_ONCE(flow->leaves, WEIR_ROW_GHOST_WORD(WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->spec), bucket, 0,
 						     weir_row_ghost_count_of(units), 0));
 }
 

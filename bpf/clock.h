@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What time is it? There are two clocks, and each timing (bucket length and window) goes by one of them.
+ * What time is it? There are two clocks, and each window spec (bucket length and window) goes by one of them.
  *
  * The *tick*: jiffies, told as ns of CLOCK_MONOTONIC. Reading them takes a fraction of a nanosecond, and every CPU
  * reads the same number. `leap` windows with buckets of 50 ms and more go by it. A late tick makes a bucket begin late,
@@ -63,9 +63,9 @@ static __always_inline void weir_read_tick(struct weir_scratch *s)
 		weir_enter_tick(s, tick);
 }
 
-/* Jiffies prove that the bucket in *clk is the present one. For a timing that goes by the tick that is the whole truth.
- * For one that goes by CLOCK_MONOTONIC, jiffies prove nothing in the bucket's last tick; and when a tick is late, the
- * bucket passes for the present one that much longer.
+/* Jiffies prove that the bucket in *clk is the present one. For a window spec that goes by the tick that is the whole
+ * truth. For one that goes by CLOCK_MONOTONIC, jiffies prove nothing in the bucket's last tick; and when a tick is
+ * late, the bucket passes for the present one that much longer.
  */
 static __always_inline bool weir_clock_is_current(const struct weir_scratch *s, const struct weir_clock *clk)
 {
@@ -95,13 +95,13 @@ static __always_inline void weir_clock_limit(struct weir_clock *clk, __u64 jiffi
 
 #define WEIR_SALT_STEP 0x9e3779b9u /* odd: a salt comes back after 2^32 buckets (Knuth, TAOCP 3, 6.4) */
 
-/* Make *clk the bucket of now_ns, on a timing. Narrow and medium rows have 32 bits for a bucket's number: after some
- * years the largest stays for ever, and what has used up its limit then is blocked from then on.
+/* Make *clk the bucket of now_ns, on a window spec. Narrow and medium rows have 32 bits for a bucket's number: after
+ * some years the largest stays for ever, and what has used up its limit then is blocked from then on.
  */
 static __always_inline void weir_clock_set(struct weir_clock *clk, __u64 jiffies, __u64 now_ns,
-					   const struct weir_timing *timing, const enum weir_width wide)
+					   const struct weir_window_spec *spec, const enum weir_width wide)
 {
-	__u64 bucket_ns = timing->bucket_ns, bucket;
+	__u64 bucket_ns = spec->bucket_ns, bucket;
 
 	if (!bucket_ns)
 		return;
@@ -110,18 +110,18 @@ static __always_inline void weir_clock_set(struct weir_clock *clk, __u64 jiffies
 	clk->start_ns = bucket * bucket_ns;
 	clk->end_ns = clk->start_ns + bucket_ns;
 	/* Userspace sets the base before the first packet, so no row has an earlier bucket. */
-	bucket = bucket > timing->base_bucket ? bucket - timing->base_bucket : 0;
+	bucket = bucket > spec->base_bucket ? bucket - spec->base_bucket : 0;
 	if (wide != WEIR_WIDE && bucket > WEIR_NARROW_BUCKET_MAX)
 		bucket = WEIR_NARROW_BUCKET_MAX;
 	clk->bucket = bucket;
 	clk->cell = bucket % WEIR_RING_CELLS;
-	weir_clock_limit(clk, jiffies, now_ns, timing->goes_by_ticks);
+	weir_clock_limit(clk, jiffies, now_ns, spec->goes_by_ticks);
 }
 
 /* Make *clk the bucket of s->tick, or of s->now_ns. Out of line, as it runs once a bucket. */
-__noinline int weir_clock_turn(struct weir_scratch *s, struct weir_clock *clk, __u32 timing, __u32 wide)
+__noinline int weir_clock_turn(struct weir_scratch *s, struct weir_clock *clk, __u32 spec, __u32 wide)
 {
-	const struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
 
 	if (!s || !clk || !t)
 		return 0;
@@ -129,12 +129,12 @@ __noinline int weir_clock_turn(struct weir_scratch *s, struct weir_clock *clk, _
 	return 0;
 }
 
-/* Bring *clk, the clock of the rule's timing, to the present: read what the timing goes by. */
+/* Bring *clk, the clock of the rule's window spec, to the present: read what the window spec goes by. */
 static __always_inline void weir_clock_enter(struct weir_scratch *s, struct weir_clock *clk,
 					     const struct weir_rule *rule, const enum weir_width wide)
 {
 	if (unlikely(rule->goes_by_ticks ? !weir_clock_is_current(s, clk) : !weir_clock_covers(clk, weir_now_ns(s))))
-		weir_clock_turn(s, clk, rule->timing, wide);
+		weir_clock_turn(s, clk, rule->spec, wide);
 }
 
 /* Read the clock once more: is the bucket in *clk over by now, whatever was read for this packet before? */
@@ -151,14 +151,13 @@ static __always_inline __u64 weir_rule_time_ns(struct weir_scratch *s, const str
 	return rule->goes_by_ticks ? s->tick_ns : weir_now_ns(s);
 }
 
-/* This CPU's clock of a timing, for rows of this format. */
-static __always_inline struct weir_clock *weir_clock_of(struct weir_scratch *s, __u32 timing,
-							const enum weir_width wide)
+/* This CPU's clock of a window spec, for rows of this format. */
+static __always_inline struct weir_clock *weir_clock_of(struct weir_scratch *s, __u32 spec, const enum weir_width wide)
 {
 	if (wide == WEIR_WIDE)
-		return bpf_map_lookup_elem(&clocks, &timing);
-	OPAQUE(timing);
-	return &s->narrow_clock[timing & (WEIR_TIMINGS_NARROW - 1)];
+		return bpf_map_lookup_elem(&clocks, &spec);
+	OPAQUE(spec);
+	return &s->narrow_clock[spec & (WEIR_SPECS_NARROW - 1)];
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which flow is the packet of? The fields of a rule's key make a key; key, rule and timing make a hash under a secret;
- * the hash is the flow's id: a tag, and the first of the two sets in which its row may be.
+ * Which flow is the packet of? The fields of a rule's key make a key; key, rule and window spec make a hash under a
+ * secret; the hash is the flow's id: a tag, and the first of the two sets in which its row may be.
  *
  * Multilinear hashing (Lemire and Kaser, "Strongly universal string hashing is fast", 2014): each 32-bit word of the
  * input times a secret 64-bit number of its own, summed; two inputs collide with a chance of 2^-32 however they are
@@ -78,7 +78,8 @@ static __always_inline void weir_make_key(struct weir_flow_key *ret_key, const s
 #define WEIR_KEY_WORDS (sizeof(struct weir_flow_key) / sizeof(__u32))
 _Static_assert(WEIR_SEED_KEY + WEIR_KEY_WORDS <= WEIR_SEED_FINISH, "each word has a secret of its own");
 _Static_assert(sizeof(struct weir_flow_key) % sizeof(__u32) == 0, "the key is hashed word by word");
-_Static_assert(WEIR_TIMINGS_MAX *(__u64)WEIR_RULE_SLOTS_MAX < 1ull << 32, "a word of the hash's input has 32 bits");
+_Static_assert(WEIR_WINDOW_SPECS_MAX *(__u64)WEIR_RULE_SLOTS_MAX < 1ull << 32,
+	       "a word of the hash's input has 32 bits");
 
 static __always_inline __u64 weir_hash_finish(__u64 sum)
 {
@@ -89,7 +90,8 @@ static __always_inline __u64 weir_hash_finish(__u64 sum)
 	return sum ^ sum >> 32;
 }
 
-/* Timing is a part: a rule that is given another rule's old slot must not find rows that count in another length. */
+/* Window spec is a part: a rule that is given another rule's old slot must not find rows that count in another length.
+ */
 static __always_inline __u64 weir_hash_rule(const struct weir_rule *rule)
 {
 	return weir_rule_hash(rule, config.seed[0], config.seed[1]);
@@ -139,7 +141,8 @@ static __always_inline __u64 weir_flow_hash(struct weir_scratch *s, const struct
 
 /* ---- the id ---- */
 
-/* Tag 0 means an empty row, so no flow has it. The tag of a narrow or medium row ends with the number of its timing.
+/* Tag 0 means an empty row, so no flow has it. The tag of a narrow or medium row ends with the number of its window
+ * spec.
  */
 static __always_inline struct weir_flow_id weir_flow_id(struct weir_scratch *s, const struct weir_rule *rule,
 							const enum weir_width wide)
@@ -153,10 +156,10 @@ static __always_inline struct weir_flow_id weir_flow_id(struct weir_scratch *s, 
 			id.tag = 1;
 		id.set = hash & (config.sizes[WEIR_TABLE_WIDE_FLOWS] - 1);
 	} else {
-		id.tag = hash >> 32 & ~(WEIR_TIMINGS_NARROW - 1u);
+		id.tag = hash >> 32 & ~(WEIR_SPECS_NARROW - 1u);
 		if (id.tag == 0)
-			id.tag = WEIR_TIMINGS_NARROW;
-		id.tag |= rule->timing & (WEIR_TIMINGS_NARROW - 1u);
+			id.tag = WEIR_SPECS_NARROW;
+		id.tag |= rule->spec & (WEIR_SPECS_NARROW - 1u);
 		id.set = hash &
 			 ((wide ? config.sizes[WEIR_TABLE_MEDIUM_FLOWS] : config.sizes[WEIR_TABLE_NARROW_FLOWS]) - 1);
 	}

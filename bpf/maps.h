@@ -107,7 +107,7 @@ struct {
 
 /* the program's own */
 WEIR_MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_scratch, 0);
-WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX, struct weir_clock, 0);
+WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_WINDOW_SPECS_MAX, struct weir_clock, 0);
 /* Mapped by nobody, but so no set lies in two cache lines. */
 WEIR_MAP(notes, BPF_MAP_TYPE_ARRAY, 1, struct weir_notes, BPF_F_MMAPABLE);
 WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);

@@ -43,15 +43,15 @@ static __always_inline bool weir_is_noted(struct weir_scratch *s, const struct w
 	return any & 0x8000000080000000ull;
 }
 
-/* Note s->flow, of a timing. Out of line: a note is made seldom, and looked for often. */
-__noinline int weir_note(struct weir_scratch *s, __u32 timing)
+/* Note s->flow, of a window spec. Out of line: a note is made seldom, and looked for often. */
+__noinline int weir_note(struct weir_scratch *s, __u32 spec)
 {
 	struct weir_notes *set = s ? weir_notes(s) : NULL;
 	__u64 newer;
 
 	if (!set)
 		return 0;
-	newer = (__u64)(s->flow.tag ^ weir_clock_of(s, timing, WEIR_NARROW)->salt) << 32;
+	newer = (__u64)(s->flow.tag ^ weir_clock_of(s, spec, WEIR_NARROW)->salt) << 32;
 #pragma unroll
 	for (int i = 0; i < WEIR_NOTE_PAIRS; i++) {
 		__u64 pair = set->pair[i];

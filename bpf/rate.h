@@ -37,7 +37,7 @@ static __always_inline bool weir_open_evaluation(struct weir_scratch *s, struct 
 	const struct weir_rule *rule = j->rule;
 	struct weir_view *view = &s->view;
 
-	j->clk = weir_clock_of(s, rule->timing, wide);
+	j->clk = weir_clock_of(s, rule->spec, wide);
 	if (!j->clk)
 		return false;
 	weir_clock_enter(s, j->clk, rule, wide);
@@ -46,7 +46,7 @@ static __always_inline bool weir_open_evaluation(struct weir_scratch *s, struct 
 	j->batch = weir_batch(s, rule, wide);
 	view->flow = *id;
 	view->slot = rule->slot;
-	view->timing = rule->timing;
+	view->spec = rule->spec;
 	view->window_cells = rule->window_cells;
 	view->page_sets = WEIR_PAGE_SETS(wide);
 	view->is_smooth = rule->window == WEIR_WINDOW_SMOOTH;
@@ -73,7 +73,7 @@ static __always_inline void weir_replace_row(struct weir_scratch *s, void *chose
 		ROW_SET(chosen, wide, lease, 0);
 		weir_forget_full(chosen, wide);
 		if (wide == WEIR_WIDE)
-			((struct weir_wide_row *)chosen)->timing = s->view.timing;
+			((struct weir_wide_row *)chosen)->spec = s->view.spec;
 	} else {
 #pragma unroll
 		for (int i = 0; i < WEIR_CELL_WORDS; i++)
@@ -225,7 +225,7 @@ static __always_inline void weir_remember_full(struct weir_scratch *s, const str
 	} else if (part > 0) {
 		ROW_SET(j->row, wide, lease, 127 + part);
 		if (part == 128 && config.shortcuts & WEIR_SHORTCUT_NOTE)
-			weir_note(s, j->rule->timing);
+			weir_note(s, j->rule->spec);
 	}
 }
 

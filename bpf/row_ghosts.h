@@ -62,11 +62,11 @@ static __always_inline __u64 *weir_overflow_window(struct weir_scratch *s)
 
 /* Whose ghosts s->row_ghost is about: of the flow with this tag, a row of which may be in `row_set`. */
 static __always_inline void weir_name_row_ghost(struct weir_scratch *s, __u32 tag, __u32 row_set, __u32 page_sets,
-						__u32 timing)
+						__u32 spec)
 {
 	__u32 other_row_set = WEIR_OTHER_SET(row_set, tag, page_sets);
 
-	s->row_ghost.name = WEIR_ROW_GHOST_NAME(tag, timing);
+	s->row_ghost.name = WEIR_ROW_GHOST_NAME(tag, spec);
 	s->row_ghost.set = weir_row_ghost_set_beside(row_set, tag, page_sets, config.sizes[WEIR_TABLE_ROW_GHOSTS]);
 	s->row_ghost.other_set =
 		weir_row_ghost_set_beside(other_row_set, tag, page_sets, config.sizes[WEIR_TABLE_ROW_GHOSTS]);
@@ -120,7 +120,7 @@ __noinline __u64 weir_left_units(struct weir_scratch *s)
 {
 	if (!s)
 		return 0;
-	weir_name_row_ghost(s, s->view.flow.tag, s->view.flow.set, s->view.page_sets, s->view.timing);
+	weir_name_row_ghost(s, s->view.flow.tag, s->view.flow.set, s->view.page_sets, s->view.spec);
 	return weir_units_in_set(s, s->row_ghost.set) + weir_units_in_set(s, s->row_ghost.other_set);
 }
 
@@ -182,10 +182,9 @@ __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 #define WEIR_ROW_GHOST_VAIN_LOOKS 16
 
 /* How much it would hurt to lose a word, in ascending order: the flow's own, which its units are added to; one that is
- * free or has expired; one of a timing that nobody else knows; one that counts, by its units, and then the older one;
- * one that stays, as a rule with such windows says `whenFull: aggregate`.
- * A free word's rank is RANK_FREE and the words of its set that are not free: of two sets that are looked at the
- * emptier one is taken.
+ * free or has expired; one of a window spec that nobody else knows; one that counts, by its units, and then the older
+ * one; one that stays, as a rule with such windows says `whenFull: aggregate`. A free word's rank is RANK_FREE and the
+ * words of its set that are not free: of two sets that are looked at the emptier one is taken.
  */
 #define WEIR_ROW_GHOST_RANK_OWN 0ull
 #define WEIR_ROW_GHOST_RANK_FREE 1ull
@@ -193,31 +192,31 @@ __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 #define WEIR_ROW_GHOST_RANK_COUNTS (WEIR_ROW_GHOST_RANK_UNKNOWN + 1)
 #define WEIR_ROW_GHOST_RANK_STAYS (1ull << 56)
 
-/* Do ghosts of this timing stay? A word does not say which rows it comes from. */
-static __always_inline bool weir_shares_overflow(__u32 timing)
+/* Do ghosts of this window spec stay? A word does not say which rows it comes from. */
+static __always_inline bool weir_shares_overflow(__u32 spec)
 {
-	__u32 of_any_rows = config.overflow_classes | config.overflow_classes >> WEIR_OVERFLOW_TIMINGS;
+	__u32 of_any_rows = config.overflow_classes | config.overflow_classes >> WEIR_OVERFLOW_SPECS;
 
-	return of_any_rows >> timing & (timing < WEIR_OVERFLOW_TIMINGS);
+	return of_any_rows >> spec & (spec < WEIR_OVERFLOW_SPECS);
 }
 
 static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 word)
 {
-	__u32 timing = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
+	__u32 spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
 	__u64 expired = s->row_ghost.expired;
 
 	if (!word)
 		return WEIR_ROW_GHOST_RANK_FREE;
 	if (weir_is_named(s, word))
 		return WEIR_ROW_GHOST_RANK_OWN;
-	if (timing != (s->row_ghost.name & 15)) {
-		if (timing == WEIR_ROW_GHOST_TIMINGS)
+	if (spec != (s->row_ghost.name & 15)) {
+		if (spec == WEIR_ROW_GHOST_SPECS)
 			return WEIR_ROW_GHOST_RANK_UNKNOWN;
-		expired = weir_expired_bucket(s, timing, WEIR_NARROW);
+		expired = weir_expired_bucket(s, spec, WEIR_NARROW);
 	}
 	if (!weir_row_ghost_counts(word, expired))
 		return WEIR_ROW_GHOST_RANK_FREE;
-	if (config.overflow_classes && weir_shares_overflow(timing))
+	if (config.overflow_classes && weir_shares_overflow(spec))
 		return WEIR_ROW_GHOST_RANK_STAYS;
 	return WEIR_ROW_GHOST_RANK_COUNTS + ((word & WEIR_ROW_GHOST_COUNT_MASK) << WEIR_ROW_GHOST_START_BITS) +
 	       (WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_AGE(word, expired + WEIR_ROW_GHOST_SPAN_MASK));
@@ -405,26 +404,26 @@ static __always_inline __u64 weir_units_after(void *row, __u64 newest, __u64 exp
 static __always_inline void weir_leave(struct weir_scratch *s, __u32 number, const enum weir_width wide)
 {
 	void *row = weir_row_by_number(number, wide);
-	const struct weir_timing *t;
-	__u32 timing, tag;
+	const struct weir_window_spec *t;
+	__u32 spec, tag;
 	__u64 newest;
 
 	if (!row)
 		return;
 	tag = ROW_GET(row, wide, tag);
 	newest = ROW_GET(row, wide, newest);
-	timing = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
-	t = bpf_map_lookup_elem(&timings, &timing);
+	spec = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
+	t = bpf_map_lookup_elem(&timings, &spec);
 	if (!t)
 		return;
 	s->row_ghost.newest = newest;
 	s->row_ghost.window_cells = t->window_cells;
 	s->row_ghost.span_ns = (t->window_cells + 1) * t->bucket_ns;
-	weir_name_row_ghost(s, tag, number / WEIR_WAYS, WEIR_PAGE_SETS(wide), timing);
-	s->row_ghost.overflow_class = timing < WEIR_OVERFLOW_TIMINGS ? WEIR_OVERFLOW_CLASS(timing, wide == WEIR_NARROW)
-								     : WEIR_OVERFLOW_CLASSES;
+	weir_name_row_ghost(s, tag, number / WEIR_WAYS, WEIR_PAGE_SETS(wide), spec);
+	s->row_ghost.overflow_class =
+		spec < WEIR_OVERFLOW_SPECS ? WEIR_OVERFLOW_CLASS(spec, wide == WEIR_NARROW) : WEIR_OVERFLOW_CLASSES;
 	s->row_ghost.expired =
-		timing == s->view.timing ? s->view.bucket - s->view.window_cells : weir_expired_bucket(s, timing, wide);
+		spec == s->view.spec ? s->view.bucket - s->view.window_cells : weir_expired_bucket(s, spec, wide);
 	s->row_ghost.units = weir_units_after(row, newest, s->row_ghost.expired, wide);
 	if (s->row_ghost.units && !weir_keep_row_ghost(s))
 		weir_join_overflow_window(s);

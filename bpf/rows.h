@@ -256,15 +256,15 @@ static __always_inline __u64 weir_top_bit(__u64 difference)
 	return difference;
 }
 
-/* The last bucket that has left the window of another timing: a row whose newest is not later has expired. */
-__noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 timing, __u32 wide)
+/* The last bucket that has left the window of another window spec: a row whose newest is not later has expired. */
+__noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 spec, __u32 wide)
 {
-	const struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
 	struct weir_clock *clk;
 
 	if (!s || !t)
 		return ~0ull >> 1;
-	clk = wide == WEIR_WIDE ? weir_clock_of(s, timing, WEIR_WIDE) : weir_clock_of(s, timing, WEIR_NARROW);
+	clk = wide == WEIR_WIDE ? weir_clock_of(s, spec, WEIR_WIDE) : weir_clock_of(s, spec, WEIR_NARROW);
 	if (!clk)
 		return ~0ull >> 1;
 	/* In line, as the stack is short here. */
@@ -295,7 +295,7 @@ static __always_inline bool weir_is_row_full(void *row, const enum weir_width wi
 }
 
 /* Almost without branches: a flood of new sources comes here with every packet, and nobody could guess them. Without
- * by_units it only tells free rows from others, and takes every row of another timing for one that counts.
+ * by_units it only tells free rows from others, and takes every row of another window spec for one that counts.
  */
 static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, const bool by_units,
 					   const enum weir_width wide)
@@ -303,13 +303,13 @@ static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, co
 	const struct weir_view *view = &s->view;
 	__u64 expired = view->bucket - view->window_cells;
 	__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest), counts, is_used, foreign, rank;
-	__u32 timing = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
+	__u32 spec = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
 
 	is_used = weir_top_bit(-tag);
-	foreign = (timing ^ view->timing) * is_used;
+	foreign = (spec ^ view->spec) * is_used;
 	if (by_units) {
 		if (unlikely(foreign))
-			expired = weir_expired_bucket(s, timing, wide);
+			expired = weir_expired_bucket(s, spec, wide);
 		FORGET(s->forgotten, expired);
 	}
 	/* 1 when newest > expired, by their difference: in the first buckets `expired` is negative. */

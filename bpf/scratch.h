@@ -140,9 +140,9 @@ struct weir_last_dropped {
 	__u8 pad[2];
 } __attribute__((aligned(8)));
 
-/* One CPU's idea of the time, in buckets of one timing (clock.h). */
+/* One CPU's idea of the time, in buckets of one window spec (clock.h). */
 struct weir_clock {
-	__u64 bucket;	/* relative to the timing's base */
+	__u64 bucket;	/* relative to the window spec's base */
 	__u64 start_ns; /* the bucket's bounds; end_ns 0: never read */
 	__u64 end_ns;
 	__u64 since_jiffies; /* from then on, for so many jiffies, the bucket is surely the present one */
@@ -282,7 +282,7 @@ struct weir_taken {
 struct weir_view {
 	struct weir_flow_id flow;
 	__u32 slot; /* of the rule */
-	__u32 timing;
+	__u32 spec;
 	__u32 window_cells;
 	__u32 cell; /* of the bucket evaluated in */
 	__u64 bucket;
@@ -315,7 +315,7 @@ struct weir_row_ghost_view {
 	__u32 window_cells;
 	__u64 newest; /* of the row */
 	__u64 units;
-	__u64 expired;	 /* the last bucket of its timing that counts no more */
+	__u64 expired;	 /* the last bucket of its window spec that counts no more */
 	__u64 span_ns;	 /* how long its units count at most */
 	__u64 inherited; /* units of the overflow window, that a new row of the flow begins with */
 	__u32 overflow_class;
@@ -386,8 +386,7 @@ struct weir_scratch {
 	__u32 present;			   /* whom to ask, besides this CPU: sharers.h */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of evaluation */
 	struct weir_reservation reservation[WEIR_PACKET_RULES_MAX];
-	struct weir_clock
-		narrow_clock[WEIR_TIMINGS_NARROW]; /* for narrow and medium rows; wide ones go by map `clocks` */
+	struct weir_clock narrow_clock[WEIR_SPECS_NARROW]; /* of narrow and medium rows; wide ones have map `clocks` */
 
 	/* what some packets use */
 	struct weir_last_dropped last_dropped;

@@ -300,7 +300,7 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 		return false;
 	view->flow = s->flow;
 	view->slot = rule->slot;
-	view->timing = rule->timing;
+	view->spec = rule->spec;
 	view->window_cells = rule->window_cells;
 	view->bucket = clk->bucket;
 	view->now_ns = weir_rule_time_ns(s, rule);
@@ -335,9 +335,9 @@ __noinline int weir_try_row_ghost(struct weir_scratch *s, __u32 place)
 
 	if (!s || (config.has_overrides && rule->has_overrides))
 		return WEIR_ANSWER_UNSURE;
-	clk = weir_clock_of(s, rule->timing, WEIR_NARROW);
+	clk = weir_clock_of(s, rule->spec, WEIR_NARROW);
 	s->view.flow = s->flow;
-	s->view.timing = rule->timing;
+	s->view.spec = rule->spec;
 	s->view.window_cells = rule->window_cells;
 	s->view.page_sets = is_narrow ? WEIR_NARROW_PAGE_SETS : WEIR_MEDIUM_PAGE_SETS;
 	s->view.bucket = clk->bucket;
@@ -374,7 +374,7 @@ __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
-	struct weir_clock *clk = reservation ? weir_clock_of(s, rule->timing, WEIR_MEDIUM) : NULL;
+	struct weir_clock *clk = reservation ? weir_clock_of(s, rule->spec, WEIR_MEDIUM) : NULL;
 
 	WEIR_GLOBAL(MEDIUM, clk, WEIR_ANSWER_UNSURE);
 	return weir_ask_first_of_flow(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, reservation,
@@ -432,7 +432,7 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		s->flow.tag = s->full_source.tag;
 		return WEIR_ANSWER_BLOCK;
 	}
-	clk = weir_clock_of(s, rule->timing, wide);
+	clk = weir_clock_of(s, rule->spec, wide);
 	if (!wide) {
 		weir_enter_narrow(s, rule);
 		if (taken & WEIR_SHORTCUT_NOTE && !s->expects_admission && weir_is_noted(s, clk) &&
@@ -450,7 +450,7 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 	if (is_in_force && taken & WEIR_SHORTCUT_FULL && (!s->expects_admission || !rule->goes_by_ticks) &&
 	    weir_is_known_full(s, rule, row, clk, false, wide) && weir_clock_is_current(s, clk)) {
 		if (!wide && taken & WEIR_SHORTCUT_NOTE)
-			weir_note(s, rule->timing);
+			weir_note(s, rule->spec);
 		if (remembers)
 			weir_remember_full_source(s, rule, clk);
 		return WEIR_ANSWER_BLOCK;

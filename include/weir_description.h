@@ -90,7 +90,7 @@ struct weir_instance_info {
 	__u32 resource_slots;
 	__u32 flows_per_cpu;
 	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
-	__u32 timing_count;
+	__u32 spec_count;
 	__u32 sharers_shift;
 	__u32 controller_timeout_ms;
 	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
@@ -148,7 +148,7 @@ struct weir_rule_info {
 	__u32 place; /* in weir_generation.rules */
 	__u32 resource_slot;
 	__u32 storage; /* enum weir_storage */
-	__u32 timing;
+	__u32 spec;
 	__u32 observes;
 	__u32 is_meter; /* a hidden rule, not the user's */
 	__u32 strategy; /* enum weir_strategy, weir_behavior, weir_relation */

@@ -86,7 +86,7 @@ struct weir_rule {
 	__u64 base_bucket;
 	__u64 source_hash[2]; /* of an IPv4 and an IPv6 source, without the address: the loader, which has the secret */
 	__u32 slot;	      /* of the instance: counters, lone rows; part of the flow's hash */
-	__u16 timing;	      /* of the instance; part of the hash, too */
+	__u16 spec;	      /* of the instance; part of the hash, too */
 	__u16 resource;	      /* place in `resources` */
 	__u8 storage;	      /* enum weir_storage */
 	__u8 window;	      /* enum weir_window_kind */
@@ -102,7 +102,7 @@ struct weir_rule {
 	__be32 destination_mask6[4];
 	__u64 threshold; /* a WEIR_THRESHOLD_WORD; if it is pushed: the safe value, for when the controller is stale */
 	__u16 place;	 /* of this rule */
-	__u8 goes_by_ticks; /* as its timing */
+	__u8 goes_by_ticks; /* as its window spec */
 	__u8 needs_allowed; /* `threshold` will not do, or its cost is asked for: weir_find_allowed() comes first */
 	__u8 kind;	    /* enum weir_kind_id */
 	__u8 warms_flows;   /* the program itself warms up each flow */
@@ -128,8 +128,8 @@ struct weir_rule {
 _Static_assert(sizeof(struct weir_rule) == 232, "");
 _Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_fields), "a bit for each field");
 
-/* The secret that flows are hashed with (bpf/flow.h): two numbers for rule and timing, one for each word of the key,
- * two for the bijection at the end.
+/* The secret that flows are hashed with (bpf/flow.h): two numbers for rule and window spec, one for each word of the
+ * key, two for the bijection at the end.
  */
 #define WEIR_SEED_KEY 2
 #define WEIR_SEED_FINISH 14
@@ -137,10 +137,10 @@ _Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_f
 /* By value: through a pointer clang would take the program's volatile seeds for the zeros that the object has. */
 static inline __u64 weir_rule_hash(const struct weir_rule *rule, __u64 seed_0, __u64 seed_1)
 {
-	return seed_0 + (__u64)(rule->timing * WEIR_RULE_SLOTS_MAX + rule->slot) * seed_1;
+	return seed_0 + (__u64)(rule->spec * WEIR_RULE_SLOTS_MAX + rule->slot) * seed_1;
 }
 
-/* What rule, timing and family of a key of just the source add to its hash. */
+/* What rule, window spec and family of a key of just the source add to its hash. */
 static inline __u64 weir_source_hash(const struct weir_rule *rule, const __u64 seed[], __u64 family)
 {
 	const int word = __builtin_offsetof(struct weir_flow_key, family) / sizeof(__u32);

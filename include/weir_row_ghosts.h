@@ -69,13 +69,13 @@ _Static_assert(sizeof(struct weir_row_ghost_set) == 64, "one cache line");
 	 (__u64)((start)&WEIR_ROW_GHOST_START_MASK) << WEIR_ROW_GHOST_START_SHIFT |                                    \
 	 (__u64)(span) << WEIR_ROW_GHOST_SPAN_SHIFT | (__u64)(before) << WEIR_ROW_GHOST_COUNT_BITS | (units))
 
-/* A name has 24 bits: 20 of the tag that the flow's row has, and the number of its timing, whose buckets are meant. Two
- * flows of one set share a name by a chance of 2^-20: then both are evaluated against what both have left, which is
- * never too little.
+/* A name has 24 bits: 20 of the tag that the flow's row has, and the number of its window spec, whose buckets are
+ * meant. Two flows of one set share a name by a chance of 2^-20: then both are evaluated against what both have left,
+ * which is never too little.
  */
-#define WEIR_ROW_GHOST_TIMINGS 15 /* of a timing from this number on, only its own flows know how long a bucket is */
-#define WEIR_ROW_GHOST_NAME(tag, timing)                                                                               \
-	((tag) >> 12 << 4 | ((timing) < WEIR_ROW_GHOST_TIMINGS ? (timing) : WEIR_ROW_GHOST_TIMINGS))
+#define WEIR_ROW_GHOST_SPECS 15 /* of a window spec from this number on, only its own flows know how long a bucket is */
+#define WEIR_ROW_GHOST_NAME(tag, spec)                                                                                 \
+	((tag) >> 12 << 4 | ((spec) < WEIR_ROW_GHOST_SPECS ? (spec) : WEIR_ROW_GHOST_SPECS))
 
 /* The set of ghosts of a flow beside a set of its rows. Narrow rows' sets have two sets beside each, and the tag says
  * which. Sets of larger rows have smaller pages: of a flow's odd set the tag moves it to another one of their pages, so
@@ -98,11 +98,11 @@ static inline __u32 weir_row_ghost_set_beside(__u32 row_set, __u32 tag, __u32 pa
 	 ((tag) >> 9 & (WEIR_ROW_GHOST_PAGE_SETS / WEIR_OVERFLOW_SETS - 1)))
 
 /* Whose units one word may count: of windows with the same buckets, in narrow rows or in others (so packets and bytes
- * are mostly apart). Later timings have no overflow window.
+ * are mostly apart). Later window specs have no overflow window.
  */
-#define WEIR_OVERFLOW_TIMINGS 8u
-#define WEIR_OVERFLOW_CLASSES (2 * WEIR_OVERFLOW_TIMINGS)
-#define WEIR_OVERFLOW_CLASS(timing, is_narrow) ((timing) | ((is_narrow) ? 0 : WEIR_OVERFLOW_TIMINGS))
+#define WEIR_OVERFLOW_SPECS 8u
+#define WEIR_OVERFLOW_CLASSES (2 * WEIR_OVERFLOW_SPECS)
+#define WEIR_OVERFLOW_CLASS(spec, is_narrow) ((spec) | ((is_narrow) ? 0 : WEIR_OVERFLOW_SPECS))
 #define WEIR_OVERFLOW_NAME 0xffffffu /* of all their words: which flow, nobody asks */
 
 struct weir_overflow_windows {

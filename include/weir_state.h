@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * State of flows, in maps of the instance: rows with their windows, timings, clocks, sharers, planned times, warm-up.
- * All of it survives a reload: a table whose layout changes here gets another version (weir_tables.h). The kernel
- * writes it, except where a comment names userspace. State of connections is in weir_connections.h.
+ * State of flows, in maps of the instance: rows with their windows, window specs, clocks, sharers, planned times,
+ * warm-up. All of it survives a reload: a table whose layout changes here gets another version (weir_tables.h). The
+ * kernel writes it, except where a comment names userspace. State of connections is in weir_connections.h.
  */
 #ifndef WEIR_ABI_STATE_H
 #define WEIR_ABI_STATE_H
@@ -49,8 +49,8 @@ enum weir_storage {
 #define WEIR_MEDIUM_LEASE_MAX 100000000u
 _Static_assert(WEIR_MEDIUM_THRESHOLD_MAX + WEIR_MEDIUM_LEASE_MAX + (1u << 20) < WEIR_MEDIUM_UNSPENT,
 	       "a cell overflows");
-/* Narrow and medium rows number their buckets in 32 bits, from the timing's base. Buckets of 50 ms or more last 6.8
- * years.
+/* Narrow and medium rows number their buckets in 32 bits, from the window spec's base. Buckets of 50 ms or more last
+ * 6.8 years.
  */
 #define WEIR_NARROW_BUCKET_NS_MIN 50000000ull
 #define WEIR_NARROW_BUCKET_MAX 0xffffffffull
@@ -59,8 +59,8 @@ _Static_assert(WEIR_MEDIUM_THRESHOLD_MAX + WEIR_MEDIUM_LEASE_MAX + (1u << 20) < 
  * CPUs read it.
  */
 struct weir_narrow_row {
-	__u32 tag;    /* 0: empty. 28 bits of the flow's hash, then 4 bits: the timing's number */
-	__u32 newest; /* newest bucket with units in it, relative to the timing's base */
+	__u32 tag;    /* 0: empty. 28 bits of the flow's hash, then 4 bits: the window spec's number */
+	__u32 newest; /* newest bucket with units in it, relative to the window spec's base */
 	__u16 cell[WEIR_RING_CELLS];
 	__u8 lease;   /* below 128: units leased. Else: full, until (lease - 127)/128 of the bucket */
 	__u8 version; /* of the threshold that the lease or the fullness belongs to */
@@ -82,7 +82,7 @@ struct weir_medium_row {
 /* The same for all other limits: the largest, short buckets, whole resources. */
 struct weir_wide_row {
 	__u32 tag; /* 0: empty. 32 bits of the flow's hash */
-	__u16 timing;
+	__u16 spec;
 	__u16 full_left; /* units left when the row became full: a larger packet is blocked at once */
 	__u64 newest;
 	__u64 cell[WEIR_RING_CELLS];
@@ -138,10 +138,10 @@ _Static_assert(sizeof(struct weir_sharers_line) == 64, "one cache line, at an of
 #define WEIR_SHARERS_SHIFT_MIN 32 /* an epoch of 4.3 s: long compared with any stall of a CPU */
 #define WEIR_SHARERS_SHIFT_MAX 48 /* longer than any window: two buckets of 24 h are 2^47.3 ns */
 
-/* Map `timings`: how long a bucket is, and how many of them a window looks at. A timing never changes once it is
- * published, because rows in the tables are evaluated against it. Userspace writes it.
+/* Map `timings`, window specs: how long a bucket is, and how many of them a window looks at. A window spec never
+ * changes once it is published, because rows in the tables are evaluated against it. Userspace writes it.
  */
-struct weir_timing {
+struct weir_window_spec {
 	__u64 bucket_ns;
 	__u64 base_bucket;   /* rows number their buckets from here, so that the numbers are small */
 	__u32 window_cells;  /* buckets in the window: sampleCount, or one more */

@@ -37,7 +37,7 @@ struct stage {
 	int object_fd, link_fd;
 	int cpus; /* possible ones: copies of each per-CPU value */
 	struct rig_limit limit[FLOWS_MAX];
-	__u32 timing[FLOWS_MAX];
+	__u32 spec[FLOWS_MAX];
 	struct rig_frame frame[FLOWS_MAX];
 	size_t flow_count;
 	uint64_t start_ns, end_ns;
@@ -77,7 +77,7 @@ static void add_flow(struct stage *stage, const struct rig_limit *limit, __u32 s
 		rig_fail(err, "cannot read the description of a rule");
 	stage->frame[flow] = rig_frame(4, flow + 1, limit->port);
 	stage->limit[flow] = *limit;
-	stage->timing[flow] = info.timing;
+	stage->spec[flow] = info.spec;
 }
 
 static void run_stage(struct stage *stage, void (*send)(void *data, int i), uint64_t seconds)
@@ -180,7 +180,7 @@ static void notes_close(struct notes *notes)
 static uint64_t admitted_at(const struct stage *stage, int i, size_t flow, struct notes *notes)
 {
 	const struct weir_scratch *scratch = &notes->scratch[stage->rig->cpu[i]];
-	__u32 zero = 0, timing = stage->timing[flow];
+	__u32 zero = 0, spec = stage->spec[flow];
 	int err = bpf_map_lookup_elem(weir_object_own_map_fd(stage->object, "scratch"), &zero, notes->scratch);
 
 	if (!err && stage->limit[flow].window != WEIR_WINDOW_LEAP) {
@@ -189,9 +189,9 @@ static uint64_t admitted_at(const struct stage *stage, int i, size_t flow, struc
 		return scratch->now_ns;
 	}
 	if (!err && stage->limit[flow].is_keyed)
-		return scratch->narrow_clock[timing % WEIR_TIMINGS_NARROW].start_ns;
+		return scratch->narrow_clock[spec % WEIR_SPECS_NARROW].start_ns;
 	if (!err)
-		err = bpf_map_lookup_elem(weir_object_own_map_fd(stage->object, "clocks"), &timing, notes->clocks);
+		err = bpf_map_lookup_elem(weir_object_own_map_fd(stage->object, "clocks"), &spec, notes->clocks);
 	if (err)
 		rig_fail(err, "cannot read when a packet was admitted");
 	return notes->clocks[stage->rig->cpu[i]].start_ns;

@@ -324,13 +324,13 @@ struct weir_rule_counters rig_rule_counters(const struct weir_object *object, ui
 
 uint64_t rig_base_bucket(const struct weir_object *object)
 {
-	struct weir_timing timing;
+	struct weir_window_spec spec;
 	__u32 zero = 0;
-	int err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_TABLE_TIMINGS), &zero, &timing);
+	int err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_TABLE_WINDOW_SPECS), &zero, &spec);
 
 	if (err)
-		rig_fail(err, "cannot read a timing");
-	return timing.base_bucket;
+		rig_fail(err, "cannot read a window spec");
+	return spec.base_bucket;
 }
 
 /* ---- runs ---- */

@@ -237,8 +237,7 @@ static bool is_same_packet(const struct frames *frames, const struct weir_lab *l
 			return false;
 	return count == lab->resource_count && lab->flow_count == 1 &&
 	       !memcmp(&lab->flow[0].key, &key.flow, sizeof(key.flow)) &&
-	       lab->flow[0].hash ==
-		       weir_hash_flow(weir_object_seed(frames->object), rule->slot, rule->timing, &key.flow);
+	       lab->flow[0].hash == weir_hash_flow(weir_object_seed(frames->object), rule->slot, rule->spec, &key.flow);
 }
 
 static void print_frame(const struct frames *frames, uint64_t number, const struct weir_lab *lab)

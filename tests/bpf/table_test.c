@@ -195,7 +195,7 @@ static void load_bytes_limit(struct rig *rig, const struct rig *reloads, const c
 }
 
 /* Bucket numbers of the first are far above those of the third, which is given its slot. */
-static void a_slot_given_to_another_timing_finds_no_rows_of_before(void **state)
+static void a_slot_given_to_another_window_finds_no_rows_of_before(void **state)
 {
 	struct packet_spec spec = packet_udp("10.0.0.1", 1000, "192.0.2.53", PORT, 0);
 	const uint64_t hour_ns = 3600 * SECOND;
@@ -396,7 +396,7 @@ static void wide_expired_rows_are_reused_without_being_counted(void **state)
 }
 
 /* Those of another rule, whose window is shorter. */
-static void narrow_expired_rows_of_other_timings_are_reused_as_well(void **state)
+static void narrow_expired_rows_of_other_windows_are_reused_as_well(void **state)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
 	struct table table = {.now_ns = RIG_START_NS, .flows = 4096};
@@ -428,8 +428,8 @@ static void rows_limit_for_as_long_as_is_said_and_are_never_open(enum weir_stora
 
 	table_open(&table, storage, 1024, 5);
 	image = table.rig.image;
-	end_ns = table.now_ns + weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings,
-						    image->timing_count, table.now_ns);
+	end_ns = table.now_ns + weir_narrow_left_ns(image->rule_info, image->rule_slots, image->specs,
+						    image->spec_count, table.now_ns);
 	/* The last buckets there are, and they are one window. */
 	for (uint64_t buckets = SAMPLES; buckets > 0; buckets--) {
 		uint32_t passed = 0;
@@ -471,7 +471,7 @@ static void narrow_rows_at_their_end_are_not_given_to_others(void **state)
 		 10 * NARROW_INTERVAL_NS, SAMPLES);
 	rig_load(&table.rig, true);
 	image = table.rig.image;
-	table.now_ns += weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
+	table.now_ns += weir_narrow_left_ns(image->rule_info, image->rule_slots, image->specs, image->spec_count,
 					    table.now_ns) +
 			10 * NARROW_INTERVAL_NS;
 	table.frame_bytes = packet_build(&spec, table.frame);
@@ -732,7 +732,7 @@ int main(void)
 		cmocka_unit_test(a_flow_that_moves_to_another_cpu_has_what_its_window_frees),
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_slot_given_to_another_timing_finds_no_rows_of_before),
+		cmocka_unit_test(a_slot_given_to_another_window_finds_no_rows_of_before),
 		cmocka_unit_test(narrow_table_half_full_forgets_no_flow),
 		cmocka_unit_test(medium_table_half_full_forgets_no_flow),
 		cmocka_unit_test(wide_table_half_full_forgets_no_flow),
@@ -746,7 +746,7 @@ int main(void)
 		cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(medium_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
-		cmocka_unit_test(narrow_expired_rows_of_other_timings_are_reused_as_well),
+		cmocka_unit_test(narrow_expired_rows_of_other_windows_are_reused_as_well),
 		cmocka_unit_test(narrow_rows_limit_for_as_long_as_is_said_and_are_never_open),
 		cmocka_unit_test(medium_rows_limit_for_as_long_as_is_said_and_are_never_open),
 		cmocka_unit_test(narrow_rows_at_their_end_are_not_given_to_others),

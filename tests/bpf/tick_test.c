@@ -143,7 +143,7 @@ static void *watch(void *data)
 		if (!s)
 			break;
 		at_ns = s->tick * tick_ns + origin_ns;
-		clk = &s->narrow_clock[rule->timing % WEIR_TIMINGS_NARROW];
+		clk = &s->narrow_clock[rule->spec % WEIR_SPECS_NARROW];
 		watch->elsewhere += at_ns < clk->start_ns || at_ns >= clk->end_ns ||
 				    clk->end_ns - clk->start_ns != BUCKET_NS || clk->start_ns % BUCKET_NS;
 		/* Where ticks lie was found to less than half of one. */

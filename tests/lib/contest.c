@@ -155,7 +155,7 @@ void *contest_values_new(void)
 	return values;
 }
 
-/* Rows with this rule's timing that are no flow's yet: the one that a packet just made. */
+/* Rows with this rule's window spec that are no flow's yet: the one that a packet just made. */
 static bool row_is_new(const struct contest *contest, const struct weir_rule *rule, int which, struct row_place place)
 {
 	for (size_t i = 0; i < contest->flow_count; i++) {
@@ -190,9 +190,9 @@ static void find_row(struct contest *contest, struct flow *flow, size_t rule, in
 		for (uint32_t offset = 0; offset < WEIR_CHUNK_BYTES; offset += row_bytes) {
 			const struct weir_wide_row *wide = (const void *)(element + offset);
 			struct row_place place = {chunk, offset};
-			uint32_t timing = is_wide ? wide->timing : wide->tag & (WEIR_TIMINGS_NARROW - 1);
+			uint32_t spec = is_wide ? wide->spec : wide->tag & (WEIR_SPECS_NARROW - 1);
 
-			if (wide->tag && timing == loaded->timing && row_is_new(contest, loaded, which, place)) {
+			if (wide->tag && spec == loaded->spec && row_is_new(contest, loaded, which, place)) {
 				flow->on[which].row[rule] = place;
 				return;
 			}

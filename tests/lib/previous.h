@@ -15,10 +15,10 @@ static inline struct weir_previous previous_of(const struct weir_image *image)
 	struct weir_previous previous = {
 		.rules = image->rule_info,
 		.resources = image->resource_info,
-		.timings = image->timings,
+		.specs = image->specs,
 		.rule_slots = image->rule_slots,
 		.resource_slots = image->resource_slots,
-		.timing_count = image->timing_count,
+		.spec_count = image->spec_count,
 		.sharers_shift = image->config.sharers_shift,
 	};
 

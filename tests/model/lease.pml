@@ -31,7 +31,7 @@
  * Narrower: sizes (`run` has those of each configuration); PACKETS_MAX packets a CPU; NO_LAST leaves out "used up".
  * Left out: smooth windows (the weights depend on the clock of the evaluating CPU alone, and only fall), a clock that goes
  * back (one CPU, in replay: tests/bpf/replay_test), an epoch number that wraps (a stall of 16 epochs, a minute), rows of
- * different timings, ghosts displaced while they count (the program counts them), a bucket's number in a ghost that
+ * different window specs, ghosts displaced while they count (the program counts them), a bucket's number in a ghost that
  * comes round, a flow that is blocked by its ghosts without a row (which admits nothing), and that a flow which is full
  * apart from leases of others is taken for full for a 64th of a bucket (its packets are dropped then as if they had not
  * come, so that only the "at once" of "used up" comes that much later).

@@ -63,14 +63,14 @@ static int make(const char *instance, uint32_t version, uint32_t bytes)
 
 static int set_days(const char *instance, uint64_t days)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_TIMINGS));
-	struct weir_timing timing;
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_WINDOW_SPECS));
+	struct weir_window_spec spec;
 
 	/* The first is enough. */
-	if (fd < 0 || weir_array_read(fd, &timing, 1, sizeof(timing)))
-		return fail("cannot read the timings");
-	timing.base_bucket = (weir_host_now_ns() + days * 86400 * WEIR_NSEC_PER_SEC) / timing.bucket_ns - (1ull << 32);
-	return weir_array_write(fd, &timing, 1, sizeof(timing)) ? fail("cannot write the timings") : 0;
+	if (fd < 0 || weir_array_read(fd, &spec, 1, sizeof(spec)))
+		return fail("cannot read the window specs");
+	spec.base_bucket = (weir_host_now_ns() + days * 86400 * WEIR_NSEC_PER_SEC) / spec.bucket_ns - (1ull << 32);
+	return weir_array_write(fd, &spec, 1, sizeof(spec)) ? fail("cannot write the window specs") : 0;
 }
 
 static void go_on(int signal_number)

@@ -125,7 +125,7 @@ static void rules_that_come_back_find_their_slots(void **state)
 		assert_int_equal(third->kept_rules, first->rule_count);
 		for (uint32_t i = 0; i < first->rule_count + first->meter_count; i++) {
 			assert_int_equal(third->rules[i].slot, first->rules[i].slot);
-			assert_int_equal(third->rules[i].timing, first->rules[i].timing);
+			assert_int_equal(third->rules[i].spec, first->rules[i].spec);
 			assert_int_equal(third->rules[i].storage, first->rules[i].storage);
 			assert_false(third->fresh_rule_slots[third->rules[i].slot]);
 		}

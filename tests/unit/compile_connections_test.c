@@ -43,7 +43,7 @@ static void a_concurrency_rule_goes_by_connections_and_takes_no_row(void **state
 	assert_int_equal(image->rules[1].kind, WEIR_KIND_CONNECTIONS);
 	assert_int_equal(image->rules[1].observes, 1);
 	assert_int_equal(image->rule_info[0].identity.metric, WEIR_METRIC_CONCURRENCY);
-	assert_int_equal(image->timing_count, 0);
+	assert_int_equal(image->spec_count, 0);
 	assert_int_equal(image->meter_count, 0);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
@@ -64,7 +64,7 @@ static void a_rate_rule_beside_a_concurrency_rule_is_as_it_is_alone(void **state
 	assert_int_equal(image->rules[1].storage, WEIR_STORAGE_NARROW);
 	assert_int_equal(image->rules[1].bucket_ns, SECOND / 10);
 	assert_int_equal(image->rules[1].asks_all, 0);
-	assert_int_equal(image->timing_count, 1);
+	assert_int_equal(image->spec_count, 1);
 	assert_int_equal(image->packet_rules_max, 2);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);

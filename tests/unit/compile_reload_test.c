@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a load keeps of the one before: slots with all that is counted there, timings and versions; and which slots it
- * must leave alone, as rows or planned times of a rule that is gone could be taken for those of the next.
+ * What a load keeps of the one before: slots with all that is counted there, window specs and versions; and which slots
+ * it must leave alone, as rows or planned times of a rule that is gone could be taken for those of the next.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,16 +15,16 @@
 #include "base/util.h"
 #include "compile_by_hand.h"
 
-/* ---- slots, timings, versions ---- */
+/* ---- slots, window specs, versions ---- */
 
-static void an_unchanged_rule_keeps_slot_timing_and_version(void **state)
+static void an_unchanged_rule_keeps_slot_window_and_version(void **state)
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset);
-	uint64_t base_bucket = image->timings[0].base_bucket;
+	uint64_t base_bucket = image->specs[0].base_bucket;
 	struct weir_ruleset *other = new_ruleset();
 
-	/* It comes second now, and after another timing. */
+	/* It comes second now, and after another window spec. */
 	add_resource(other, "web", WEIR_KEY_SOURCE);
 	add_resource(other, "dns", WEIR_KEY_SOURCE);
 	add_rule(other, 0, "web", 5)->interval_ns = 10 * SECOND;
@@ -32,7 +32,7 @@ static void an_unchanged_rule_keeps_slot_timing_and_version(void **state)
 	reload(&image, other, 5000 * SECOND);
 	assert_int_equal(image->kept_rules, 1);
 	assert_int_equal(image->rules[1].slot, 0);
-	assert_int_equal(image->rules[1].timing, 0);
+	assert_int_equal(image->rules[1].spec, 0);
 	assert_int_equal(image->rules[1].base_bucket, base_bucket);
 	assert_int_equal(image->pushed[1].word, WEIR_THRESHOLD_WORD(20, 1));
 	assert_int_equal(image->resources[1].slot, 0);
@@ -42,7 +42,7 @@ static void an_unchanged_rule_keeps_slot_timing_and_version(void **state)
 	assert_false(image->fresh_rule_slots[0]);
 	assert_false(image->fresh_resource_slots[0]);
 	assert_int_equal(image->rules[0].slot, 1);
-	assert_int_equal(image->rules[0].timing, 1);
+	assert_int_equal(image->rules[0].spec, 1);
 	assert_true(image->fresh_rule_slots[1]);
 	assert_true(image->fresh_resource_slots[1]);
 	weir_image_free(image);
@@ -300,23 +300,23 @@ static void a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so(void *
 	}
 }
 
-static void timings_of_earlier_loads_stay_for_ever(void **state)
+static void window_specs_of_earlier_loads_stay_for_ever(void **state)
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset);
-	struct weir_timing first = image->timings[0];
+	struct weir_window_spec first = image->specs[0];
 
 	ruleset->rules[0].interval_ns = 2 * SECOND;
 	reload(&image, ruleset, 3000 * SECOND);
-	assert_int_equal(image->timing_count, 2);
-	assert_memory_equal(&image->timings[0], &first, sizeof(first));
-	assert_int_equal(image->rules[0].timing, 1);
-	assert_int_equal(image->timings[1].base_bucket, 15000 - 16);
-	/* A new rule of the old timing counts from its base. */
+	assert_int_equal(image->spec_count, 2);
+	assert_memory_equal(&image->specs[0], &first, sizeof(first));
+	assert_int_equal(image->rules[0].spec, 1);
+	assert_int_equal(image->specs[1].base_bucket, 15000 - 16);
+	/* A new rule of the old window spec counts from its base. */
 	ruleset->rules[0].interval_ns = SECOND;
 	reload(&image, ruleset, 4000 * SECOND);
-	assert_int_equal(image->timing_count, 2);
-	assert_int_equal(image->rules[0].timing, 0);
+	assert_int_equal(image->spec_count, 2);
+	assert_int_equal(image->rules[0].spec, 0);
 	assert_int_equal(image->rules[0].base_bucket, first.base_bucket);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -702,7 +702,7 @@ static void a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows(void
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_unchanged_rule_keeps_slot_timing_and_version),
+		cmocka_unit_test(an_unchanged_rule_keeps_slot_window_and_version),
 		cmocka_unit_test(a_changed_threshold_keeps_the_slot_under_a_new_version),
 		cmocka_unit_test(a_changed_threshold_or_burst_leaves_token_buckets_as_they_are),
 		cmocka_unit_test(a_rule_with_another_identity_gets_a_new_slot),
@@ -711,7 +711,7 @@ int main(void)
 		cmocka_unit_test(a_reload_without_free_slots_is_refused),
 		cmocka_unit_test(first_load_makes_room_for_twice_its_rules),
 		cmocka_unit_test(a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so),
-		cmocka_unit_test(timings_of_earlier_loads_stay_for_ever),
+		cmocka_unit_test(window_specs_of_earlier_loads_stay_for_ever),
 		cmocka_unit_test(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew),
 		cmocka_unit_test(a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows),
 		cmocka_unit_test(a_reload_that_would_empty_windows_is_refused_unless_it_may),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a rule becomes: its storage, timing and evaluating, what the program and the controller are told of it, and
+ * What a rule becomes: its storage, window spec and evaluating, what the program and the controller are told of it, and
  * its overrides.
  */
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "compile_by_hand.h"
 #include "weir_cost.h"
 
-/* ---- storage and timing ---- */
+/* ---- storage and window spec ---- */
 
 static void a_rule_is_written_as_the_program_reads_it(void **state)
 {
@@ -176,7 +176,7 @@ static void storage_goes_by_the_largest_threshold_that_memory_allows(void **stat
 }
 
 /* Those with the smallest rows first, whatever their order. */
-static void medium_rows_take_the_timings_that_narrow_ones_leave(void **state)
+static void medium_rows_take_the_window_specs_that_narrow_ones_leave(void **state)
 {
 	struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_image *image;
@@ -195,8 +195,8 @@ static void medium_rows_take_the_timings_that_narrow_ones_leave(void **state)
 	image = build(ruleset);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_MEDIUM);
-	assert_int_equal(image->rules[0].timing, 8); /* the others share theirs with the packets */
-	assert_int_equal(image->rules[1].timing, 0);
+	assert_int_equal(image->rules[0].spec, 8); /* the others share theirs with the packets */
+	assert_int_equal(image->rules[1].spec, 0);
 	weir_image_free(image);
 
 	for (i = 8; i < 16; i++)
@@ -213,7 +213,7 @@ static void medium_rows_take_the_timings_that_narrow_ones_leave(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void narrow_timings_go_to_rules_that_can_use_them(void **state)
+static void narrow_window_specs_go_to_rules_that_can_use_them(void **state)
 {
 	struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_image *image;
@@ -230,13 +230,14 @@ static void narrow_timings_go_to_rules_that_can_use_them(void **state)
 	for (i = 0; i < 10; i++)
 		add_rule(ruleset, 2, "second", 10)->interval_ns = (i + 4) * SECOND;
 	image = build(ruleset);
-	/* Intervals of 1 to 13 s are 13 timings; those of the rules that come first but need no number go after. */
+	/* Intervals of 1 to 13 s are 13 window specs; those of the rules that come first but need no number go after.
+	 */
 	for (i = 5; i < 25; i++)
 		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_NARROW);
-	assert_int_equal(image->rules[15].timing, image->rules[8].timing);
+	assert_int_equal(image->rules[15].spec, image->rules[8].spec);
 	for (i = 0; i < 5; i++)
-		assert_int_equal(image->rules[i].timing, 13 + i);
-	assert_int_equal(image->timing_count, 18);
+		assert_int_equal(image->rules[i].spec, 13 + i);
+	assert_int_equal(image->spec_count, 18);
 	weir_image_free(image);
 
 	/* Four more: the last rule is the seventeenth to ask. */
@@ -246,13 +247,13 @@ static void narrow_timings_go_to_rules_that_can_use_them(void **state)
 	for (i = 5; i < 24; i++)
 		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_NARROW);
 	assert_int_equal(image->rules[24].storage, WEIR_STORAGE_WIDE);
-	assert_true(image->rules[24].timing >= WEIR_TIMINGS_NARROW);
-	assert_int_equal(image->timing_count, 22);
+	assert_true(image->rules[24].spec >= WEIR_SPECS_NARROW);
+	assert_int_equal(image->spec_count, 22);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
-static void rules_share_a_timing_only_with_the_same_buckets_and_window(void **state)
+static void rules_share_a_window_spec_only_with_the_same_buckets_and_window(void **state)
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image;
@@ -263,11 +264,11 @@ static void rules_share_a_timing_only_with_the_same_buckets_and_window(void **st
 	add_rule(ruleset, 0, "shorter", 20)->samples = 5;
 	ruleset->rules[4].interval_ns = SECOND / 2;
 	image = build(ruleset);
-	assert_int_equal(image->timing_count, 4);
-	assert_int_equal(image->rules[1].timing, image->rules[0].timing);
-	assert_int_equal(image->timings[image->rules[2].timing].window, WEIR_WINDOW_STRICT);
-	assert_int_equal(image->timings[image->rules[3].timing].window, WEIR_WINDOW_SMOOTH);
-	assert_int_equal(image->timings[image->rules[4].timing].window_cells, 5);
+	assert_int_equal(image->spec_count, 4);
+	assert_int_equal(image->rules[1].spec, image->rules[0].spec);
+	assert_int_equal(image->specs[image->rules[2].spec].window, WEIR_WINDOW_STRICT);
+	assert_int_equal(image->specs[image->rules[3].spec].window, WEIR_WINDOW_SMOOTH);
+	assert_int_equal(image->specs[image->rules[4].spec].window_cells, 5);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -280,17 +281,17 @@ static void a_young_clock_counts_buckets_from_zero(void **state)
 
 	options.now_ns = 16 * SECOND / 10;
 	image = build_with(ruleset, &options);
-	assert_int_equal(image->timings[0].base_bucket, 0);
+	assert_int_equal(image->specs[0].base_bucket, 0);
 	weir_image_free(image);
 	options.now_ns = 17 * SECOND / 10;
 	image = build_with(ruleset, &options);
-	assert_int_equal(image->timings[0].base_bucket, 1);
+	assert_int_equal(image->specs[0].base_bucket, 1);
 	assert_int_equal(image->rules[0].base_bucket, 1);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
-static void more_than_1024_timings_are_refused(void **state)
+static void more_than_1024_window_specs_are_refused(void **state)
 {
 	struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_image *image;
@@ -302,7 +303,7 @@ static void more_than_1024_timings_are_refused(void **state)
 		add_address(add_resource(ruleset, name, WEIR_KEY_SOURCE), i, 32);
 		if (i == 1024) {
 			image = build(ruleset);
-			assert_int_equal(image->timing_count, 1024);
+			assert_int_equal(image->spec_count, 1024);
 			weir_image_free(image);
 		}
 		add_rule(ruleset, i, name, 10)->interval_ns = (i + 1) * SECOND;
@@ -644,11 +645,11 @@ int main(void)
 		cmocka_unit_test(storage_of_a_threshold_of_each_host_has_room_for_a_thousand_hosts),
 		cmocka_unit_test(storage_is_medium_up_to_2000_million_units_of_flows),
 		cmocka_unit_test(storage_goes_by_the_largest_threshold_that_memory_allows),
-		cmocka_unit_test(medium_rows_take_the_timings_that_narrow_ones_leave),
-		cmocka_unit_test(narrow_timings_go_to_rules_that_can_use_them),
-		cmocka_unit_test(rules_share_a_timing_only_with_the_same_buckets_and_window),
+		cmocka_unit_test(medium_rows_take_the_window_specs_that_narrow_ones_leave),
+		cmocka_unit_test(narrow_window_specs_go_to_rules_that_can_use_them),
+		cmocka_unit_test(rules_share_a_window_spec_only_with_the_same_buckets_and_window),
 		cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
-		cmocka_unit_test(more_than_1024_timings_are_refused),
+		cmocka_unit_test(more_than_1024_window_specs_are_refused),
 		cmocka_unit_test(each_combination_is_evaluated_as_semantics_says),
 		cmocka_unit_test(a_throttled_packet_costs_its_exact_threshold),
 		cmocka_unit_test(what_is_pushed_first_is_what_holds_without_a_controller),

@@ -156,7 +156,7 @@ static struct place place_of(const __u64 secret[16], bool is_ipv6, const uint32_
 
 	memcpy(key.source, words, is_ipv6 ? 16 : 4);
 	hash = weir_hash_flow(secret, 3, 1, &key);
-	place.tag = hash >> 32 & ~(WEIR_TIMINGS_NARROW - 1u);
+	place.tag = hash >> 32 & ~(WEIR_SPECS_NARROW - 1u);
 	place.set = hash & (SETS - 1);
 	place.other_set = WEIR_OTHER_SET(place.set, place.tag, WEIR_NARROW_PAGE_SETS);
 	return place;

@@ -14,7 +14,7 @@
 #define DAY (86400 * WEIR_NSEC_PER_SEC)
 #define NUMBERS (1ull << 32)
 
-static const struct weir_timing timings[] = {
+static const struct weir_window_spec specs[] = {
 	{.bucket_ns = 50 * MS, .base_bucket = 1000},
 	{.bucket_ns = 100 * MS, .base_bucket = 0},
 	{.bucket_ns = DAY, .base_bucket = 0},
@@ -22,12 +22,12 @@ static const struct weir_timing timings[] = {
 
 static uint64_t left(const struct weir_rule_info *rules, uint32_t slots, uint64_t now_ns)
 {
-	return weir_narrow_left_ns(rules, slots, timings, ARRAY_SIZE(timings), now_ns);
+	return weir_narrow_left_ns(rules, slots, specs, ARRAY_SIZE(specs), now_ns);
 }
 
-static struct weir_rule_info narrow(uint32_t timing)
+static struct weir_rule_info narrow(uint32_t spec)
 {
-	return (struct weir_rule_info){.state = WEIR_SLOT_USED, .storage = WEIR_STORAGE_NARROW, .timing = timing};
+	return (struct weir_rule_info){.state = WEIR_SLOT_USED, .storage = WEIR_STORAGE_NARROW, .spec = spec};
 }
 
 /* The last number is 2^32 - 1: weir_narrow_row.newest holds no more. */

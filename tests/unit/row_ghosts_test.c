@@ -72,7 +72,7 @@ static void parts_of_a_word_do_not_touch_each_other(void **state)
 	assert_true(WEIR_ROW_GHOST_WORD(0, UINT64_MAX, 0, 0, 0) >> WEIR_ROW_GHOST_NAME_SHIFT == 0);
 }
 
-static void timings_without_a_number_share_the_last_one(void **state)
+static void window_specs_without_a_number_share_the_last_one(void **state)
 {
 	const uint32_t tag = 0xabcdefff;
 
@@ -210,7 +210,7 @@ int main(void)
 		cmocka_unit_test(counts_are_exact_up_to_127_and_then_within_a_64th),
 		cmocka_unit_test(the_largest_count_has_no_bound),
 		cmocka_unit_test(parts_of_a_word_do_not_touch_each_other),
-		cmocka_unit_test(timings_without_a_number_share_the_last_one),
+		cmocka_unit_test(window_specs_without_a_number_share_the_last_one),
 		cmocka_unit_test(a_flow_has_two_sets_in_one_page),
 		cmocka_unit_test(flows_of_one_set_spread_over_a_page),
 		cmocka_unit_test(no_overflow_window_is_nobodys),

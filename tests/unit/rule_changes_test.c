@@ -57,7 +57,7 @@ static void what_a_load_decides_is_no_change(void **state)
 	struct weir_rule_info before = rule("a", 0, 1), after = before;
 
 	after.place = 7;
-	after.timing = 3;
+	after.spec = 3;
 	after.resource_slot = 2;
 	after.threshold_word = 99;
 	after.free_after_ns = after.flows_until_ns = 1;

@@ -95,7 +95,7 @@ static void look_at_window(const struct weir_flow_reader *reader, const struct w
 			   struct weir_explained_rule *explained)
 {
 	const struct weir_rule *counted = counted_rule(reader->sandbox, flow);
-	const struct weir_timing timing = {
+	const struct weir_window_spec spec = {
 		.bucket_ns = counted->bucket_ns,
 		.base_bucket = counted->base_bucket,
 		.window_cells = counted->window_cells,
@@ -104,27 +104,27 @@ static void look_at_window(const struct weir_flow_reader *reader, const struct w
 	struct weir_row_sum sum = {};
 	uint64_t present, first;
 
-	if (!timing.bucket_ns || !timing.window_cells || timing.window_cells > WEIR_RING_CELLS)
+	if (!spec.bucket_ns || !spec.window_cells || spec.window_cells > WEIR_RING_CELLS)
 		return;
-	present = weir_row_bucket(&timing, reader->now_ns);
-	first = present + 1 > timing.window_cells ? present + 1 - timing.window_cells : 0;
+	present = weir_row_bucket(&spec, reader->now_ns);
+	first = present + 1 > spec.window_cells ? present + 1 - spec.window_cells : 0;
 	explained->has_window = true;
 	explained->bucket_count = present + 1 - first;
 	for (uint32_t i = 0; i < explained->bucket_count; i++)
 		explained->buckets[i].begins_ns =
-			(int64_t)((timing.base_bucket + first + i) * timing.bucket_ns - reader->now_ns);
+			(int64_t)((spec.base_bucket + first + i) * spec.bucket_ns - reader->now_ns);
 	for (int cpu = 0; cpu < reader->sandbox->cpus; cpu++) {
 		struct weir_row row;
 
 		if (!weir_sandbox_row(reader->sandbox, counted, counted_hash(reader->sandbox, flow), flow->tag, cpu,
 				      &row))
 			continue;
-		weir_row_add(&timing, reader->now_ns, &row, &sum);
+		weir_row_add(&spec, reader->now_ns, &row, &sum);
 		add_buckets(&row, first, explained);
-		if (row.newest + timing.window_cells > present)
+		if (row.newest + spec.window_cells > present)
 			explained->leased += row.lease;
 	}
-	explained->units = weir_row_units(&timing, reader->now_ns, &sum);
+	explained->units = weir_row_units(&spec, reader->now_ns, &sum);
 }
 
 static void look_at_lending(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,

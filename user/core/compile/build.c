@@ -244,7 +244,7 @@ void weir_image_free(struct weir_image *image)
 	weir_lists_free(&image->lists);
 	free(image->rule_info);
 	free(image->resource_info);
-	free(image->timings);
+	free(image->specs);
 	free(image->fresh_rule_slots);
 	free(image->fresh_resource_slots);
 	free(image);

@@ -63,7 +63,7 @@ int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *i
 			struct weir_diag *diag);
 void weir_rule_list_free(struct weir_rule_list *list);
 
-/* Rules with their storage, timing, slot and threshold, and the descriptions of the instance. */
+/* Rules with their storage, window spec, slot and threshold, and the descriptions of the instance. */
 int weir_compile_slots(const struct weir_rule_list *list, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag);
 

@@ -20,8 +20,8 @@
 struct weir_previous {
 	struct weir_rule_info *rules;	      /* rule_slots entries */
 	struct weir_resource_info *resources; /* resource_slots entries */
-	struct weir_timing *timings;	      /* timing_count entries */
-	uint32_t rule_slots, resource_slots, timing_count;
+	struct weir_window_spec *specs;	      /* spec_count entries */
+	uint32_t rule_slots, resource_slots, spec_count;
 	uint32_t sizes[WEIR_TABLE_COUNT]; /* of its tables; 0: whatever the image asks for */
 	uint32_t sharers_shift;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
@@ -122,8 +122,8 @@ struct weir_image {
 	uint32_t rule_slots;
 	struct weir_resource_info *resource_info;
 	uint32_t resource_slots;
-	struct weir_timing *timings;
-	uint32_t timing_count;
+	struct weir_window_spec *specs;
+	uint32_t spec_count;
 	/* slots given out by this load, one entry a slot: the loader clears their counters, lone rows, seconds, states
 	 * of warm-up, and planned times of whole resources, and penalties
 	 */
@@ -164,7 +164,7 @@ struct weir_image_memory {
  * than WEIR_PACKET_RULES_MAX / _RESOURCES_MAX, when a capacity of weir_abi.h is exceeded, or (with
  * options->previous) when the instance's maps have too few slots for what is new, or options->emptied says so.
  *
- * Slots: a rule whose name, resource and identity are those of a used slot keeps it, with its timing
+ * Slots: a rule whose name, resource and identity are those of a used slot keeps it, with its window spec
  * and its threshold's version (another one when what it allows to a flow may differ); a resource keeps the slot
  * of its name. Others take a free slot, or a cooling one whose free_after_ns is past and of whose flows the
  * tables that all CPUs share can remember nothing that would still matter. Slots no longer used start cooling:

@@ -2,7 +2,7 @@
 /*
  * Meters: what else a packet that passes has to be counted by. A rule that goes by another resource's traffic reads a
  * window that counts it, which several such rules may share; a rule that warms up goes by what passed in each second.
- * Windows of meters are kept by hidden rules behind the user's, with slots and timings like theirs.
+ * Windows of meters are kept by hidden rules behind the user's, with slots and window specs like theirs.
  *
  * A rule that observes does not count what it would have dropped (docs/semantics.md, 6), so that it has a window to
  * itself. Alone it has the one that all would share: when it begins to enforce, it goes on with that.

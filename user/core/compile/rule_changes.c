@@ -69,7 +69,7 @@ static struct weir_rule_info as_written(const struct weir_rule_info *rule)
 	written.place = 0;
 	written.resource_slot = 0;
 	written.storage = 0;
-	written.timing = 0;
+	written.spec = 0;
 	written.flows_until_ns = 0;
 	written.families = written.counts_whole = 0; /* of the resources, and not in what older versions wrote */
 	memset(&written.tokens, 0, sizeof(written.tokens));

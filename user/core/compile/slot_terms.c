@@ -12,7 +12,7 @@ const struct weir_terms *weir_slot_terms_of(const struct slotting *slotting, con
 	return &slotting->terms[rule - slotting->ruleset->rules];
 }
 
-bool weir_slot_has_timing(const struct weir_ruleset_rule *rule)
+bool weir_slot_has_spec(const struct weir_ruleset_rule *rule)
 {
 	return weir_kind_of(rule)->has_interval;
 }

@@ -265,7 +265,7 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	info->resource_slot =
 		rule->resource == WEIR_NO_RESOURCE ? NONE : slotting->image->resources[rule->resource].slot;
 	info->storage = plan->storage;
-	info->timing = plan->timing;
+	info->spec = plan->spec;
 	info->observes = rule->observes;
 	info->tokens = plan->tokens;
 	if (weir_kind_of(rule)->has_tokens)
@@ -384,13 +384,13 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 		written->breaker = slotting->image->rule_info[plan->slot].breaker;
 }
 
-static void write_timing(const struct weir_timing *timing, struct weir_rule *written)
+static void write_spec(const struct weir_window_spec *spec, struct weir_rule *written)
 {
-	written->bucket_ns = timing->bucket_ns;
-	written->base_bucket = timing->base_bucket;
-	written->window = timing->window;
-	written->goes_by_ticks = timing->goes_by_ticks;
-	written->window_cells = timing->window_cells;
+	written->bucket_ns = spec->bucket_ns;
+	written->base_bucket = spec->base_bucket;
+	written->window = spec->window;
+	written->goes_by_ticks = spec->goes_by_ticks;
+	written->window_cells = spec->window_cells;
 }
 
 static void write_rule(const struct slotting *slotting, size_t place)
@@ -400,11 +400,11 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	struct weir_rule_identity identity = weir_slot_identity_of(slotting, rule);
 	struct weir_rule *written = &slotting->image->rules[place];
 
-	if (weir_slot_has_timing(rule))
-		write_timing(&slotting->image->timings[plan->timing], written);
+	if (weir_slot_has_spec(rule))
+		write_spec(&slotting->image->specs[plan->spec], written);
 	written->place = place;
 	written->slot = plan->slot;
-	written->timing = plan->timing;
+	written->spec = plan->spec;
 	written->resource = rule->resource;
 	written->storage = plan->storage;
 	written->counts_bytes = rule->counts_bytes;
@@ -475,7 +475,7 @@ int weir_compile_slots(const struct weir_rule_list *list, const struct weir_comp
 	if (!err)
 		err = weir_slot_keep_rules(&slotting);
 	if (!err)
-		err = weir_slot_number_timings(&slotting);
+		err = weir_slot_number_specs(&slotting);
 	if (err)
 		return err;
 	cool_all(&slotting);

@@ -121,7 +121,7 @@ static const char *find_difference(const struct slotting *slotting, const struct
 	/* An observer's meter has its name: an earlier load may have had a rule of that name on that resource. */
 	if (info->is_meter != weir_slot_terms_of(slotting, rule)->is_meter)
 		return "it was no rule of its own";
-	if (weir_kind_of_info(info)->has_interval && info->timing >= slotting->previous->timing_count)
+	if (weir_kind_of_info(info)->has_interval && info->spec >= slotting->previous->spec_count)
 		return "its description is damaged";
 	return NULL;
 }
@@ -286,7 +286,7 @@ static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule 
 	/* With no windows to keep, the best rows for them are chosen anew. */
 	if (weir_has_window(info) && terms->has_window) {
 		plan->storage = info->storage;
-		plan->timing = info->timing;
+		plan->spec = info->spec;
 	}
 }
 
@@ -302,7 +302,7 @@ int weir_slot_keep_rules(struct slotting *slotting)
 	mistakes = slotting->diag->errors;
 	for (i = 0; i < slotting->ruleset->rule_count; i++) {
 		rule = &slotting->ruleset->rules[i];
-		slotting->plans[i] = (struct plan){.slot = NONE, .timing = NONE, .version = 1};
+		slotting->plans[i] = (struct plan){.slot = NONE, .spec = NONE, .version = 1};
 		slot = find_named_slot(named, count, rule->name, weir_slot_resource_of(slotting, rule)->name);
 		if (slot != NONE)
 			keep_rule(slotting, rule, slot, &slotting->plans[i]);

@@ -21,7 +21,7 @@
 /* What is decided about one rule. */
 struct plan {
 	uint32_t slot;	 /* NONE: needs a fresh one */
-	uint32_t timing; /* NONE: not yet numbered */
+	uint32_t spec;	 /* NONE: not yet numbered */
 	uint8_t storage; /* enum weir_storage */
 	uint8_t version; /* of its threshold */
 	uint64_t versions_since_ns;
@@ -45,8 +45,8 @@ struct slotting {
 
 const struct weir_terms *weir_slot_terms_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule);
 
-/* Without an interval there is no timing: number 0 stands there, and nobody looks. */
-bool weir_slot_has_timing(const struct weir_ruleset_rule *rule);
+/* Without an interval there is no window spec: number 0 stands there, and nobody looks. */
+bool weir_slot_has_spec(const struct weir_ruleset_rule *rule);
 uint64_t weir_slot_bucket_ns(const struct weir_ruleset_rule *rule);
 uint64_t weir_slot_queueing_ns_max(const struct slotting *slotting, const struct weir_ruleset_rule *rule);
 const struct weir_ruleset_resource *weir_slot_resource_of(const struct slotting *slotting,
@@ -59,8 +59,8 @@ uint64_t weir_slot_window_memory_ns(const struct weir_rule_identity *identity);
 
 /* ---- slots_kept.c ---- */
 
-/* Whether a row of this storage, narrow or medium, can hold this rule's window, given a timing number that its tag can
- * name. A meter has no threshold, so its counts have no bound.
+/* Whether a row of this storage, narrow or medium, can hold this rule's window, given a window spec number that its tag
+ * can name. A meter has no threshold, so its counts have no bound.
  */
 bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_rule *rule, enum weir_storage storage);
 
@@ -77,8 +77,8 @@ uint64_t weir_slot_digest_of_overrides(const struct weir_ruleset_rule *rule);
 int weir_slot_keep_rules(struct slotting *slotting);
 int weir_slot_keep_resources(struct slotting *slotting);
 
-/* ---- timings.c ---- */
+/* ---- window_specs.c ---- */
 
-int weir_slot_number_timings(struct slotting *slotting);
+int weir_slot_number_specs(struct slotting *slotting);
 
 #endif

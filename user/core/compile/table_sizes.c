@@ -233,7 +233,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 		weir_table_memory(image, table, cpus, &memory);
 	memory.narrow_table += (uint64_t)weir_image_note_sets(image) * WEIR_NOTES_BYTES;
 	/* What the program has of its own on each CPU. */
-	memory.counters += percpu_memory((uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES, cpus);
+	memory.counters += percpu_memory((uint64_t)WEIR_WINDOW_SPECS_MAX * WEIR_CLOCK_BYTES, cpus);
 	/* The tables of a generation have room for the largest load, whatever is in them. */
 	memory.matching += sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			   (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +

@@ -59,7 +59,7 @@ struct weir_kind {
 
 	/* ---- what a rule of this kind has ---- */
 
-	bool has_interval;	 /* it counts units over an interval, and so has a timing; else neither */
+	bool has_interval;	 /* it counts units over an interval, and so has a window spec; else neither */
 	bool keeps_window;	 /* in rows of its own, at its slot */
 	bool reads_meter;	 /* the window that it goes by is a meter's */
 	bool has_cost;		 /* a unit costs a part of its flow's time: struct weir_cost */

@@ -137,7 +137,7 @@ static uint8_t overflow_of(const struct weir_rule *rule, const struct weir_rule_
 		return 0;
 	if (!weir_leaves_row_ghosts(info))
 		return 1;
-	return 1 + WEIR_OVERFLOW_CLASS(rule->timing, rule->storage == WEIR_STORAGE_NARROW);
+	return 1 + WEIR_OVERFLOW_CLASS(rule->spec, rule->storage == WEIR_STORAGE_NARROW);
 }
 
 /* Where no rule aggregates there is no table. One that there is stays while it may count something. */

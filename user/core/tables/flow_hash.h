@@ -8,11 +8,11 @@
 #include "weir_abi.h"
 
 /* seed: the 16 words of an instance. */
-static inline uint64_t weir_hash_flow(const __u64 *seed, uint32_t rule_slot, uint32_t timing,
+static inline uint64_t weir_hash_flow(const __u64 *seed, uint32_t rule_slot, uint32_t spec,
 				      const struct weir_flow_key *key)
 {
 	uint32_t words[sizeof(*key) / sizeof(uint32_t)];
-	uint64_t sum = seed[0] + (uint64_t)(timing * WEIR_RULE_SLOTS_MAX + rule_slot) * seed[1];
+	uint64_t sum = seed[0] + (uint64_t)(spec * WEIR_RULE_SLOTS_MAX + rule_slot) * seed[1];
 
 	memcpy(words, key, sizeof(words));
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -28,13 +28,13 @@ static inline uint64_t weir_hash_flow(const __u64 *seed, uint32_t rule_slot, uin
 static inline uint64_t weir_flow_owner(const struct weir_instance_info *info, const struct weir_rule_info *rule,
 				       uint32_t rule_slot, const struct weir_flow_key *key)
 {
-	uint64_t hash = weir_hash_flow(info->seed, rule_slot, rule->timing, key);
+	uint64_t hash = weir_hash_flow(info->seed, rule_slot, rule->spec, key);
 	uint32_t tag = (uint32_t)(hash >> 32);
 
 	if (rule->storage == WEIR_STORAGE_WIDE)
 		return WEIR_FLOW_OWNER(tag ?: 1, (uint32_t)hash & (info->tables[WEIR_TABLE_WIDE_FLOWS].size - 1));
-	tag &= ~(WEIR_TIMINGS_NARROW - 1u);
-	tag = (tag ?: WEIR_TIMINGS_NARROW) | (rule->timing & (WEIR_TIMINGS_NARROW - 1u));
+	tag &= ~(WEIR_SPECS_NARROW - 1u);
+	tag = (tag ?: WEIR_SPECS_NARROW) | (rule->spec & (WEIR_SPECS_NARROW - 1u));
 	return WEIR_FLOW_OWNER(tag, (uint32_t)hash & (info->tables[WEIR_TABLE_MEDIUM_FLOWS].size - 1));
 }
 

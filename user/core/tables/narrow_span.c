@@ -5,20 +5,20 @@
 
 #define NUMBERS (WEIR_NARROW_BUCKET_MAX + 1)
 
-static uint64_t left_ns(const struct weir_timing *timing, uint64_t now_ns)
+static uint64_t left_ns(const struct weir_window_spec *spec, uint64_t now_ns)
 {
-	uint64_t passed = now_ns / timing->bucket_ns - timing->base_bucket;
+	uint64_t passed = now_ns / spec->bucket_ns - spec->base_bucket;
 	unsigned __int128 left;
 
 	if (passed >= NUMBERS)
 		return 0;
 	/* What has passed of the present bucket does not matter: it is a day at the most. */
-	left = (unsigned __int128)(NUMBERS - passed) * timing->bucket_ns;
+	left = (unsigned __int128)(NUMBERS - passed) * spec->bucket_ns;
 	return left > UINT64_MAX ? UINT64_MAX : (uint64_t)left;
 }
 
-uint64_t weir_narrow_left_ns(const struct weir_rule_info *rules, uint32_t rule_slots, const struct weir_timing *timings,
-			     uint32_t timing_count, uint64_t now_ns)
+uint64_t weir_narrow_left_ns(const struct weir_rule_info *rules, uint32_t rule_slots,
+			     const struct weir_window_spec *specs, uint32_t spec_count, uint64_t now_ns)
 {
 	uint64_t least_ns = UINT64_MAX;
 
@@ -28,9 +28,9 @@ uint64_t weir_narrow_left_ns(const struct weir_rule_info *rules, uint32_t rule_s
 
 		if (rule->state != WEIR_SLOT_USED ||
 		    (rule->storage != WEIR_STORAGE_NARROW && rule->storage != WEIR_STORAGE_MEDIUM) ||
-		    rule->timing >= timing_count || !timings[rule->timing].bucket_ns)
+		    rule->spec >= spec_count || !specs[rule->spec].bucket_ns)
 			continue;
-		rule_ns = left_ns(&timings[rule->timing], now_ns);
+		rule_ns = left_ns(&specs[rule->spec], now_ns);
 		if (rule_ns < least_ns)
 			least_ns = rule_ns;
 	}

@@ -129,7 +129,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	memcpy(info->non_ip_except, config->non_ip_except, sizeof(info->non_ip_except));
 	info->observes = config->observes;
 	info->paces = config->paces;
-	info->timing_count = image->timing_count;
+	info->spec_count = image->spec_count;
 	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));
 	info->controller_timeout_ms = settings->controller_timeout_ms;
 	info->allow_count = image->allow_count;

@@ -108,9 +108,9 @@ static int read_descriptions(struct weir_instance *instance, struct weir_diag *d
 		instance->resources = read_all(instance->map_fd[WEIR_TABLE_RESOURCE_INFO], info->resource_slots,
 					       sizeof(*instance->resources));
 	if (instance->resources)
-		instance->timings =
-			read_all(instance->map_fd[WEIR_TABLE_TIMINGS], info->timing_count, sizeof(*instance->timings));
-	if (!instance->timings)
+		instance->specs =
+			read_all(instance->map_fd[WEIR_TABLE_WINDOW_SPECS], info->spec_count, sizeof(*instance->specs));
+	if (!instance->specs)
 		return weir_diag_fail(diag, errno, NULL, "cannot read the descriptions of instance '%s'",
 				      instance->name);
 	return 0;
@@ -201,7 +201,7 @@ void weir_instance_free(struct weir_instance *instance)
 	weir_closep(&instance->thresholds_fd);
 	free(instance->rules);
 	free(instance->resources);
-	free(instance->timings);
+	free(instance->specs);
 	free(instance->rule_order);
 	free(instance->resource_order);
 	free(instance->links);
@@ -210,8 +210,8 @@ void weir_instance_free(struct weir_instance *instance)
 
 uint64_t weir_instance_left_ns(const struct weir_instance *instance)
 {
-	return weir_narrow_left_ns(instance->rules, instance->info.rule_slots, instance->timings,
-				   instance->info.timing_count, weir_host_now_ns());
+	return weir_narrow_left_ns(instance->rules, instance->info.rule_slots, instance->specs,
+				   instance->info.spec_count, weir_host_now_ns());
 }
 
 /* ---- virtual time ---- */

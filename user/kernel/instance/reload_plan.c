@@ -95,10 +95,10 @@ struct weir_previous weir_reload_what_runs(const struct weir_instance *instance,
 	struct weir_previous previous = {
 		.rules = rules,
 		.resources = instance->resources,
-		.timings = instance->timings,
+		.specs = instance->specs,
 		.rule_slots = instance->info.rule_slots,
 		.resource_slots = instance->info.resource_slots,
-		.timing_count = instance->info.timing_count,
+		.spec_count = instance->info.spec_count,
 		.sharers_shift = instance->info.sharers_shift,
 	};
 
@@ -161,7 +161,7 @@ static int check_netns(const struct weir_instance *instance, const struct weir_r
 static int check_span(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
 	static const char *const hint = "detach it and attach again";
-	uint64_t left_ns = weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
+	uint64_t left_ns = weir_narrow_left_ns(image->rule_info, image->rule_slots, image->specs, image->spec_count,
 					       weir_host_now_ns());
 	char buffer[WEIR_NARROW_WORDS_BYTES];
 	const char *words = weir_narrow_words(left_ns, buffer);

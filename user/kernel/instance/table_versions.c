@@ -14,9 +14,9 @@
 
 /* ---- which ---- */
 
-/* Without them nobody knows what the others hold: all go by slots, and rows by timings. */
+/* Without them nobody knows what the others hold: all go by slots, and rows by window specs. */
 static const int described_by[] = {WEIR_TABLE_INSTANCE, WEIR_TABLE_RULE_INFO, WEIR_TABLE_RESOURCE_INFO,
-				   WEIR_TABLE_TIMINGS};
+				   WEIR_TABLE_WINDOW_SPECS};
 
 /* What is of no use without another. */
 static const struct {

@@ -333,8 +333,8 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 	const struct weir_bpf *skel = object->skel;
 	int err;
 
-	/* Published timings never change, so that this writes again what is there, and what is new. */
-	err = fill_array(skel->maps.timings, image->timings, image->timing_count, diag);
+	/* Published window specs never change, so that this writes again what is there, and what is new. */
+	err = fill_array(skel->maps.timings, image->specs, image->spec_count, diag);
 	if (!err && options->reuse_fd[WEIR_TABLE_RULE_INFO] <= 0)
 		err = fill_array(skel->maps.rule_info, image->rule_info, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_TABLE_RESOURCE_INFO] <= 0)

@@ -151,8 +151,8 @@ static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum 
 	uint32_t tag = weir_shared_tag(hash);
 
 	if (place == WEIR_FLOW_NARROW || place == WEIR_FLOW_MEDIUM) {
-		tag = hash >> 32 & ~(WEIR_TIMINGS_NARROW - 1u);
-		tag = (tag ? tag : WEIR_TIMINGS_NARROW) | (rule->timing & (WEIR_TIMINGS_NARROW - 1u));
+		tag = hash >> 32 & ~(WEIR_SPECS_NARROW - 1u);
+		tag = (tag ? tag : WEIR_SPECS_NARROW) | (rule->spec & (WEIR_SPECS_NARROW - 1u));
 	}
 	if (sets)
 		add_known(scan, place, weir_shared_set(hash, sets), tag, rule_slot, key);
@@ -174,7 +174,7 @@ static void collect_dropped(const struct weir_dropped_flow *dropped, void *data)
 		return;
 	meter = weir_meter_of(instance, rule);
 	if (meter && meter->storage == WEIR_STORAGE_WIDE) {
-		hash = weir_hash_flow(instance->info.seed, meter - instance->rules, meter->timing, &dropped->key);
+		hash = weir_hash_flow(instance->info.seed, meter - instance->rules, meter->spec, &dropped->key);
 		add_hash(scan, meter, WEIR_FLOW_WIDE, hash, dropped->rule_slot, &dropped->key);
 	} else if (!meter && find_place(rule, &place)) {
 		add_hash(scan, rule, place, dropped->hash, dropped->rule_slot, &dropped->key);

@@ -37,19 +37,19 @@ static const uint32_t storage_of[ROW_PLACES] = {
 static void note_rows(struct scan *scan, uint32_t slot)
 {
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
-	const uint32_t timings = scan->instance->info.timing_count;
+	const uint32_t specs = scan->instance->info.spec_count;
 
 	for (uint32_t place = 0; place < ROW_PLACES; place++) {
-		uint32_t *sole = &scan->sole_rules[place * timings + rule->timing];
+		uint32_t *sole = &scan->sole_rules[place * specs + rule->spec];
 
-		if (rule->storage == storage_of[place] && rule->timing < timings)
+		if (rule->storage == storage_of[place] && rule->spec < specs)
 			*sole = *sole == WEIR_SLOT_UNKNOWN ? slot : SEVERAL;
 	}
 }
 
 int weir_flows_find_sole_rules(struct scan *scan)
 {
-	const size_t count = (size_t)ROW_PLACES * scan->instance->info.timing_count;
+	const size_t count = (size_t)ROW_PLACES * scan->instance->info.spec_count;
 
 	scan->sole_rules = calloc(count + 1, sizeof(*scan->sole_rules));
 	if (!scan->sole_rules)
@@ -63,9 +63,9 @@ int weir_flows_find_sole_rules(struct scan *scan)
 }
 
 /* The only rule whose rows look like this, when there is only one. */
-static uint32_t guess_rule(const struct scan *scan, enum weir_flow_place place, uint32_t timing)
+static uint32_t guess_rule(const struct scan *scan, enum weir_flow_place place, uint32_t spec)
 {
-	const uint32_t sole = scan->sole_rules[place * scan->instance->info.timing_count + timing];
+	const uint32_t sole = scan->sole_rules[place * scan->instance->info.spec_count + spec];
 
 	return sole == SEVERAL ? WEIR_SLOT_UNKNOWN : sole;
 }
@@ -168,19 +168,19 @@ static void read_clock(struct scan *scan)
 
 static void collect_row(struct scan *scan, const struct weir_row *row, uint32_t set)
 {
-	const struct weir_timing *timing = &scan->instance->timings[row->timing];
+	const struct weir_window_spec *spec = &scan->instance->specs[row->spec];
 	struct piece *piece = &scan->pieces[scan->piece_count];
 
-	if (row->timing >= scan->instance->info.timing_count || !timing->bucket_ns)
+	if (row->spec >= scan->instance->info.spec_count || !spec->bucket_ns)
 		return;
 	*piece = (struct piece){
 		.tag = row->tag,
 		.set = set,
-		.timing = row->timing,
+		.spec = row->spec,
 		.newest = row->newest,
 		.threshold = row->threshold,
 	};
-	weir_row_add(timing, scan->now_ns, row, &piece->sum);
+	weir_row_add(spec, scan->now_ns, row, &piece->sum);
 	if (piece->sum.rest || piece->sum.oldest)
 		scan->piece_count++;
 }
@@ -238,8 +238,8 @@ static bool is_of_meter(const struct scan *scan, const struct piece *piece, cons
 	return place == WEIR_FLOW_WIDE && !(piece->threshold & WEIR_THRESHOLD_MASK);
 }
 
-/* Whose window with this timing it is: the named rule's, or that of the only meter that has such. */
-static const struct weir_rule_info *find_meter(const struct scan *scan, uint32_t timing,
+/* Whose window with this window spec it is: the named rule's, or that of the only meter that has such. */
+static const struct weir_rule_info *find_meter(const struct scan *scan, uint32_t spec,
 					       const struct weir_named_flow *name)
 {
 	const struct weir_rule_info *found = NULL;
@@ -247,7 +247,7 @@ static const struct weir_rule_info *find_meter(const struct scan *scan, uint32_t
 	for (uint32_t i = 0; i < scan->instance->rule_count; i++) {
 		const struct weir_rule_info *meter = scan->meters[i];
 
-		if (!meter || meter->storage != WEIR_STORAGE_WIDE || meter->timing != timing)
+		if (!meter || meter->storage != WEIR_STORAGE_WIDE || meter->spec != spec)
 			continue;
 		if (name && scan->instance->rule_order[i] == name->rule_slot)
 			return meter;
@@ -258,9 +258,9 @@ static const struct weir_rule_info *find_meter(const struct scan *scan, uint32_t
 	return name ? NULL : found;
 }
 
-static void add_metered_flow(struct scan *scan, uint32_t timing, const struct weir_named_flow *name, uint64_t units)
+static void add_metered_flow(struct scan *scan, uint32_t spec, const struct weir_named_flow *name, uint64_t units)
 {
-	const struct weir_rule_info *meter = find_meter(scan, timing, name);
+	const struct weir_rule_info *meter = find_meter(scan, spec, name);
 	const struct weir_flow_use unknown = {.rule_slot = WEIR_SLOT_UNKNOWN, .units = units};
 
 	if (meter)
@@ -313,12 +313,12 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 		sum.rest += pieces[i].sum.rest;
 		sum.oldest += pieces[i].sum.oldest;
 	}
-	use.units = weir_row_units(&scan->instance->timings[pieces->timing], scan->now_ns, &sum);
+	use.units = weir_row_units(&scan->instance->specs[pieces->spec], scan->now_ns, &sum);
 	if (is_of_meter(scan, pieces, name, place)) {
-		add_metered_flow(scan, pieces->timing, name, use.units);
+		add_metered_flow(scan, pieces->spec, name, use.units);
 		return;
 	}
-	use.rule_slot = guess_rule(scan, place, pieces->timing);
+	use.rule_slot = guess_rule(scan, place, pieces->spec);
 	weir_flows_set_name(&use, name);
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
 		/* A rule that a reload removed: nobody reads its windows any more. */
@@ -408,20 +408,20 @@ int weir_flows_scan_lone_rows(uint32_t slot, const void *values, int cpus, void 
 	struct scan *scan = data;
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
 	struct weir_flow_use use = {.rule_slot = slot, .is_whole = true};
-	const struct weir_timing *timing;
+	const struct weir_window_spec *spec;
 	struct weir_row_sum sum = {};
 
 	if (rule->state != WEIR_SLOT_USED || !(rule->is_meter || has_rows(rule)) ||
-	    rule->storage != WEIR_STORAGE_LONE || rule->timing >= scan->instance->info.timing_count)
+	    rule->storage != WEIR_STORAGE_LONE || rule->spec >= scan->instance->info.spec_count)
 		return 0;
-	timing = &scan->instance->timings[rule->timing];
+	spec = &scan->instance->specs[rule->spec];
 	read_clock(scan);
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		struct weir_row row = weir_row_of_wide(&rows[cpu]);
 
-		weir_row_add(timing, scan->now_ns, &row, &sum);
+		weir_row_add(spec, scan->now_ns, &row, &sum);
 	}
-	use.units = weir_row_units(timing, scan->now_ns, &sum);
+	use.units = weir_row_units(spec, scan->now_ns, &sum);
 	use.has_threshold = true;
 	use.threshold = threshold_in_force(scan, slot);
 	if (use.units && rule->is_meter)

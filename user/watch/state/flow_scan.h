@@ -11,7 +11,7 @@
 /* What one row adds to its flow. */
 struct piece {
 	uint32_t tag, set; /* set: the lower of the flow's two, which stands for the flow */
-	uint32_t timing;
+	uint32_t spec;
 	uint64_t newest, threshold; /* of the row */
 	struct weir_row_sum sum;
 };
@@ -24,7 +24,7 @@ struct scan {
 	struct weir_flow_keys keys;
 	const struct weir_rule_info **meters; /* by place in rule_order: the window that the rule reads, or NULL */
 	bool has_meters;
-	uint32_t *sole_rules;		    /* what guess_rule() says, by place and timing */
+	uint32_t *sole_rules;		    /* what guess_rule() says, by place and window spec */
 	struct piece *pieces;		    /* of the chunk at hand */
 	size_t piece_count, counted_pieces; /* counted: in rows_by_cpu */
 	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */

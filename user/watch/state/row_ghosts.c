@@ -7,21 +7,21 @@
 #include "host/host.h"
 #include "program/array.h"
 
-/* The last bucket of a timing that has left its window. */
-static uint64_t expired_bucket(const struct weir_timing *timing, uint64_t now_ns)
+/* The last bucket of a window spec that has left its window. */
+static uint64_t expired_bucket(const struct weir_window_spec *spec, uint64_t now_ns)
 {
-	return timing->bucket_ns ? now_ns / timing->bucket_ns - timing->base_bucket - timing->window_cells : 0;
+	return spec->bucket_ns ? now_ns / spec->bucket_ns - spec->base_bucket - spec->window_cells : 0;
 }
 
-/* How long a bucket is of the last timings no word tells: theirs count until others take their places. */
+/* How long a bucket is of the last window specs no word says: theirs count until others take their places. */
 static bool counts(const struct weir_instance *instance, uint64_t word, uint64_t now_ns)
 {
-	const uint32_t timing = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
+	const uint32_t spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
 
 	if (!word)
 		return false;
-	return timing >= WEIR_ROW_GHOST_TIMINGS || timing >= instance->info.timing_count ||
-	       weir_row_ghost_counts(word, expired_bucket(&instance->timings[timing], now_ns));
+	return spec >= WEIR_ROW_GHOST_SPECS || spec >= instance->info.spec_count ||
+	       weir_row_ghost_counts(word, expired_bucket(&instance->specs[spec], now_ns));
 }
 
 /* May ghosts of the page that a set is in count? */

@@ -9,7 +9,7 @@ struct weir_row weir_row_of_narrow(const struct weir_narrow_row *narrow)
 {
 	struct weir_row row = {
 		.tag = narrow->tag,
-		.timing = narrow->tag & (WEIR_TIMINGS_NARROW - 1),
+		.spec = narrow->tag & (WEIR_SPECS_NARROW - 1),
 		.newest = narrow->newest,
 		.lease = narrow->lease & WEIR_NARROW_FULL ? 0 : narrow->lease,
 		.threshold = WEIR_THRESHOLD_WORD(0, narrow->version),
@@ -25,7 +25,7 @@ struct weir_row weir_row_of_medium(const struct weir_medium_row *medium)
 {
 	struct weir_row row = {
 		.tag = medium->tag,
-		.timing = medium->tag & (WEIR_TIMINGS_NARROW - 1),
+		.spec = medium->tag & (WEIR_SPECS_NARROW - 1),
 		.newest = medium->newest,
 		.lease = medium->lease,
 		.threshold = WEIR_THRESHOLD_WORD(medium->units, medium->version),
@@ -41,7 +41,7 @@ struct weir_row weir_row_of_wide(const struct weir_wide_row *wide)
 {
 	struct weir_row row = {
 		.tag = wide->tag,
-		.timing = wide->timing,
+		.spec = wide->spec,
 		.newest = wide->newest,
 		.lease = wide->lease,
 		.threshold = wide->threshold,
@@ -52,11 +52,11 @@ struct weir_row weir_row_of_wide(const struct weir_wide_row *wide)
 	return row;
 }
 
-uint64_t weir_row_bucket(const struct weir_timing *timing, uint64_t now_ns)
+uint64_t weir_row_bucket(const struct weir_window_spec *spec, uint64_t now_ns)
 {
-	uint64_t bucket = now_ns / timing->bucket_ns;
+	uint64_t bucket = now_ns / spec->bucket_ns;
 
-	return bucket > timing->base_bucket ? bucket - timing->base_bucket : 0;
+	return bucket > spec->base_bucket ? bucket - spec->base_bucket : 0;
 }
 
 uint64_t weir_row_spent(const struct weir_row *row, uint32_t age)
@@ -68,26 +68,26 @@ uint64_t weir_row_spent(const struct weir_row *row, uint32_t age)
 	return units;
 }
 
-void weir_row_add(const struct weir_timing *timing, uint64_t now_ns, const struct weir_row *row,
+void weir_row_add(const struct weir_window_spec *spec, uint64_t now_ns, const struct weir_row *row,
 		  struct weir_row_sum *sum)
 {
-	uint64_t present = weir_row_bucket(timing, now_ns);
+	uint64_t present = weir_row_bucket(spec, now_ns);
 
 	for (uint32_t age = 0; age < WEIR_RING_CELLS && age <= row->newest; age++) {
 		uint64_t bucket = row->newest - age;
 
-		if (bucket + timing->window_cells <= present)
+		if (bucket + spec->window_cells <= present)
 			break;
-		if (timing->window == WEIR_WINDOW_SMOOTH && bucket + timing->window_cells - 1 == present)
+		if (spec->window == WEIR_WINDOW_SMOOTH && bucket + spec->window_cells - 1 == present)
 			sum->oldest += weir_row_spent(row, age);
 		else
 			sum->rest += weir_row_spent(row, age);
 	}
 }
 
-uint64_t weir_row_units(const struct weir_timing *timing, uint64_t now_ns, const struct weir_row_sum *sum)
+uint64_t weir_row_units(const struct weir_window_spec *spec, uint64_t now_ns, const struct weir_row_sum *sum)
 {
 	if (!sum->oldest)
 		return sum->rest;
-	return sum->rest + weir_smooth_share(sum->oldest, timing->bucket_ns, now_ns % timing->bucket_ns);
+	return sum->rest + weir_smooth_share(sum->oldest, spec->bucket_ns, now_ns % spec->bucket_ns);
 }

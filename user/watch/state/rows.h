@@ -12,7 +12,7 @@
 /* A row of any format. */
 struct weir_row {
 	uint32_t tag;
-	uint32_t timing;
+	uint32_t spec;
 	uint64_t newest, lease;
 	uint64_t threshold; /* the word it was last evaluated by; of a narrow row only the version is known */
 	uint64_t unspent;   /* the bit of a cell that says whether some of its units are */
@@ -24,7 +24,7 @@ struct weir_row weir_row_of_medium(const struct weir_medium_row *medium);
 struct weir_row weir_row_of_wide(const struct weir_wide_row *wide);
 
 /* The bucket of this time. */
-uint64_t weir_row_bucket(const struct weir_timing *timing, uint64_t now_ns);
+uint64_t weir_row_bucket(const struct weir_window_spec *spec, uint64_t now_ns);
 
 /* What the row has spent in the bucket that is `age` before its newest. */
 uint64_t weir_row_spent(const struct weir_row *row, uint32_t age);
@@ -35,10 +35,10 @@ struct weir_row_sum {
 };
 
 /* Add what the row has spent within the window as it is at now_ns. Newer buckets belong to it too. */
-void weir_row_add(const struct weir_timing *timing, uint64_t now_ns, const struct weir_row *row,
+void weir_row_add(const struct weir_window_spec *spec, uint64_t now_ns, const struct weir_row *row,
 		  struct weir_row_sum *sum);
 
 /* The units of the window. */
-uint64_t weir_row_units(const struct weir_timing *timing, uint64_t now_ns, const struct weir_row_sum *sum);
+uint64_t weir_row_units(const struct weir_window_spec *spec, uint64_t now_ns, const struct weir_row_sum *sum);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Timings: the lengths of buckets, of which the program knows each once. */
+/* Window specs: the lengths of buckets, of which the program knows each once. */
 #include "base/util.h"
 #include "compile/build_steps.h"
 #include "compile/slotting.h"
@@ -9,10 +9,10 @@
  * Sixteen buckets before now, so that the first row looks back into numbers that exist. A clock younger
  * than that starts at 0, and everything since then counts (docs/semantics.md, 1): the program clamps.
  */
-static struct weir_timing timing_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+static struct weir_window_spec spec_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
 	uint64_t bucket = slotting->now_ns / weir_slot_bucket_ns(rule);
-	struct weir_timing timing = {
+	struct weir_window_spec spec = {
 		.bucket_ns = weir_slot_bucket_ns(rule),
 		.base_bucket = bucket > 16 ? bucket - 16 : 0,
 		.window_cells = weir_window_cells(rule->window, rule->samples),
@@ -21,47 +21,47 @@ static struct weir_timing timing_of(const struct slotting *slotting, const struc
 	};
 
 	_Static_assert(WEIR_RING_CELLS <= 16, "a window must not look back beyond the base");
-	return timing;
+	return spec;
 }
 
-/* The number of this rule's timing, which is added when it is new and below `limit`. NONE: it is not to be had. */
-static int number_timing(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t limit,
-			 uint32_t *ret_number)
+/* The number of this rule's window spec, which is added when it is new and below `limit`. NONE: it is not to be had. */
+static int number_spec(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t limit,
+		       uint32_t *ret_number)
 {
-	struct weir_timing wanted = timing_of(slotting, rule), *timing;
+	struct weir_window_spec wanted = spec_of(slotting, rule), *spec;
 	struct weir_image *image = slotting->image;
 	uint32_t i;
 
-	for (i = 0; i < image->timing_count; i++) {
-		timing = &image->timings[i];
-		if (timing->bucket_ns == wanted.bucket_ns && timing->window == wanted.window &&
-		    timing->window_cells == wanted.window_cells)
+	for (i = 0; i < image->spec_count; i++) {
+		spec = &image->specs[i];
+		if (spec->bucket_ns == wanted.bucket_ns && spec->window == wanted.window &&
+		    spec->window_cells == wanted.window_cells)
 			break;
 	}
 	*ret_number = i < limit ? i : NONE;
-	if (i < image->timing_count || i >= limit)
+	if (i < image->spec_count || i >= limit)
 		return 0;
-	timing = weir_array_add((void **)&image->timings, image->timing_count, sizeof(*timing));
-	if (!timing)
+	spec = weir_array_add((void **)&image->specs, image->spec_count, sizeof(*spec));
+	if (!spec)
 		return weir_compile_no_memory(slotting->diag);
-	*timing = wanted;
-	image->timing_count++;
+	*spec = wanted;
+	image->spec_count++;
 	return 0;
 }
 
-/* Rows in the tables are evaluated against the timings published before: they stay for ever. */
-static int keep_timings(struct slotting *slotting)
+/* Rows in the tables are evaluated against the window specs published before: they stay for ever. */
+static int keep_specs(struct slotting *slotting)
 {
 	struct weir_image *image = slotting->image;
-	struct weir_timing *timing;
+	struct weir_window_spec *spec;
 	uint32_t i;
 
-	for (i = 0; i < slotting->previous->timing_count; i++) {
-		timing = weir_array_add((void **)&image->timings, i, sizeof(*timing));
-		if (!timing)
+	for (i = 0; i < slotting->previous->spec_count; i++) {
+		spec = weir_array_add((void **)&image->specs, i, sizeof(*spec));
+		if (!spec)
 			return weir_compile_no_memory(slotting->diag);
-		*timing = slotting->previous->timings[i];
-		image->timing_count = i + 1;
+		*spec = slotting->previous->specs[i];
+		image->spec_count = i + 1;
 	}
 	return 0;
 }
@@ -79,11 +79,11 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 	for (i = 0; i < slotting->ruleset->rule_count; i++) {
 		rule = &slotting->ruleset->rules[i];
 		plan = &slotting->plans[i];
-		if (plan->timing != NONE)
+		if (plan->spec != NONE)
 			continue;
-		if (!weir_slot_has_timing(rule)) {
+		if (!weir_slot_has_spec(rule)) {
 			plan->storage = WEIR_STORAGE_LONE;
-			plan->timing = 0;
+			plan->spec = 0;
 			continue;
 		}
 		plan->storage = weir_slot_has_flows(slotting, rule) && !weir_kind_of(rule)->lends
@@ -91,41 +91,41 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 					: WEIR_STORAGE_LONE; /* of what lends no row is looked for */
 		if (!weir_slot_fits(slotting, rule, storage))
 			continue;
-		err = number_timing(slotting, rule, WEIR_TIMINGS_NARROW, &plan->timing);
+		err = number_spec(slotting, rule, WEIR_SPECS_NARROW, &plan->spec);
 		if (err)
 			return err;
-		if (plan->timing != NONE)
+		if (plan->spec != NONE)
 			plan->storage = storage;
 	}
 	return 0;
 }
 
-/* Only the first timings have overflow windows. */
-static int check_overflow(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t timing)
+/* Only the first window specs have overflow windows. */
+static int check_overflow(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t spec)
 {
 	const struct weir_kind *kind = weir_kind_of(rule);
 
-	if (!rule->aggregates || timing < WEIR_OVERFLOW_TIMINGS || !weir_slot_has_flows(slotting, rule) ||
+	if (!rule->aggregates || spec < WEIR_OVERFLOW_SPECS || !weir_slot_has_flows(slotting, rule) ||
 	    !(kind->keeps_window || kind->lends))
 		return 0;
 	return weir_diag_error(
 		slotting->diag, &rule->place, NULL,
-		slotting->previous->timing_count
+		slotting->previous->spec_count
 			? "detach and attach again: a reload keeps the old ones"
 			: "let more rules share statIntervalInMs, sampleCount and window, or put it first",
 		"rule '%s' cannot have 'whenFull: aggregate': the rules before it have the %u kinds of "
 		"window that it is for",
-		rule->name, WEIR_OVERFLOW_TIMINGS);
+		rule->name, WEIR_OVERFLOW_SPECS);
 }
 
-int weir_slot_number_timings(struct slotting *slotting)
+int weir_slot_number_specs(struct slotting *slotting)
 {
 	const struct weir_ruleset_rule *rule;
 	struct plan *plan;
 	size_t i;
 	int err;
 
-	err = keep_timings(slotting);
+	err = keep_specs(slotting);
 	if (!err)
 		err = choose_storage(slotting, WEIR_STORAGE_NARROW);
 	if (!err)
@@ -133,18 +133,18 @@ int weir_slot_number_timings(struct slotting *slotting)
 	for (i = 0; !err && i < slotting->ruleset->rule_count; i++) {
 		rule = &slotting->ruleset->rules[i];
 		plan = &slotting->plans[i];
-		if (plan->timing == NONE)
-			err = number_timing(slotting, rule, WEIR_TIMINGS_MAX, &plan->timing);
-		if (!err && plan->timing != NONE)
-			err = check_overflow(slotting, rule, plan->timing);
-		if (!err && plan->timing == NONE)
+		if (plan->spec == NONE)
+			err = number_spec(slotting, rule, WEIR_WINDOW_SPECS_MAX, &plan->spec);
+		if (!err && plan->spec != NONE)
+			err = check_overflow(slotting, rule, plan->spec);
+		if (!err && plan->spec == NONE)
 			err = weir_diag_error(
 				slotting->diag, &rule->place, NULL,
-				slotting->previous->timing_count
+				slotting->previous->spec_count
 					? "detach and attach again: a reload keeps the old ones"
 					: "let more rules share statIntervalInMs, sampleCount and window",
 				"rule '%s' needs one more kind of window than the %d an instance can hold", rule->name,
-				WEIR_TIMINGS_MAX);
+				WEIR_WINDOW_SPECS_MAX);
 	}
 	return err;
 }
