@@ -142,8 +142,7 @@ __noinline __u64 weir_join_overflow(struct weir_scratch *s, __u32 number, __u32 
 		return 0;
 	now = weir_now_ns(s) >> WEIR_GHOST_STEP_BITS;
 	lost = weir_overflow_word(number, WEIR_OVERFLOW_LOST);
-	bucket =
-		weir_overflow_word(number, what == WEIR_OVERFLOW_TOKENS ? WEIR_OVERFLOW_TOKENS : WEIR_OVERFLOW_PLANNED);
+	bucket = weir_overflow_word(number, what == WEIR_OVERFLOW_TOKENS ? WEIR_OVERFLOW_TOKENS : WEIR_OVERFLOW_TAT);
 	if (!lost || !bucket || !weir_ghost_left(READ_ONCE(*lost), now))
 		return 0;
 	for (int attempt = 0; attempt < WEIR_OVERFLOW_ATTEMPTS; attempt++) {

@@ -24,7 +24,7 @@ static __always_inline bool weir_penalises(const struct weir_rule *rule)
 
 /* ---- is it over? ---- */
 
-/* Words are planned times, as those of throttling (throttle.h), and the bit between time and tag says which of the two
+/* Words are TATs, as those of throttling (throttle.h), and the bit between time and tag says which of the two
  * durations beside the word is its own.
  */
 #define WEIR_PENALTY_COPY_SHIFT WEIR_LAST_BITS
@@ -94,7 +94,7 @@ static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const
 	if (!until)
 		return weir_find_flow_ghost(s, tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, false);
 	word = READ_ONCE(*until);
-	if (!weir_is_planned(word, tag) || !weir_is_running(s, word))
+	if (!weir_has_tat(word, tag) || !weir_is_running(s, word))
 		return false;
 	weir_order(s); /* still its entry: whoever takes it changes the tag before the word */
 	if (weir_way_of(&set->flows, tag) != way)
@@ -118,7 +118,7 @@ __noinline int weir_is_penalised(struct weir_scratch *s, __u32 place)
 	if (!of_rule)
 		return false;
 	word = READ_ONCE(of_rule->until);
-	if (!weir_is_planned(word, 0) || !weir_is_running(s, word))
+	if (!weir_has_tat(word, 0) || !weir_is_running(s, word))
 		return false;
 	return !rule->key_fields || weir_is_penalised_flow(s, rule);
 }
@@ -157,7 +157,7 @@ __noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penal
 	}
 	if (way & WEIR_WAY_IS_NEW && word) {
 		/* Unless a packet of the same flow, on another CPU, has found the entry and begun the penalty. */
-		__sync_val_compare_and_swap(word, former, weir_unplanned_word(s->penalised.tag));
+		__sync_val_compare_and_swap(word, former, weir_no_tat_word(s->penalised.tag));
 		weir_note_penalised(s, rule, WEIR_WAY(way));
 	}
 	return WEIR_WAY(way);
@@ -176,13 +176,13 @@ __noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penal
 __noinline int weir_raise_bound(__u32 slot, __u64 until_ns, __u64 now_ns)
 {
 	struct weir_rule_penalty *of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
-	__u64 word = weir_planned_word(until_ns | (WEIR_PENALTY_BOUND_NS - 1), 0);
+	__u64 word = weir_tat_word(until_ns | (WEIR_PENALTY_BOUND_NS - 1), 0);
 
 	WEIR_GLOBAL(PENALTIES, of_rule, false);
 	for (int attempt = 0; attempt < WEIR_PENALTY_ATTEMPTS; attempt++) {
 		__u64 old = READ_ONCE(of_rule->until);
 
-		if (weir_is_planned(old, 0) && weir_ahead_ns(old, now_ns) >= weir_ahead_ns(word, now_ns))
+		if (weir_has_tat(old, 0) && weir_ahead_ns(old, now_ns) >= weir_ahead_ns(word, now_ns))
 			return true;
 		if (__sync_val_compare_and_swap(&of_rule->until, old, word) == old)
 			return true;
@@ -197,7 +197,7 @@ static __always_inline __u64 weir_penalty_ms(const struct weir_rule *rule, __u64
 	__s64 ahead_ns = weir_ahead_ns(word, now_ns);
 	__u64 ms = rule->penalty_ms;
 
-	if (!weir_is_planned(word, tag) || -ahead_ns > (__s64)(lasted_ms * WEIR_NSEC_PER_MSEC))
+	if (!weir_has_tat(word, tag) || -ahead_ns > (__s64)(lasted_ms * WEIR_NSEC_PER_MSEC))
 		return ms;
 	if (2 * lasted_ms > ms)
 		ms = 2 * lasted_ms;
@@ -223,7 +223,7 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 		if (owner && READ_ONCE(*owner) != tag)
 			break; /* evicted just now: another's time must not be overwritten */
 		s->penalty_until_ns = now_ns + weir_ahead_ns(word, now_ns);
-		if (weir_is_planned(word, tag) && weir_ahead_ns(word, now_ns) > 0)
+		if (weir_has_tat(word, tag) && weir_ahead_ns(word, now_ns) > 0)
 			return true;
 		ms = weir_penalty_ms(rule, word, tag, READ_ONCE(lasted_ms[0]) * !copy + READ_ONCE(lasted_ms[1]) * copy,
 				     now_ns);
@@ -236,7 +236,7 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 			WRITE_ONCE(lasted_ms[1], ms);
 		weir_order(s);
 		if (__sync_val_compare_and_swap(until, word,
-						weir_planned_word(until_ns, tag) |
+						weir_tat_word(until_ns, tag) |
 							(__u64)!copy << WEIR_PENALTY_COPY_SHIFT) != word)
 			continue;
 		s->penalty_until_ns = until_ns;

@@ -324,7 +324,7 @@ struct weir_row_ghost_view {
 /* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */
 struct weir_allowed {
 	__u64 word; /* a WEIR_THRESHOLD_WORD */
-	struct weir_cost cost;
+	struct weir_emission emission;
 };
 
 /* How the flow stood of a packet that its rule has just refused, as the rule's kind knew it: as an event has it

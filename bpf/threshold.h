@@ -39,8 +39,9 @@ static __always_inline bool weir_check_stale(struct weir_scratch *s)
 	return !config.is_virtual && weir_expiry_ns() <= s->tick_ns;
 }
 
-/* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. Should it
- * change twice while it is read, the rule's constant stays: word and cost might not belong together.
+/* A word, and the emission interval that was pushed with it: while it is the word, nobody writes the copy it points to.
+ * Should it change twice while it is read, the rule's constant stays: word and emission interval might not belong
+ * together.
  */
 static __always_inline void weir_read_pushed(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
 {
@@ -53,13 +54,13 @@ static __always_inline void weir_read_pushed(struct weir_scratch *s, const struc
 
 		weir_order(s);
 		s->allowed.word = word;
-		s->allowed.cost = word >> WEIR_THRESHOLD_BITS & 1 ? pushed->cost[1] : pushed->cost[0];
+		s->allowed.emission = word >> WEIR_THRESHOLD_BITS & 1 ? pushed->emission[1] : pushed->emission[0];
 		weir_order(s);
 		if (READ_ONCE(pushed->word) == word)
 			return;
 	}
 	s->allowed.word = rule->threshold;
-	s->allowed.cost = rule->cost;
+	s->allowed.emission = rule->emission;
 }
 
 /* The packet's units. Narrow rows count packets. */
@@ -201,7 +202,7 @@ static __always_inline void weir_read_override(struct weir_scratch *s, const str
 	if (!found)
 		return;
 	s->allowed.word = found->units & WEIR_THRESHOLD_MASK;
-	s->allowed.cost = found->cost;
+	s->allowed.emission = found->emission;
 }
 
 /* The same, without a search where the row knows: one that counts, and was last evaluated under this load. A narrow row
@@ -234,7 +235,7 @@ __noinline int weir_find_allowed(struct weir_scratch *s, __u32 place)
 	if (!s)
 		return 0;
 	s->allowed.word = rule->threshold;
-	s->allowed.cost = rule->cost;
+	s->allowed.emission = rule->emission;
 	if (config.has_shares && rule->threshold_moves == WEIR_MOVES_SHARED) {
 		weir_read_share(s, rule);
 	} else if (config.has_moving && rule->threshold_moves) {

@@ -163,14 +163,14 @@ static __always_inline void weir_sync_warming(struct weir_scratch *s, const stru
 		__sync_fetch_and_add(&flow->passed, -left);
 	}
 	units = weir_warm_up_units(params, stored);
-	if (WEIR_PART_KIND(THROTTLE) && params->cost_num) /* a rule that spaces its packets */
-		weir_warm_up_cost(params, stored, &s->allowed.cost);
+	if (WEIR_PART_KIND(THROTTLE) && params->emission_num) /* a rule that spaces its packets */
+		weir_warm_up_emission(params, stored, &s->allowed.emission);
 	if (READ_ONCE(flow->state) != claimed)
 		return; /* another flow has taken the entry */
 	WRITE_ONCE(flow->stored, stored);
 	weir_keep_warming(s, rule, flow, stored, second);
 	WRITE_ONCE(flow->units, units);
-	flow->cost = s->allowed.cost;
+	flow->emission = s->allowed.emission;
 	weir_order(s);
 	second = weir_warming_owner(rule, s->view.flow.tag) | (second + 1);
 	/* If another flow has taken the entry meanwhile, what we wrote is not its own: it begins anew. */
@@ -210,9 +210,9 @@ __noinline int weir_warm_flow(struct weir_scratch *s, __u32 place)
 	if (flow)
 		state = weir_update_warming(s, rule, flow);
 	if (flow && weir_is_of_flow(state, s->view.flow.tag) && state & WEIR_WARMING_SECOND_MASK) {
-		weir_order(s); /* the state was written after the units and the cost */
+		weir_order(s); /* the state was written after the units and the emission interval */
 		s->allowed.word = version | (READ_ONCE(flow->units) & WEIR_THRESHOLD_MASK);
-		s->allowed.cost = flow->cost;
+		s->allowed.emission = flow->emission;
 		/* A flow that takes the entry over claims its state first. */
 		weir_order(s);
 		if (weir_is_of_flow(READ_ONCE(flow->state), s->view.flow.tag))
@@ -220,7 +220,7 @@ __noinline int weir_warm_flow(struct weir_scratch *s, __u32 place)
 	}
 	/* Another CPU is making the entry just now, or has just taken it. */
 	s->allowed.word = version | weir_warm_up_units(&rule->warm_up, rule->warm_up.max);
-	weir_warm_up_cost(&rule->warm_up, rule->warm_up.max, &s->allowed.cost);
+	weir_warm_up_emission(&rule->warm_up, rule->warm_up.max, &s->allowed.emission);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 
 #include "weir_breakers.h"
 #include "weir_connections.h"
-#include "weir_cost.h"
+#include "weir_emission.h"
 #include "weir_fields.h"
 #include "weir_sizes.h"
 #include "weir_state.h"
@@ -31,15 +31,15 @@
 	(((__u64)(__u8)(version) << WEIR_THRESHOLD_BITS) | ((units)&WEIR_THRESHOLD_MASK))
 
 /*
- * Map `thresholds`, by the place of a rule: a threshold that the controller moves. The word and the cost must change
- * together. So the controller first writes the cost to the copy that nobody reads. Then one store of the word publishes
- * both: the lowest bit of its version names the copy.
+ * Map `thresholds`, by the place of a rule: a threshold that the controller moves. The word and the emission interval
+ * must change together. So the controller first writes the emission interval to the copy that nobody reads. Then one
+ * store of the word publishes both: the lowest bit of its version names the copy.
  */
 struct weir_pushed {
 	__u64 word; /* a WEIR_THRESHOLD_WORD */
 	__u64 pad;
 	union {					  /* [version & 1] */
-		struct weir_cost cost[2];	  /* of rules that throttle */
+		struct weir_emission emission[2]; /* of rules that throttle */
 		struct weir_token_clock clock[2]; /* of rules with tokens */
 	};
 };
@@ -103,7 +103,7 @@ struct weir_rule {
 	__u64 threshold; /* a WEIR_THRESHOLD_WORD; if it is pushed: the safe value, for when the controller is stale */
 	__u16 place;	 /* of this rule */
 	__u8 goes_by_ticks; /* as its window spec */
-	__u8 needs_allowed; /* `threshold` will not do, or its cost is asked for: weir_find_allowed() comes first */
+	__u8 needs_allowed; /* `threshold` will not do, or its emission is asked for: weir_find_allowed() first */
 	__u8 kind;	    /* enum weir_kind_id */
 	__u8 warms_flows;   /* the program itself warms up each flow */
 	__u8 has_overrides; /* some flows have a threshold of their own: map `overrides` */
@@ -114,11 +114,11 @@ struct weir_rule {
 		__u8 signal;	/* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
 		__u8 unit_bits; /* of kind BORROWING: of a cell; weir_borrowing_unit_bits() */
 	};
-	__u32 meter;	       /* place of an associated rule's meter, or of a meter's reader */
-	__u32 penalty_ms;      /* blockDurationInMs; 0: none */
-	__u32 penalty_ms_max;  /* blockDurationMaxInMs, or the same */
-	__u64 queueing_ns_max; /* throttling: the longest wait; borrowing: every wait is shorter */
-	struct weir_cost cost; /* throttling: for `threshold` */
+	__u32 meter;		       /* place of an associated rule's meter, or of a meter's reader */
+	__u32 penalty_ms;	       /* blockDurationInMs; 0: none */
+	__u32 penalty_ms_max;	       /* blockDurationMaxInMs, or the same */
+	__u64 queueing_ns_max;	       /* throttling: the longest wait; borrowing: every wait is shorter */
+	struct weir_emission emission; /* throttling: for `threshold` */
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of rules with tokens */
@@ -233,7 +233,7 @@ struct weir_override_key {
 struct weir_override_units {
 	__u64 units;
 	union {
-		struct weir_cost cost; /* throttling */
+		struct weir_emission emission; /* throttling */
 		struct {
 			struct weir_token_rate rate;
 			__u64 capacity;
@@ -291,7 +291,7 @@ struct weir_config {
 	__u32 sizes[WEIR_TABLE_COUNT]; /* of the tables (weir_tables.def); 0: no such table */
 	__u32 sharers_shift;	       /* an epoch is 2^this ns */
 	__u32 overflow_classes;	       /* classes with a rule that says `whenFull: aggregate`, one bit each */
-	__u32 has_overflow;	       /* such a rule goes by tokens or planned times */
+	__u32 has_overflow;	       /* such a rule goes by tokens or TATs */
 	__u32 drop_malformed;
 	__u32 drop_unsupported;
 	__u32 drop_non_ip;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * State of flows, in maps of the instance: rows with their windows, window specs, clocks, sharers, planned times,
+ * State of flows, in maps of the instance: rows with their windows, window specs, clocks, sharers, TATs,
  * warm-up. All of it survives a reload: a table whose layout changes here gets another version (weir_tables.h). The
  * kernel writes it, except where a comment names userspace. State of connections is in weir_connections.h.
  */
 #ifndef WEIR_ABI_STATE_H
 #define WEIR_ABI_STATE_H
 
-#include "weir_cost.h"
+#include "weir_emission.h"
 #include "weir_row_ghosts.h"
 #include "weir_sizes.h"
 #include "weir_tokens.h"
@@ -299,7 +299,7 @@ static inline __u32 weir_ghost_index(__u32 set, int is_penalty, __u32 sets)
  */
 #define WEIR_OVERFLOW_WORDS 4
 #define WEIR_OVERFLOWS (WEIR_GHOST_WAYS / WEIR_OVERFLOW_WORDS)
-enum weir_overflow { WEIR_OVERFLOW_LOST, WEIR_OVERFLOW_TOKENS, WEIR_OVERFLOW_PLANNED };
+enum weir_overflow { WEIR_OVERFLOW_LOST, WEIR_OVERFLOW_TOKENS, WEIR_OVERFLOW_TAT };
 #define WEIR_GHOST_OVERFLOW(sets, set) ((sets) + ((set) & ((sets)-1)) / WEIR_OVERFLOWS)
 #define WEIR_GHOST_HEAD(sets) ((sets) + (sets) / WEIR_OVERFLOWS)
 
@@ -315,7 +315,7 @@ struct weir_ghost_set {
 };
 _Static_assert(sizeof(struct weir_ghost_set) == 256, "four cache lines, next to each other");
 
-/* Map `throttled_flows`. A `last` word holds, from the lowest bit: the planned time of the flow's latest packet (ns +
+/* Map `throttled_flows`. A `last` word holds, from the lowest bit: the TAT of the flow's latest packet (ns +
  * 1, cut to WEIR_LAST_BITS), a bit that penalties use, and five bits of its tag. A word with another flow's bits is
  * stale and counts as "never".
  */
@@ -402,7 +402,7 @@ struct weir_warming {
 	__u64 passed; /* units since that second began */
 	__u64 units;  /* the threshold now */
 	__u64 pad;
-	struct weir_cost cost;
+	struct weir_emission emission;
 };
 _Static_assert(sizeof(struct weir_warming) == 64, "one cache line");
 

@@ -11,7 +11,7 @@
 #ifndef WEIR_WARM_UP_H
 #define WEIR_WARM_UP_H
 
-#include "weir_cost.h"
+#include "weir_emission.h"
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -19,7 +19,7 @@
 
 /*
  * WarmUp, set up by userspace (docs/semantics.md, 3). R is the rate per second, threshold * 1 s / interval. With these
- * bounds 64 bits are enough below: limit_den * ramp * (cold_less_one + 1) < 2^62, cost_den * ramp < 2^62.
+ * bounds 64 bits are enough below: limit_den * ramp * (cold_less_one + 1) < 2^62, emission_den * ramp < 2^62.
  */
 struct weir_warm_up {
 	__u64 warning, max; /* tokens */
@@ -28,7 +28,8 @@ struct weir_warm_up {
 	__u64 refill;		    /* floor(R), tokens per second */
 	__u64 refill_below;	    /* floor(floor(R) / cold factor): a second in which less passed refills */
 	__u64 limit_num, limit_den; /* the threshold, units per interval, in lowest terms */
-	__u64 cost_num, cost_den;   /* interval / threshold, ns per unit, in lowest terms; 0 / 1 unless throttling */
+	__u64 emission_num,
+		emission_den; /* interval / threshold, ns per unit, in lowest terms; 0 / 1 unless throttling */
 };
 
 struct weir_product {
@@ -119,9 +120,9 @@ static __always_inline __u64 weir_warm_up_units(const struct weir_warm_up *param
 	return weir_divide(dividend, params->limit_den * above, &remainder);
 }
 
-/* The cost of a unit, interval / allowed, with `stored` tokens. */
-static __always_inline void weir_warm_up_cost(const struct weir_warm_up *params, __u64 stored,
-					      struct weir_cost *ret_cost)
+/* The emission interval of a unit, interval / allowed, with `stored` tokens. */
+static __always_inline void weir_warm_up_emission(const struct weir_warm_up *params, __u64 stored,
+						  struct weir_emission *ret_emission)
 {
 	__u64 above = params->ramp, divisor, remainder, bits;
 	int part, i;
@@ -130,13 +131,13 @@ static __always_inline void weir_warm_up_cost(const struct weir_warm_up *params,
 		above += (stored - params->warning) * params->cold_less_one;
 	if (params->ramp == 0)
 		above = 1;
-	divisor = params->cost_den * (params->ramp ? params->ramp : 1);
-	ret_cost->whole = weir_divide(weir_multiply(params->cost_num, above), divisor, &remainder);
+	divisor = params->emission_den * (params->ramp ? params->ramp : 1);
+	ret_emission->whole = weir_divide(weir_multiply(params->emission_num, above), divisor, &remainder);
 	for (part = 0; part < 4; part++) {
 		bits = 0;
 		for (i = 0; i < 32; i++)
 			bits = bits << 1 | weir_divide_bit(&remainder, 0, divisor);
-		ret_cost->fraction[part] = bits;
+		ret_emission->fraction[part] = bits;
 	}
 }
 

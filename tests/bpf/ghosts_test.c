@@ -34,7 +34,7 @@ static void by_tokens(struct rig *rig, struct weir_ruleset_rule *rule)
 	rule->burst_micro = rule->threshold_micro;
 }
 
-static void by_planned_times(struct rig *rig, struct weir_ruleset_rule *rule)
+static void by_tats(struct rig *rig, struct weir_ruleset_rule *rule)
 {
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 }
@@ -62,7 +62,7 @@ static const struct kind {
 } kinds[] = {
 	{"windows", NULL, WEIR_TABLE_COUNT, false, 4, 0},
 	{"tokens", by_tokens, WEIR_TABLE_TOKEN_FLOWS, true, 4, 1}, /* a bucket is full at first */
-	{"Throttling", by_planned_times, WEIR_TABLE_THROTTLED_FLOWS, true, 1, 1},
+	{"Throttling", by_tats, WEIR_TABLE_THROTTLED_FLOWS, true, 1, 1},
 	{"lending", by_lending, WEIR_TABLE_BORROWING_FLOWS, false, 4, 1}, /* what is lent has passed already */
 	{"penalties", by_penalties, WEIR_TABLE_PENALISED_FLOWS, true, 4, 1},
 };

@@ -138,8 +138,8 @@ static void one_and_the_quotient_pass_at_one_instant(void **state)
 	lab_finish(&lab);
 }
 
-/* A planned time is 58 bits of the clock, which may count from 1970 or have run for ten years. */
-static void planned_times_go_on_where_their_bits_end(void **state)
+/* A TAT is 58 bits of the clock, which may count from 1970 or have run for ten years. */
+static void tats_go_on_where_their_bits_end(void **state)
 {
 	struct setup setup;
 	struct lab lab;
@@ -338,7 +338,7 @@ int main(void)
 		cmocka_unit_test(a_drop_that_is_only_observed_does_not_warm),
 		cmocka_unit_test(a_memory_reading_holds_from_its_own_nanosecond_on),
 		cmocka_unit_test(one_and_the_quotient_pass_at_one_instant),
-		cmocka_unit_test(planned_times_go_on_where_their_bits_end),
+		cmocka_unit_test(tats_go_on_where_their_bits_end),
 		cmocka_unit_test(waits_are_exact_to_the_nanosecond),
 		cmocka_unit_test(a_slot_once_given_stays_given),
 		cmocka_unit_test(an_observing_throttle_takes_its_slot_and_adds_no_wait),

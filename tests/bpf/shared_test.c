@@ -163,7 +163,7 @@ static void two_new_flows_meet(struct pair *pair, uint32_t fit)
 	assert_int_equal(rig_rule_counters(&pair->rig, 0).evicted + rig_rule_counters(&pair->rig, 1).evicted, 0);
 }
 
-/* A flow that gets the other's entry loses its planned time, and has one time too many. */
+/* A flow that gets the other's entry loses its TAT, and has one time too many. */
 static void two_new_throttled_flows_of_a_full_set_get_an_entry_each(void **state)
 {
 	struct pair pair = {};
@@ -228,7 +228,7 @@ static void two_new_flows_with_connections_of_a_full_set_get_an_entry_each(void 
 
 /* ---- what another left ---- */
 
-/* Six bits of the tag tell a flow's planned time from a stranger's, and one stranger in 64 has the same. */
+/* Six bits of the tag tell a flow's TAT from a stranger's, and one stranger in 64 has the same. */
 static void new_flow_does_not_wait_for_the_one_whose_entry_it_gets(void **state)
 {
 	struct weir_ruleset_rule *rule;

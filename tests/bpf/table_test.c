@@ -635,7 +635,7 @@ static int stay_on_one_cpu(void **state)
 /* ---- warm-up per flow ---- */
 
 #define WARMING_HOSTS 600 /* of 896 places in sets of seven: some of these are overfull */
-#define COLD_COST_NS (30 * MS)
+#define COLD_EMISSION_NS (30 * MS)
 
 /* Flows of 100 a second that warm up over ten, spaced; all but the table of what warms is large. */
 static void table_open_warming(struct table *table)
@@ -683,7 +683,7 @@ static void flows_on_their_way_to_warm_are_not_forgotten_in_silence(void **state
 	for (uint32_t host = 0; host < WARMING_HOSTS; host++) {
 		uint64_t first_ns = host_waits_ns(&table, host);
 
-		cold += host_waits_ns(&table, host) - first_ns == COLD_COST_NS;
+		cold += host_waits_ns(&table, host) - first_ns == COLD_EMISSION_NS;
 	}
 	assert_in_range(cold, 1, WARMING_HOSTS / 2); /* the table was overfull, and most were remembered */
 	assert_true(rig_rule_counters(&table.rig, 0).evicted >= cold);

@@ -129,7 +129,7 @@ static void a_new_flow_met_by_two_cpus_at_once_gets_one_entry(void **state)
 /* ---- a full table ---- */
 
 /* A heavy flow at fifty times its rate, in a flood of new sources that pushes flows out all the time. Without a queue
- * too, where its planned time is soon the earliest of its set.
+ * too, where its TAT is soon the earliest of its set.
  */
 static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
 {

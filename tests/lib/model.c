@@ -36,7 +36,7 @@ struct flow {
 	struct model_lender lender;
 	/* throttling */
 	bool has_last;
-	uint64_t last_ns; /* the planned time of the latest admitted packet */
+	uint64_t last_ns; /* the TAT of the latest admitted packet */
 	struct model_penalty penalty;
 	struct model_bucket bucket;
 	/* warm-up */
@@ -524,21 +524,21 @@ static void window_count(const struct evaluating *evaluating)
 static bool throttle_admits(const struct evaluating *evaluating, struct model_ratio allowed, uint64_t *ret_wait_ns)
 {
 	struct flow *flow = evaluating->own_flow;
-	model_u128 planned_ns, wait_ns;
+	model_u128 tat_ns, wait_ns;
 
 	*ret_wait_ns = 0;
 	if (allowed.numerator == 0 || model_exceeds(evaluating->units, allowed))
 		return false;
-	planned_ns = flow->last_ns + model_cost_ns(evaluating->units, evaluating->rule->interval_ns, allowed);
-	if (!flow->has_last || planned_ns <= evaluating->time_ns) {
+	tat_ns = flow->last_ns + model_emission_ns(evaluating->units, evaluating->rule->interval_ns, allowed);
+	if (!flow->has_last || tat_ns <= evaluating->time_ns) {
 		flow->has_last = true;
 		flow->last_ns = evaluating->time_ns;
 		return true;
 	}
-	wait_ns = planned_ns - evaluating->time_ns;
+	wait_ns = tat_ns - evaluating->time_ns;
 	if (wait_ns > (model_u128)evaluating->rule->queueing_ms_max * 1000000)
 		return false;
-	flow->last_ns = planned_ns;
+	flow->last_ns = tat_ns;
 	*ret_wait_ns = wait_ns;
 	return true;
 }

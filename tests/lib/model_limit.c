@@ -110,7 +110,7 @@ uint64_t model_floor(struct model_ratio allowed)
 	return allowed.numerator / allowed.denominator;
 }
 
-model_u128 model_cost_ns(uint64_t batch, uint64_t interval_ns, struct model_ratio allowed)
+model_u128 model_emission_ns(uint64_t batch, uint64_t interval_ns, struct model_ratio allowed)
 {
 	model_u128 dividend = model_times(model_times(batch, interval_ns), allowed.denominator);
 

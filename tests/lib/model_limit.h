@@ -42,6 +42,6 @@ bool model_exceeds(uint64_t units, struct model_ratio allowed);
 uint64_t model_floor(struct model_ratio allowed);
 
 /* ceil(batch * interval / allowed) in ns; allowed > 0. */
-model_u128 model_cost_ns(uint64_t batch, uint64_t interval_ns, struct model_ratio allowed);
+model_u128 model_emission_ns(uint64_t batch, uint64_t interval_ns, struct model_ratio allowed);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a load keeps of the one before: slots with all that is counted there, window specs and versions; and which slots
- * it must leave alone, as rows or planned times of a rule that is gone could be taken for those of the next.
+ * it must leave alone, as rows or TATs of a rule that is gone could be taken for those of the next.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -598,7 +598,7 @@ static uint32_t slot_after(const struct weir_ruleset_rule *gone, uint32_t key_fi
 	return slot;
 }
 
-static void a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel(void **state)
+static void a_throttling_rule_takes_no_slot_whose_tats_it_would_feel(void **state)
 {
 	struct weir_ruleset *kinds = two_resources(0, 0);
 	struct weir_ruleset_rule *quick = add_kind(kinds, "quick", DIRECT, THROTTLING, CURRENT);
@@ -674,7 +674,7 @@ static void a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows(void
 
 	add_kind(ruleset, "first", DIRECT, THROTTLING, CURRENT);
 	image = build(ruleset);
-	/* Its own planned times it keeps. */
+	/* Its own TATs it keeps. */
 	reload(&image, ruleset, 1999 * SECOND);
 	assert_int_equal(image->rules[0].slot, 0);
 	reload(&image, none, 2000 * SECOND);
@@ -719,7 +719,7 @@ int main(void)
 		cmocka_unit_test(overrides_that_are_the_same_keep_their_version),
 		cmocka_unit_test(a_version_comes_again_only_when_no_row_can_remember_it),
 		cmocka_unit_test(a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later),
-		cmocka_unit_test(a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel),
+		cmocka_unit_test(a_throttling_rule_takes_no_slot_whose_tats_it_would_feel),
 		cmocka_unit_test(a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm),
 		cmocka_unit_test(a_slot_remembers_throttled_flows_through_other_owners),
 		cmocka_unit_test(a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows),

@@ -16,7 +16,7 @@
 
 #include "base/util.h"
 #include "compile_by_hand.h"
-#include "weir_cost.h"
+#include "weir_emission.h"
 
 /* ---- storage and window spec ---- */
 
@@ -364,7 +364,7 @@ static void each_combination_is_evaluated_as_semantics_says(void **state)
 	}
 }
 
-static void a_throttled_packet_costs_its_exact_threshold(void **state)
+static void a_throttled_packet_takes_its_exact_emission_interval(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_image *image;
@@ -377,14 +377,14 @@ static void a_throttled_packet_costs_its_exact_threshold(void **state)
 	image = build(ruleset);
 	/* Not that of 2, which is what the window would go by. */
 	assert_int_equal(image->rules[0].threshold, WEIR_THRESHOLD_WORD(2, 1));
-	assert_int_equal(weir_cost_ns(&image->rules[0].cost, 1), 344827587);
+	assert_int_equal(weir_emission_ns(&image->rules[0].emission, 1), 344827587);
 	assert_int_equal(image->rules[1].threshold, WEIR_THRESHOLD_WORD(0, 1));
-	assert_int_equal(weir_cost_ns(&image->rules[1].cost, 1), 0);
-	assert_int_equal(weir_cost_ns(&image->rules[2].cost, 1), 10 * MS);
+	assert_int_equal(weir_emission_ns(&image->rules[1].emission, 1), 0);
+	assert_int_equal(weir_emission_ns(&image->rules[2].emission, 1), 10 * MS);
 	/* As at the high water mark: the stricter end. */
 	assert_int_equal(image->rules[3].threshold, WEIR_THRESHOLD_WORD(100, 1));
-	assert_int_equal(weir_cost_ns(&image->rules[3].cost, 1), 10 * MS);
-	assert_int_equal(weir_cost_ns(&image->rules[4].cost, 1), 0);
+	assert_int_equal(weir_emission_ns(&image->rules[3].emission, 1), 10 * MS);
+	assert_int_equal(weir_emission_ns(&image->rules[4].emission, 1), 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -398,8 +398,8 @@ static void what_is_pushed_first_is_what_holds_without_a_controller(void **state
 	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
 	image = build(ruleset);
 	assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(100, 1));
-	assert_memory_equal(&image->pushed[0].cost[0], &image->rules[0].cost, sizeof(struct weir_cost));
-	assert_memory_equal(&image->pushed[0].cost[1], &image->rules[0].cost, sizeof(struct weir_cost));
+	assert_memory_equal(&image->pushed[0].emission[0], &image->rules[0].emission, sizeof(struct weir_emission));
+	assert_memory_equal(&image->pushed[0].emission[1], &image->rules[0].emission, sizeof(struct weir_emission));
 	assert_int_equal(image->pushed[1].word, WEIR_THRESHOLD_WORD(100, 1));
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -422,7 +422,7 @@ static void descriptions_say_what_a_controller_needs(void **state)
 	assert_int_equal(info->is_meter, 0);
 	assert_int_equal(info->queueing_ns_max, 500 * MS);
 	assert_int_equal(info->warm_up.max, 1000);
-	assert_int_equal(info->warm_up.cost_num, 10 * MS);
+	assert_int_equal(info->warm_up.emission_num, 10 * MS);
 	assert_string_equal(info->ref_resource_name, "ref");
 	/* The controller's, not the program's. */
 	assert_int_equal(image->rules[0].warm_up.max, 0);
@@ -605,14 +605,14 @@ static void overrides_are_written_as_the_program_looks_them_up(void **state)
 	assert_int_equal(image->overrides[0].key.family, 4);
 	assert_int_equal(image->overrides[0].key.address[0], 10);
 	assert_int_equal(image->overrides[0].units.units, 5);
-	assert_int_equal(weir_cost_ns(&image->overrides[0].units.cost, 1), 0);
+	assert_int_equal(weir_emission_ns(&image->overrides[0].units.emission, 1), 0);
 	assert_int_equal(image->overrides[1].key.prefix_bits, 40 + 16);
 	assert_int_equal(image->overrides[1].key.place, 2);
 	assert_int_equal(image->overrides[1].units.units, 400);
-	assert_int_equal(weir_cost_ns(&image->overrides[1].units.cost, 1), 2500000);
+	assert_int_equal(weir_emission_ns(&image->overrides[1].units.emission, 1), 2500000);
 	assert_int_equal(image->overrides[2].key.prefix_bits, 40);
 	assert_int_equal(image->overrides[2].units.units, 0);
-	assert_int_equal(weir_cost_ns(&image->overrides[2].units.cost, 1), 0);
+	assert_int_equal(weir_emission_ns(&image->overrides[2].units.emission, 1), 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -651,7 +651,7 @@ int main(void)
 		cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
 		cmocka_unit_test(more_than_1024_window_specs_are_refused),
 		cmocka_unit_test(each_combination_is_evaluated_as_semantics_says),
-		cmocka_unit_test(a_throttled_packet_costs_its_exact_threshold),
+		cmocka_unit_test(a_throttled_packet_takes_its_exact_emission_interval),
 		cmocka_unit_test(what_is_pushed_first_is_what_holds_without_a_controller),
 		cmocka_unit_test(descriptions_say_what_a_controller_needs),
 		cmocka_unit_test(every_warm_up_too_large_is_refused_by_name),

@@ -19,7 +19,7 @@
 #include "rules/ruleset.h"
 #include "thresholds/control.h"
 #include "thresholds/warm_up.h"
-#include "weir_cost.h"
+#include "weir_emission.h"
 
 #define SECOND_NS WEIR_NSEC_PER_SEC
 #define LOADED_S 1000 /* of the data plane's clock */
@@ -265,10 +265,10 @@ static void throttling_cold_costs_thirty_milliseconds_a_packet(void **state)
 
 	weir_control_warm_start(&rule, 0, &warm);
 	weir_control_allow(&rule, &warm, &unknown_memory, 0, &allowance);
-	assert_int_equal(weir_cost_ns(&allowance.cost, 1), 30000000);
+	assert_int_equal(weir_emission_ns(&allowance.emission, 1), 30000000);
 	warm.stored = 0;
 	weir_control_allow(&rule, &warm, &unknown_memory, 0, &allowance);
-	assert_int_equal(weir_cost_ns(&allowance.cost, 1), 10000000);
+	assert_int_equal(weir_emission_ns(&allowance.emission, 1), 10000000);
 }
 
 /* ---- MemoryAdaptive ---- */
@@ -328,25 +328,25 @@ static void only_what_changed_is_pushed(void **state)
 	assert_false(weir_control_publish(&pushed, &(struct weir_allowance){.units = 34}));
 }
 
-static void cost_goes_to_the_copy_that_the_new_version_names(void **state)
+static void emission_goes_to_the_copy_that_the_new_version_names(void **state)
 {
 	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(33, 1)};
 
-	pushed.cost[1].whole = 30;
-	/* The units may stay the same while the cost does not. */
-	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = 33, .cost.whole = 29}));
+	pushed.emission[1].whole = 30;
+	/* The units may stay the same while the emission interval does not. */
+	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = 33, .emission.whole = 29}));
 	assert_int_equal(pushed.word, WEIR_THRESHOLD_WORD(33, 2));
-	assert_int_equal(pushed.cost[0].whole, 29);
-	assert_int_equal(pushed.cost[1].whole, 30);
-	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = 33, .cost.whole = 28}));
-	assert_int_equal(pushed.cost[0].whole, 29);
-	assert_int_equal(pushed.cost[1].whole, 28);
+	assert_int_equal(pushed.emission[0].whole, 29);
+	assert_int_equal(pushed.emission[1].whole, 30);
+	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = 33, .emission.whole = 28}));
+	assert_int_equal(pushed.emission[0].whole, 29);
+	assert_int_equal(pushed.emission[1].whole, 28);
 }
 
 /* ---- the order of stores ---- */
 
-/* A word at the end of one page, its copies of cost or clock at the start of the next, which can only be read: the
- * first store into it shows what a CPU would have found in the word by then.
+/* A word at the end of one page, its copies of emission interval or clock at the start of the next, which can only be
+ * read: the first store into it shows what a CPU would have found in the word by then.
  */
 static struct {
 	struct weir_pushed *pushed;
@@ -373,7 +373,7 @@ static int map_pages(void **state)
 	if (first == MAP_FAILED)
 		return -1;
 	pages.copies = first + pages.bytes;
-	pages.pushed = (void *)(first + pages.bytes - offsetof(struct weir_pushed, cost));
+	pages.pushed = (void *)(first + pages.bytes - offsetof(struct weir_pushed, emission));
 	return 0;
 }
 
@@ -391,13 +391,13 @@ static void guard_copies(void)
 	assert_int_equal(mprotect(pages.copies, pages.bytes, PROT_READ), 0);
 }
 
-static void a_cost_or_a_rate_is_there_before_the_word_that_points_to_it(void **state)
+static void an_emission_or_a_rate_is_there_before_the_word_that_points_to_it(void **state)
 {
 	struct weir_pushed *pushed = pages.pushed;
 
 	pushed->word = WEIR_THRESHOLD_WORD(33, 1);
 	guard_copies();
-	assert_true(weir_control_publish(pushed, &(struct weir_allowance){.units = 34, .cost.whole = 29}));
+	assert_true(weir_control_publish(pushed, &(struct weir_allowance){.units = 34, .emission.whole = 29}));
 	assert_int_equal(pages.stores, 1);
 	assert_int_equal(pages.word_then, WEIR_THRESHOLD_WORD(33, 1));
 	assert_int_equal(pushed->word, WEIR_THRESHOLD_WORD(34, 2));
@@ -497,9 +497,9 @@ int main(void)
 		cmocka_unit_test(memory_that_cannot_be_read_keeps_the_last_reading_for_its_validity),
 		cmocka_unit_test(memory_never_read_means_the_high_usage_threshold),
 		cmocka_unit_test(only_what_changed_is_pushed),
-		cmocka_unit_test(cost_goes_to_the_copy_that_the_new_version_names),
-		cmocka_unit_test_setup_teardown(a_cost_or_a_rate_is_there_before_the_word_that_points_to_it, map_pages,
-						unmap_pages),
+		cmocka_unit_test(emission_goes_to_the_copy_that_the_new_version_names),
+		cmocka_unit_test_setup_teardown(an_emission_or_a_rate_is_there_before_the_word_that_points_to_it,
+						map_pages, unmap_pages),
 		cmocka_unit_test(versions_come_round_without_those_that_rows_do_not_believe),
 		cmocka_unit_test(virtual_time_goes_on_from_where_it_is_at_another_rate),
 		cmocka_unit_test(a_rate_that_expired_was_the_rules_own_since_then),

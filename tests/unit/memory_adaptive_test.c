@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "thresholds/memory_adaptive.h"
-#include "weir_cost.h"
+#include "weir_emission.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
 
@@ -46,17 +46,17 @@ static void the_marks_themselves_and_all_beyond_give_the_ends(void **state)
 	assert_int_equal(weir_memory_adaptive_units(&example, UINT64_MAX), 100);
 }
 
-static void a_throttled_packet_costs_by_the_exact_point_of_the_line(void **state)
+static void a_throttled_packet_takes_time_by_the_exact_point_of_the_line(void **state)
 {
-	struct weir_cost cost;
+	struct weir_emission cost;
 
-	weir_memory_adaptive_cost(&example, 1024, SECOND, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 1000000);
+	weir_memory_adaptive_emission(&example, 1024, SECOND, &cost);
+	assert_int_equal(weir_emission_ns(&cost, 1), 1000000);
 	/* 100 + 900 / 1024 a second, not 100. */
-	weir_memory_adaptive_cost(&example, 2047, SECOND, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 9912876);
-	weir_memory_adaptive_cost(&example, 2048, SECOND, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 10000000);
+	weir_memory_adaptive_emission(&example, 2047, SECOND, &cost);
+	assert_int_equal(weir_emission_ns(&cost, 1), 9912876);
+	weir_memory_adaptive_emission(&example, 2048, SECOND, &cost);
+	assert_int_equal(weir_emission_ns(&cost, 1), 10000000);
 }
 
 /* Points of random lines: floor(allowed), and ceil(interval / allowed). */
@@ -85,7 +85,7 @@ static void random_lines_are_exact_everywhere(void **state)
 		uint64_t units, cost_ns, used_bytes, interval_ns = 10000000 * (1 + chance(8640000));
 		struct weir_memory_adaptive line;
 		unsigned __int128 span, num;
-		struct weir_cost cost;
+		struct weir_emission cost;
 
 		line.high_units = 1 + (chance(1ull << 42) >> chance(42));
 		line.low_units = line.high_units + 1 + (chance(1ull << 42) >> chance(42));
@@ -101,8 +101,8 @@ static void random_lines_are_exact_everywhere(void **state)
 		assert_true(units * span <= num && num < (units + 1) * span);
 		if (interval_ns * span >> 64 || num >> 90)
 			continue;
-		weir_memory_adaptive_cost(&line, used_bytes, interval_ns, &cost);
-		cost_ns = weir_cost_ns(&cost, 1);
+		weir_memory_adaptive_emission(&line, used_bytes, interval_ns, &cost);
+		cost_ns = weir_emission_ns(&cost, 1);
 		assert_int_equal(cost_ns, interval_ns * span / num + (interval_ns * span % num != 0));
 	}
 }
@@ -116,14 +116,14 @@ static void the_steepest_line_does_not_overflow(void **state)
 		.low_mark_bytes = 1,
 		.high_mark_bytes = INT64_MAX,
 	};
-	struct weir_cost cost;
+	struct weir_emission cost;
 
 	assert_int_equal(weir_memory_adaptive_units(&line, (uint64_t)1 << 62), 5000000000000);
 	assert_int_equal(weir_memory_adaptive_units(&line, INT64_MAX - 1), 1);
-	weir_memory_adaptive_cost(&line, INT64_MAX, 86400 * SECOND, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 86400 * SECOND);
-	weir_memory_adaptive_cost(&line, 2, 86400 * SECOND, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 9);
+	weir_memory_adaptive_emission(&line, INT64_MAX, 86400 * SECOND, &cost);
+	assert_int_equal(weir_emission_ns(&cost, 1), 86400 * SECOND);
+	weir_memory_adaptive_emission(&line, 2, 86400 * SECOND, &cost);
+	assert_int_equal(weir_emission_ns(&cost, 1), 9);
 }
 
 static void a_rule_is_taken_over_as_written(void **state)
@@ -150,7 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(half_way_between_the_marks_is_half_way_between_the_thresholds),
 		cmocka_unit_test(the_marks_themselves_and_all_beyond_give_the_ends),
-		cmocka_unit_test(a_throttled_packet_costs_by_the_exact_point_of_the_line),
+		cmocka_unit_test(a_throttled_packet_takes_time_by_the_exact_point_of_the_line),
 		cmocka_unit_test(tokens_come_as_fast_as_the_exact_point_of_the_line_allows),
 		cmocka_unit_test(random_lines_are_exact_everywhere),
 		cmocka_unit_test(the_steepest_line_does_not_overflow),

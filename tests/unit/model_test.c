@@ -333,7 +333,7 @@ static void one_and_the_quotient_pass_at_one_instant(void **state)
 	assert_int_equal(offer(setup, HOST, 9, START + 60 * SECOND, 20), 5);
 }
 
-static void costs_round_up_to_the_nanosecond(void **state)
+static void emission_intervals_round_up_to_the_nanosecond(void **state)
 {
 	struct setup *setup = *state;
 
@@ -350,7 +350,7 @@ static void costs_round_up_to_the_nanosecond(void **state)
 }
 
 /* The threshold is not floored: 2.5 a second is 400 ms. Below one packet nothing passes. */
-static void fractions_count_in_costs(void **state)
+static void fractions_count_in_emission_intervals(void **state)
 {
 	struct setup *setup = *state;
 
@@ -583,8 +583,8 @@ int main(void)
 		CLAIM(memory_moves_the_threshold_along_a_line),
 		CLAIM(a_reading_holds_from_its_own_time_on),
 		CLAIM(one_and_the_quotient_pass_at_one_instant),
-		CLAIM(costs_round_up_to_the_nanosecond),
-		CLAIM(fractions_count_in_costs),
+		CLAIM(emission_intervals_round_up_to_the_nanosecond),
+		CLAIM(fractions_count_in_emission_intervals),
 		CLAIM(bytes_pay_by_length),
 		CLAIM(a_slot_once_given_stays_given),
 		CLAIM(an_observing_throttle_takes_its_slot_and_adds_no_wait),

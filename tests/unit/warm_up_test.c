@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "thresholds/warm_up.h"
-#include "weir_cost.h"
+#include "weir_emission.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
 #define DAY (86400 * SECOND)
@@ -66,8 +66,8 @@ static void sentinels_example_is_set_up_as_sentinel_does(void **state)
 	assert_int_equal(params.refill_below, 33);
 	assert_int_equal(params.limit_num, 100);
 	assert_int_equal(params.limit_den, 1);
-	assert_int_equal(params.cost_num, 10000000);
-	assert_int_equal(params.cost_den, 1);
+	assert_int_equal(params.emission_num, 10000000);
+	assert_int_equal(params.emission_den, 1);
 }
 
 static void a_saturated_start_follows_the_published_curve(void **state)
@@ -88,12 +88,12 @@ static void a_cold_packet_of_a_hundred_a_second_costs_30_ms(void **state)
 {
 	struct weir_ruleset_rule rule = rule_of(100 * WEIR_MICRO, SECOND, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
-	struct weir_cost cost = {};
+	struct weir_emission cost = {};
 
-	weir_warm_up_cost(&params, params.max, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 30000000);
-	weir_warm_up_cost(&params, params.warning, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 10000000);
+	weir_warm_up_emission(&params, params.max, &cost);
+	assert_int_equal(weir_emission_ns(&cost, 1), 30000000);
+	weir_warm_up_emission(&params, params.warning, &cost);
+	assert_int_equal(weir_emission_ns(&cost, 1), 10000000);
 }
 
 /* floor(numerator / divisor), by its meaning. */
@@ -117,29 +117,29 @@ static void assert_set_up(const struct weir_ruleset_rule *rule, const struct wei
 	assert_true((unsigned __int128)params->limit_num * WEIR_MICRO ==
 		    (unsigned __int128)params->limit_den * rule->threshold_micro);
 	if (rule->threshold_micro >= WEIR_MICRO && rule->behavior == WEIR_BEHAVIOR_THROTTLING)
-		assert_true((unsigned __int128)params->cost_num * rule->threshold_micro ==
-			    interval_ns * WEIR_MICRO * params->cost_den);
+		assert_true((unsigned __int128)params->emission_num * rule->threshold_micro ==
+			    interval_ns * WEIR_MICRO * params->emission_den);
 }
 
 /* Allowed is limit * ramp / above, where above is what the stored tokens make of the ramp. */
 static void assert_curve(const struct weir_warm_up *params, uint64_t stored, uint64_t batch)
 {
 	unsigned __int128 above = params->ramp ?: 1, ramp = params->ramp ?: 1;
-	struct weir_cost cost = {};
+	struct weir_emission cost = {};
 	uint64_t cost_ns;
 
 	if (params->ramp && stored > params->warning)
 		above += (unsigned __int128)(stored - params->warning) * params->cold_less_one;
 	assert_floor(weir_warm_up_units(params, stored), params->limit_num * ramp, params->limit_den * above);
-	if (!params->cost_num)
+	if (!params->emission_num)
 		return;
-	weir_warm_up_cost(params, stored, &cost);
+	weir_warm_up_emission(params, stored, &cost);
 	/* A ceiling, unless the numbers are too large to multiply here. */
-	if (params->cost_num >> 47 || above >> 62)
+	if (params->emission_num >> 47 || above >> 62)
 		return;
-	cost_ns = weir_cost_ns(&cost, batch);
-	assert_true(cost_ns * ramp * params->cost_den >= batch * above * params->cost_num);
-	assert_true((cost_ns - 1) * ramp * params->cost_den < batch * above * params->cost_num);
+	cost_ns = weir_emission_ns(&cost, batch);
+	assert_true(cost_ns * ramp * params->emission_den >= batch * above * params->emission_num);
+	assert_true((cost_ns - 1) * ramp * params->emission_den < batch * above * params->emission_num);
 }
 
 static bool chance_rule(struct weir_ruleset_rule *rule, struct weir_warm_up *params)
@@ -234,12 +234,12 @@ static void a_ramp_too_small_to_exist_is_the_plain_threshold(void **state)
 	/* Three an hour: neither line is a whole token away. */
 	struct weir_ruleset_rule rule = rule_of(3900000, 3600 * SECOND, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
-	struct weir_cost cost = {};
+	struct weir_emission cost = {};
 
 	assert_int_equal(params.ramp, 0);
 	assert_int_equal(weir_warm_up_units(&params, params.max), 3);
-	weir_warm_up_cost(&params, params.max, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 923076923077);
+	weir_warm_up_emission(&params, params.max, &cost);
+	assert_int_equal(weir_emission_ns(&cost, 1), 923076923077);
 }
 
 static void a_threshold_of_zero_admits_nothing(void **state)
@@ -248,19 +248,19 @@ static void a_threshold_of_zero_admits_nothing(void **state)
 	struct weir_warm_up params = set_up(&rule);
 
 	assert_int_equal(weir_warm_up_units(&params, params.max), 0);
-	assert_int_equal(params.cost_num, 0);
-	assert_int_equal(params.cost_den, 1);
+	assert_int_equal(params.emission_num, 0);
+	assert_int_equal(params.emission_den, 1);
 }
 
-static void only_throttling_has_a_cost(void **state)
+static void only_throttling_has_an_emission_interval(void **state)
 {
 	struct weir_ruleset_rule rule = rule_of(100 * WEIR_MICRO, SECOND, 10, 3);
 	struct weir_warm_up params;
 
 	rule.behavior = WEIR_BEHAVIOR_REJECT;
 	params = set_up(&rule);
-	assert_int_equal(params.cost_num, 0);
-	assert_int_equal(params.cost_den, 1);
+	assert_int_equal(params.emission_num, 0);
+	assert_int_equal(params.emission_den, 1);
 }
 
 /* With a second's nanoseconds for a token, virtual time grows by the threshold in a nanosecond. */
@@ -303,12 +303,12 @@ static void numbers_beyond_64_bits_are_refused_by_the_rules_name(void **state)
 	/* limit_den * ramp * cold factor: a year of 10^12 a second. */
 	rule = rule_of(1000000000000 * WEIR_MICRO, SECOND, 31536000, 3);
 	assert_refused(&rule, "lower warmUpPeriodSec");
-	/* cost_den * ramp: a prime number of bytes a second, which shares no factor with the interval. */
+	/* emission_den * ramp: a prime number of bytes a second, which shares no factor with the interval. */
 	rule = rule_of(1999999973 * WEIR_MICRO, SECOND, 10, 3);
 	assert_refused(&rule, "lower warmUpPeriodSec, or write a rounder threshold");
 	rule.behavior = WEIR_BEHAVIOR_REJECT;
 	set_up(&rule);
-	/* cost_num: a day in ns times 10^6 is more than 2^64. */
+	/* emission_num: a day in ns times 10^6 is more than 2^64. */
 	rule = rule_of(33333333, DAY, 10, 3);
 	assert_refused(&rule, "fewer decimals");
 	rule.threshold_micro = 33 * WEIR_MICRO;
@@ -337,7 +337,7 @@ int main(void)
 		cmocka_unit_test(another_interval_warms_up_by_its_rate_per_second),
 		cmocka_unit_test(a_ramp_too_small_to_exist_is_the_plain_threshold),
 		cmocka_unit_test(a_threshold_of_zero_admits_nothing),
-		cmocka_unit_test(only_throttling_has_a_cost),
+		cmocka_unit_test(only_throttling_has_an_emission_interval),
 		cmocka_unit_test(tokens_come_as_fast_as_the_curve_allows),
 		cmocka_unit_test(numbers_beyond_64_bits_are_refused_by_the_rules_name),
 		cmocka_unit_test(ten_gigabits_warm_up_for_an_hour),

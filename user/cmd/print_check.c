@@ -104,7 +104,7 @@ static void print_limit(const struct weir_ruleset *ruleset, const struct weir_ru
 								  : " times the number of hosts, together");
 }
 
-/* By what the packets are evaluated: planned times, or a window and where it is kept. */
+/* By what the packets are evaluated: TATs, or a window and where it is kept. */
 static void print_evaluating(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows", "medium rows"};

@@ -270,8 +270,8 @@ static void print_used(const struct weir_explained_rule *rule)
 	char words[WEIR_WORDS_BYTES];
 
 	print_window(rule);
-	if (rule->has_plan && rule->planned_ns > 0)
-		line("planned", "the latest packet is due in %s", format_time(rule->planned_ns, words));
+	if (rule->has_plan && rule->tat_ns > 0)
+		line("TAT", "the latest packet is due in %s", format_time(rule->tat_ns, words));
 	if (rule->has_tokens)
 		line("bucket", "%.3f tokens of %.3f", rule->tokens, rule->info->burst_micro / 1e6);
 	if (rule->has_connections)
@@ -431,7 +431,7 @@ static void add_used(const struct weir_explained_rule *rule, json_t *fields)
 	if (rule->has_window)
 		json_object_set_new(fields, "used", json_window(rule));
 	if (rule->has_plan)
-		json_object_set_new(fields, "plannedInNs", json_integer(rule->planned_ns));
+		json_object_set_new(fields, "plannedInNs", json_integer(rule->tat_ns));
 	if (rule->has_tokens)
 		json_object_set_new(fields, "tokens", json_real(rule->tokens));
 	if (rule->has_connections) {

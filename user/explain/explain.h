@@ -67,7 +67,7 @@ struct weir_explained_rule {
 	uint32_t bucket_count;
 	struct weir_explained_bucket buckets[WEIR_EXPLAINED_BUCKETS]; /* oldest first */
 	bool has_plan;
-	int64_t planned_ns; /* throttling: when the latest packet is due, from now */
+	int64_t tat_ns; /* throttling: when the latest packet is due, from now */
 	bool has_tokens;
 	double tokens;
 	bool has_connections;

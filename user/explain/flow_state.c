@@ -162,10 +162,10 @@ static void look_at_lending(const struct weir_flow_reader *reader, const struct 
 	}
 }
 
-/* ---- planned times, tokens ---- */
+/* ---- TATs, tokens ---- */
 
-static void look_at_plan(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
-			 struct weir_explained_rule *explained)
+static void look_at_tat(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+			struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
 	const struct weir_throttle_set *set;
@@ -182,8 +182,8 @@ static void look_at_plan(const struct weir_flow_reader *reader, const struct wei
 		word = way >= 0 ? (const uint64_t *)&set->last[way] : NULL;
 	}
 	explained->has_plan = true;
-	/* Words of planned times and of penalties are laid out alike. Times that are past do not matter. */
-	explained->planned_ns = word ? (int64_t)weir_penalty_left_ns(*word, tag, reader->now_ns) : 0;
+	/* Words of TATs and of penalties are laid out alike. Times that are past do not matter. */
+	explained->tat_ns = word ? (int64_t)weir_penalty_left_ns(*word, tag, reader->now_ns) : 0;
 }
 
 /* An override's tokens take the place of the rule's. */
@@ -403,7 +403,7 @@ int weir_read_flow_state(const struct weir_flow_reader *reader, const struct wei
 	else if (kind->lends)
 		look_at_lending(reader, flow, explained);
 	else if (kind->delays)
-		look_at_plan(reader, flow, explained);
+		look_at_tat(reader, flow, explained);
 	else if (kind->has_tokens)
 		look_at_tokens(reader, flow, is_override ? &units : NULL, explained);
 	else if (kind->counts_connections)

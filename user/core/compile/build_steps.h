@@ -33,15 +33,15 @@ int weir_compile_meet(const struct weir_ruleset *ruleset, struct weir_image *ima
 /* What a rule comes to (terms.c). */
 struct weir_terms {
 	enum weir_kind_id kind;
-	bool is_meter;		   /* a hidden rule of meters.c */
-	bool has_window;	   /* keeps a window at its slot */
-	bool moves;		   /* the controller computes its threshold */
-	bool warms_flows;	   /* the program does, flow by flow */
-	uint32_t meter;		   /* place of the meter it reads, if its kind reads one */
-	uint64_t units;		   /* threshold; of one that moves, what holds without a controller */
-	uint64_t units_max;	   /* the most it can be, and those of its overrides */
-	struct weir_cost cost;	   /* if the kind has one: of the exact threshold that `units` is the floor of */
-	struct weir_tokens tokens; /* if the kind has them; its clock starts at 0, and it has no mark yet */
+	bool is_meter;		       /* a hidden rule of meters.c */
+	bool has_window;	       /* keeps a window at its slot */
+	bool moves;		       /* the controller computes its threshold */
+	bool warms_flows;	       /* the program does, flow by flow */
+	uint32_t meter;		       /* place of the meter it reads, if its kind reads one */
+	uint64_t units;		       /* threshold; of one that moves, what holds without a controller */
+	uint64_t units_max;	       /* the most it can be, and those of its overrides */
+	struct weir_emission emission; /* if the kind has one: of the exact threshold that `units` is the floor of */
+	struct weir_tokens tokens;     /* if the kind has them; its clock starts at 0, and it has no mark yet */
 	struct weir_warm_up warm_up;
 	struct weir_memory_adaptive memory;
 };

@@ -125,7 +125,7 @@ struct weir_image {
 	struct weir_window_spec *specs;
 	uint32_t spec_count;
 	/* slots given out by this load, one entry a slot: the loader clears their counters, lone rows, seconds, states
-	 * of warm-up, and planned times of whole resources, and penalties
+	 * of warm-up, and TATs of whole resources, and penalties
 	 */
 	bool *fresh_rule_slots;
 	bool *fresh_resource_slots;
@@ -146,7 +146,7 @@ struct weir_image {
 struct weir_image_memory {
 	/* all CPUs together, and what the kernel notes of per-CPU memory */
 	uint64_t narrow_table, medium_table, wide_table;
-	uint64_t shared;	      /* planned times, warm-up: what all CPUs share */
+	uint64_t shared;	      /* TATs, warm-up: what all CPUs share */
 	uint64_t connections;	      /* shared by all CPUs: they, and their counts */
 	uint64_t breakers;	      /* likewise, and their requests */
 	uint64_t sharers;	      /* shared by all CPUs */

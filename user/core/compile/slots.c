@@ -375,7 +375,7 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->penalty_ms_max = rule->penalty_ms_max;
 	if (weir_kinds[terms->kind]->lends)
 		written->unit_bits = weir_borrowing_unit_bits(rule->interval_ns);
-	written->cost = terms->cost;
+	written->emission = terms->emission;
 	if (terms->warms_flows)
 		written->warm_up = terms->warm_up;
 	if (weir_kinds[terms->kind]->has_tokens)
@@ -424,7 +424,7 @@ static void push_first(const struct weir_rule *rule, struct weir_pushed *pushed)
 	if (weir_kinds[rule->kind]->has_tokens)
 		pushed->clock[0] = pushed->clock[1] = rule->tokens.clock;
 	else
-		pushed->cost[0] = pushed->cost[1] = rule->cost;
+		pushed->emission[0] = pushed->emission[1] = rule->emission;
 }
 
 static int write_rules(struct slotting *slotting)

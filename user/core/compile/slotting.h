@@ -66,7 +66,7 @@ bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_r
 
 /*
  * Tables that all CPUs share are searched by slot and key, and remember a flow until its place is wanted. Whether
- * nothing that they may know of the slot's flows would still matter to this rule: planned times so old that no
+ * nothing that they may know of the slot's flows would still matter to this rule: TATs so old that no
  * packet waits for them, warm-up so old that the flow is all cold again.
  */
 bool weir_slot_is_forgotten(const struct slotting *slotting, const struct weir_ruleset_rule *rule,

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Planned times, and warm-up per flow: the least that a table has which is used at all. Chosen, not derived. */
+/* TATs, and warm-up per flow: the least that a table has which is used at all. Chosen, not derived. */
 #define SHARED_SETS_MIN 64u
 
 bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "thresholds/cost.h"
+#include "thresholds/emission.h"
 #include "thresholds/memory_adaptive.h"
 #include "thresholds/token_rates.h"
 #include "thresholds/warm_up.h"
@@ -41,8 +41,8 @@ static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms 
 		terms->units = rule->metric == WEIR_METRIC_SIGNAL
 				       ? rule->threshold_micro
 				       : (rule->threshold_micro + WEIR_MICRO - 1) / WEIR_MICRO;
-	if (!err && weir_kinds[terms->kind]->has_cost)
-		weir_cost_make(rule->interval_ns, allowed_num, allowed_den, &terms->cost);
+	if (!err && weir_kinds[terms->kind]->has_emission)
+		weir_emission_make(rule->interval_ns, allowed_num, allowed_den, &terms->emission);
 	if (!err && weir_kinds[terms->kind]->has_tokens)
 		weir_tokens_make(rule, &terms->tokens);
 	return err;
@@ -107,8 +107,8 @@ static void write_override(const struct weir_ruleset_rule *rule, size_t place, c
 	override->key.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + written->prefix.bits;
 	memcpy(override->key.address, written->prefix.address, sizeof(override->key.address));
 	override->units.units = written->threshold_micro / WEIR_MICRO;
-	if (weir_kind_of(rule)->has_cost)
-		weir_cost_make(rule->interval_ns, written->threshold_micro, WEIR_MICRO, &override->units.cost);
+	if (weir_kind_of(rule)->has_emission)
+		weir_emission_make(rule->interval_ns, written->threshold_micro, WEIR_MICRO, &override->units.emission);
 	if (weir_kind_of(rule)->has_tokens)
 		write_override_tokens(rule, &loaded->tokens, written, &override->units);
 }

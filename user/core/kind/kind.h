@@ -3,7 +3,7 @@
  * Room kind: what a kind of limit is, for everybody who reads, compiles, loads, watches or prints rules. Nobody else
  * asks of which kind a rule is: they ask its entry in the table.
  *
- * A kind is the way in which a rule comes to its answer: by a window, by planned times, by connections. Each has an
+ * A kind is the way in which a rule comes to its answer: by a window, by TATs, by connections. Each has an
  * entry (struct weir_kind) in a file of its own in kinds/, and kinds/kinds.c has the table of them all, by enum
  * weir_kind_id. The entries stand above the rooms that ask them, so this header names types of those rooms without
  * including them. docs/extending.md walks through adding a kind.
@@ -62,7 +62,7 @@ struct weir_kind {
 	bool has_interval;	 /* it counts units over an interval, and so has a window spec; else neither */
 	bool keeps_window;	 /* in rows of its own, at its slot */
 	bool reads_meter;	 /* the window that it goes by is a meter's */
-	bool has_cost;		 /* a unit costs a part of its flow's time: struct weir_cost */
+	bool has_emission;	 /* a unit costs a part of its flow's time: struct weir_emission */
 	bool delays;		 /* it may ask packets to wait */
 	bool lends;		 /* ... by units of buckets yet to come, of a window that all CPUs share */
 	bool needs_allowed;	 /* the program asks what is allowed now, even where the threshold is a constant */

@@ -14,7 +14,7 @@ static bool is_chosen(const struct weir_choices *choices)
 	return choices->metric == WEIR_METRIC_REQUESTS;
 }
 
-/* Retry times hold as many bits of the clock as planned times do, and a retry is at most a day away. */
+/* Retry times hold as many bits of the clock as TATs do, and a retry is at most a day away. */
 static int check_span(uint64_t span_ns, struct weir_diag *diag)
 {
 	if (span_ns < WEIR_BREAKER_TIME_MASK >> 2)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind THROTTLE: packets are spaced evenly, by the planned time of their flow's latest one, which all CPUs share
+ * Kind THROTTLE: packets are spaced evenly, by the TAT of their flow's latest one, which all CPUs share
  * (docs/semantics.md, 4).
  */
 #include "base/util.h"
 #include "compile/build_steps.h"
 #include "kinds/kinds.h"
 #include "rules/rule.h"
-#include "thresholds/cost.h"
+#include "thresholds/emission.h"
 
 static bool is_chosen(const struct weir_choices *choices)
 {
@@ -34,7 +34,7 @@ static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const stru
 	return rule->queueing_ms_max * 1000000ull;
 }
 
-/* ---- planned times ---- */
+/* ---- TATs ---- */
 
 /* They hold so many bits of the clock that two less than half a turn apart, 4.5 years, can be told apart. */
 static int check_span(uint64_t span_ns, struct weir_diag *diag)
@@ -65,7 +65,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 	weir_size_table(image, previous, &table, diag);
 }
 
-/* Planned times so old that no packet waits for them: none costs more than an interval. */
+/* TATs so old that no packet waits for them: none costs more than an interval. */
 static uint64_t flow_memory_ns(const struct weir_ruleset_rule *rule)
 {
 	return rule->interval_ns;
@@ -82,7 +82,7 @@ const struct weir_kind weir_kind_throttle = {
 	.below_one_hint = "a packet is admitted whole or not at all",
 	.check = check,
 	.has_interval = true,
-	.has_cost = true,
+	.has_emission = true,
 	.delays = true,
 	.needs_allowed = true,
 	.longest_wait_ns = longest_wait_ns,

@@ -163,8 +163,9 @@ static void allow_by_memory(const struct weir_rule_info *rule, const struct weir
 	uint64_t used_bytes = memory->is_known && now_ns < memory->holds_until_ns ? memory->used_bytes : UINT64_MAX;
 
 	allowance->units = weir_memory_adaptive_units(&rule->memory, used_bytes);
-	if (weir_kind_of_info(rule)->has_cost)
-		weir_memory_adaptive_cost(&rule->memory, used_bytes, rule->identity.interval_ns, &allowance->cost);
+	if (weir_kind_of_info(rule)->has_emission)
+		weir_memory_adaptive_emission(&rule->memory, used_bytes, rule->identity.interval_ns,
+					      &allowance->emission);
 	if (weir_kind_of_info(rule)->has_tokens)
 		weir_memory_adaptive_token_rate(&rule->memory, used_bytes, rule->identity.interval_ns,
 						rule->tokens.unit, &allowance->rate);
@@ -179,8 +180,8 @@ void weir_control_allow(const struct weir_rule_info *rule, const struct weir_war
 		return;
 	}
 	ret_allowance->units = weir_warm_up_units(&rule->warm_up, state->stored);
-	if (weir_kind_of_info(rule)->has_cost)
-		weir_warm_up_cost(&rule->warm_up, state->stored, &ret_allowance->cost);
+	if (weir_kind_of_info(rule)->has_emission)
+		weir_warm_up_emission(&rule->warm_up, state->stored, &ret_allowance->emission);
 	if (weir_kind_of_info(rule)->has_tokens)
 		weir_warm_up_token_rate(&rule->warm_up, state->stored, rule->identity.interval_ns, rule->tokens.unit,
 					&ret_allowance->rate);
@@ -192,8 +193,8 @@ static uint8_t next_version(uint8_t version)
 	return version % 128 >= WEIR_VERSIONS ? version / 128 * 128 + 129 + version % 2 : version + 1;
 }
 
-/* A cost or a clock; the other is NULL. */
-static void publish(struct weir_pushed *pushed, uint64_t units, const struct weir_cost *cost,
+/* An emission interval or a clock; the other is NULL. */
+static void publish(struct weir_pushed *pushed, uint64_t units, const struct weir_emission *emission,
 		    const struct weir_token_clock *clock)
 {
 	uint8_t version = next_version(pushed->word >> WEIR_THRESHOLD_BITS);
@@ -204,8 +205,8 @@ static void publish(struct weir_pushed *pushed, uint64_t units, const struct wei
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (clock)
 		pushed->clock[version & 1] = *clock;
-	if (cost)
-		pushed->cost[version & 1] = *cost;
+	if (emission)
+		pushed->emission[version & 1] = *emission;
 	/* It is there before the word that points to it. */
 	__atomic_store_n(&pushed->word, WEIR_THRESHOLD_WORD(units, version), __ATOMIC_RELEASE);
 }
@@ -216,9 +217,9 @@ bool weir_control_publish(struct weir_pushed *pushed, const struct weir_allowanc
 	uint8_t version = word >> WEIR_THRESHOLD_BITS;
 
 	if ((word & WEIR_THRESHOLD_MASK) == allowance->units &&
-	    !memcmp(&pushed->cost[version & 1], &allowance->cost, sizeof(allowance->cost)))
+	    !memcmp(&pushed->emission[version & 1], &allowance->emission, sizeof(allowance->emission)))
 		return false;
-	publish(pushed, allowance->units, &allowance->cost, NULL);
+	publish(pushed, allowance->units, &allowance->emission, NULL);
 	return true;
 }
 

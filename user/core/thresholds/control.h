@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room thresholds: what a rule allows, in exact arithmetic. cost.h has what a unit costs of a throttled flow's time,
- * warm_up.h and memory_adaptive.h have how a threshold moves, and this header has the controller's step, which moves
- * them.
+ * Room thresholds: what a rule allows, in exact arithmetic. emission.h has what a unit takes of a
+ * throttled flow's time, warm_up.h and memory_adaptive.h have how a threshold moves, and this header has the
+ * controller's step, which moves them.
  *
  * One step of the controller: what the thresholds that move shall be, given the time, what passed, and how
  * much memory is in use. Pure: no clock, no map, no I/O; the same for the loop that serves what is attached
@@ -25,9 +25,9 @@ struct weir_memory_use {
 
 /* What a rule allows now. */
 struct weir_allowance {
-	uint64_t units;		     /* floor(allowed), per interval */
-	struct weir_cost cost;	     /* of rules that throttle; else zero */
-	struct weir_token_rate rate; /* of rules with tokens; else zero */
+	uint64_t units;		       /* floor(allowed), per interval */
+	struct weir_emission emission; /* of rules that throttle; else zero */
+	struct weir_token_rate rate;   /* of rules with tokens; else zero */
 };
 
 /* The rule's threshold comes from the controller, second by second; else, if it moves, from memory. */

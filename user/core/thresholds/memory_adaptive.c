@@ -2,14 +2,14 @@
 #include "thresholds/memory_adaptive.h"
 
 #include "rules/scalars.h"
-#include "thresholds/cost.h"
+#include "thresholds/emission.h"
 #include "thresholds/token_rates.h"
 
 struct rational {
 	unsigned __int128 num, den;
 };
 
-/* With thresholds up to 10^13 and marks up to 2^64, num is below 2^108: weir_cost_make asks for less than 2^111. */
+/* With thresholds up to 10^13 and marks up to 2^64, num is below 2^108: weir_emission_make asks for less than 2^111. */
 static struct rational allowed(const struct weir_memory_adaptive *params, uint64_t used_bytes)
 {
 	unsigned __int128 span_bytes;
@@ -51,12 +51,12 @@ uint64_t weir_memory_adaptive_units(const struct weir_memory_adaptive *params, u
 	return (uint64_t)(units.num / units.den);
 }
 
-void weir_memory_adaptive_cost(const struct weir_memory_adaptive *params, uint64_t used_bytes, uint64_t interval_ns,
-			       struct weir_cost *ret_cost)
+void weir_memory_adaptive_emission(const struct weir_memory_adaptive *params, uint64_t used_bytes, uint64_t interval_ns,
+				   struct weir_emission *ret_emission)
 {
 	struct rational units = allowed(params, used_bytes);
 
-	weir_cost_make(interval_ns, units.num, units.den, ret_cost);
+	weir_emission_make(interval_ns, units.num, units.den, ret_emission);
 }
 
 void weir_memory_adaptive_token_rate(const struct weir_memory_adaptive *params, uint64_t used_bytes,

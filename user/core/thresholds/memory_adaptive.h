@@ -22,8 +22,8 @@ int weir_memory_adaptive_set_up(const struct weir_ruleset_rule *rule, struct wei
 uint64_t weir_memory_adaptive_units(const struct weir_memory_adaptive *params, uint64_t used_bytes);
 
 /* interval_ns / allowed, of the line's exact point, for rules that throttle. */
-void weir_memory_adaptive_cost(const struct weir_memory_adaptive *params, uint64_t used_bytes, uint64_t interval_ns,
-			       struct weir_cost *ret_cost);
+void weir_memory_adaptive_emission(const struct weir_memory_adaptive *params, uint64_t used_bytes, uint64_t interval_ns,
+				   struct weir_emission *ret_emission);
 
 /* The same point as the rate of token buckets with this unit (thresholds/token_rates.h). */
 void weir_memory_adaptive_token_rate(const struct weir_memory_adaptive *params, uint64_t used_bytes,

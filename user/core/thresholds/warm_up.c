@@ -35,13 +35,13 @@ static bool set_cost(const struct weir_ruleset_rule *rule, struct weir_warm_up *
 	unsigned __int128 num = (unsigned __int128)rule->interval_ns * WEIR_MICRO;
 	uint64_t divisor;
 
-	params->cost_den = 1;
-	if (!weir_kind_of(rule)->has_cost || rule->threshold_micro < WEIR_MICRO)
+	params->emission_den = 1;
+	if (!weir_kind_of(rule)->has_emission || rule->threshold_micro < WEIR_MICRO)
 		return true;
 	divisor = greatest_common_divisor(num, rule->threshold_micro);
 	num /= divisor;
-	params->cost_num = (uint64_t)num;
-	params->cost_den = rule->threshold_micro / divisor;
+	params->emission_num = (uint64_t)num;
+	params->emission_den = rule->threshold_micro / divisor;
 	return num <= UINT64_MAX;
 }
 
@@ -65,7 +65,7 @@ int weir_warm_up_set_up(const struct weir_ruleset_rule *rule, struct weir_warm_u
 	if (warning + ramp >= NUMBER_END || rate_num / rate_den >= NUMBER_END ||
 	    params.limit_den * ramp_or_one * cold_factor >= NUMBER_END)
 		return too_large(rule, &params, diag);
-	if (!set_cost(rule, &params) || params.cost_den * ramp_or_one >= NUMBER_END)
+	if (!set_cost(rule, &params) || params.emission_den * ramp_or_one >= NUMBER_END)
 		return too_large(rule, &params, diag);
 	params.warning = (uint64_t)warning;
 	params.ramp = (uint64_t)ramp;

@@ -13,8 +13,8 @@
 #include "weir_warm_up.h"
 
 /*
- * The parameters of a WarmUp rule; the cost too, if it throttles. A threshold below one unit, or a ramp of no
- * token, makes ramp 0: the plain threshold. Fails (-EINVAL, with the rule and what to lower in *diag) when the
+ * The parameters of a WarmUp rule; the emission interval too, if it throttles. A threshold below one unit, or a ramp of
+ * no token, makes ramp 0: the plain threshold. Fails (-EINVAL, with the rule and what to lower in *diag) when the
  * numbers exceed the bounds that struct weir_warm_up names.
  */
 int weir_warm_up_set_up(const struct weir_ruleset_rule *rule, struct weir_warm_up *ret_params, struct weir_diag *diag);

@@ -220,7 +220,7 @@ static void sum_evictions(const struct weir_instance *instance, const struct wei
 	}
 }
 
-/* Flows of windows, token buckets, planned times and penalties that were pushed out are remembered, until there is no
+/* Flows of windows, token buckets, TATs and penalties that were pushed out are remembered, until there is no
  * room for that either: they begin anew, and may have more than their limit. Those of other kinds begin anew at once.
  */
 static void examine_evictions(const char *name, struct weir_findings *findings)

@@ -17,7 +17,7 @@ bool weir_flows_is_in_use(const struct weir_rule_info *rule)
 	return rule->state == WEIR_SLOT_USED && !rule->is_meter;
 }
 
-/* A rule of the user's that keeps rows; others go by connections, by planned times, by the rows of a meter, or by a
+/* A rule of the user's that keeps rows; others go by connections, by TATs, by the rows of a meter, or by a
  * window that all CPUs share.
  */
 static bool has_rows(const struct weir_rule_info *rule)

@@ -26,7 +26,7 @@ static bool throttles(const struct weir_rule_info *rule)
 /* How long the next packet waits at least after the one before. Under an override it may be another: then a flow is
  * shown a little too long, or too short.
  */
-static uint64_t cost_ns(const struct scan *scan, uint32_t slot)
+static uint64_t emission_ns(const struct scan *scan, uint32_t slot)
 {
 	const struct weir_rule_info *rule;
 
@@ -38,10 +38,10 @@ static uint64_t cost_ns(const struct scan *scan, uint32_t slot)
 	return rule->identity.interval_ns / scan->allowed[rule->place];
 }
 
-/* Words of planned times and of penalties are laid out alike. */
+/* Words of TATs and of penalties are laid out alike. */
 static void add_word(const struct scan *scan, uint64_t word, struct weir_observed *use)
 {
-	if (!weir_penalty_left_ns(word, use->tag, scan->now_ns - cost_ns(scan, use->slot)))
+	if (!weir_penalty_left_ns(word, use->tag, scan->now_ns - emission_ns(scan, use->slot)))
 		return;
 	use->units = (weir_penalty_left_ns(word, use->tag, scan->now_ns) + NSEC_PER_USEC - 1) / NSEC_PER_USEC;
 	use->is_wait = true;

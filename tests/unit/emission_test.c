@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The cost of a unit against the plain formula of docs/semantics.md, 4, in 128 bits. */
+/* The emission interval of a unit against the plain formula of docs/semantics.md, 4, in 128 bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "thresholds/cost.h"
+#include "thresholds/emission.h"
 #include "weir_sizes.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
@@ -30,8 +30,8 @@ static unsigned __int128 chance_number(unsigned int bits)
 }
 
 /* ceil(batch * interval / allowed), for products that fit 128 bits. */
-static uint64_t plain_cost(uint64_t interval_ns, unsigned __int128 allowed_num, unsigned __int128 allowed_den,
-			   uint64_t batch)
+static uint64_t plain_emission(uint64_t interval_ns, unsigned __int128 allowed_num, unsigned __int128 allowed_den,
+			       uint64_t batch)
 {
 	unsigned __int128 product = interval_ns * allowed_den * batch;
 
@@ -41,13 +41,14 @@ static uint64_t plain_cost(uint64_t interval_ns, unsigned __int128 allowed_num, 
 static void assert_exact(uint64_t interval_ns, unsigned __int128 allowed_num, unsigned __int128 allowed_den,
 			 uint64_t batch)
 {
-	struct weir_cost cost;
+	struct weir_emission emission;
 
-	weir_cost_make(interval_ns, allowed_num, allowed_den, &cost);
-	assert_int_equal(weir_cost_ns(&cost, batch), plain_cost(interval_ns, allowed_num, allowed_den, batch));
+	weir_emission_make(interval_ns, allowed_num, allowed_den, &emission);
+	assert_int_equal(weir_emission_ns(&emission, batch),
+			 plain_emission(interval_ns, allowed_num, allowed_den, batch));
 }
 
-static void random_costs_are_the_exact_ceiling(void **state)
+static void random_emission_intervals_are_the_exact_ceiling(void **state)
 {
 	unsigned __int128 num, den;
 	uint32_t i;
@@ -56,19 +57,19 @@ static void random_costs_are_the_exact_ceiling(void **state)
 		num = chance_number(110);
 		den = chance_number(63);
 		if (num >= den)
-			assert_exact(chance() % DAY + 1, num, den, chance() % (WEIR_COST_BATCH_MAX - 1) + 1);
+			assert_exact(chance() % DAY + 1, num, den, chance() % (WEIR_EMISSION_BATCH_MAX - 1) + 1);
 	}
 }
 
 /* A quotient that is an integer is met; one that is above it by the least that a denominator allows is not. */
-static void costs_next_to_an_integer_are_exact(void **state)
+static void emission_intervals_next_to_an_integer_are_exact(void **state)
 {
 	uint64_t interval_ns, batch, factor;
 	uint32_t i;
 	unsigned __int128 num;
 
 	for (i = 0; i < 100000; i++) {
-		batch = chance() % (WEIR_COST_BATCH_MAX - 1) + 1;
+		batch = chance() % (WEIR_EMISSION_BATCH_MAX - 1) + 1;
 		factor = chance() % 1000 + 1;
 		interval_ns = factor * (chance() % 1000000 + 1);
 		/* batch * interval / num is interval / factor. */
@@ -82,50 +83,50 @@ static void costs_next_to_an_integer_are_exact(void **state)
 
 static void the_largest_denominator_and_batch_are_exact(void **state)
 {
-	const unsigned __int128 num = ((unsigned __int128)1 << WEIR_COST_DENOMINATOR_BITS) - 1;
+	const unsigned __int128 num = ((unsigned __int128)1 << WEIR_EMISSION_DENOMINATOR_BITS) - 1;
 
 	/* The product is one above, then one below, a multiple of the denominator. */
 	assert_exact(1, num, (num + 1) >> 16, 1 << 16);
-	assert_exact(1, num, (num - 1) / 0x1ffff + 1, WEIR_COST_BATCH_MAX - 1);
-	assert_exact(1, num, num / 0x1ffff, WEIR_COST_BATCH_MAX - 1);
+	assert_exact(1, num, (num - 1) / 0x1ffff + 1, WEIR_EMISSION_BATCH_MAX - 1);
+	assert_exact(1, num, num / 0x1ffff, WEIR_EMISSION_BATCH_MAX - 1);
 }
 
-static void published_examples_cost_what_they_say(void **state)
+static void published_examples_take_what_they_say(void **state)
 {
-	struct weir_cost cost;
+	struct weir_emission emission;
 
 	/* A hundred a second: 10 ms; three: a third of a second, rounded up for one and exact for three. */
-	weir_cost_make(SECOND, 100, 1, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 10000000);
-	weir_cost_make(SECOND, 3, 1, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 333333334);
-	assert_int_equal(weir_cost_ns(&cost, 2), 666666667);
-	assert_int_equal(weir_cost_ns(&cost, 3), SECOND);
+	weir_emission_make(SECOND, 100, 1, &emission);
+	assert_int_equal(weir_emission_ns(&emission, 1), 10000000);
+	weir_emission_make(SECOND, 3, 1, &emission);
+	assert_int_equal(weir_emission_ns(&emission, 1), 333333334);
+	assert_int_equal(weir_emission_ns(&emission, 2), 666666667);
+	assert_int_equal(weir_emission_ns(&emission, 3), SECOND);
 	/* Cold, at 100 a second and a factor of three. */
-	weir_cost_make(SECOND, 100, 3, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 30000000);
+	weir_emission_make(SECOND, 100, 3, &emission);
+	assert_int_equal(weir_emission_ns(&emission, 1), 30000000);
 }
 
-static void one_unit_costs_the_interval_and_less_costs_nothing(void **state)
+static void one_unit_takes_the_interval_and_less_takes_nothing(void **state)
 {
-	struct weir_cost cost;
+	struct weir_emission emission;
 
-	weir_cost_make(DAY, 1000000, 1000000, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), DAY);
-	weir_cost_make(DAY, 999999, 1000000, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 0);
-	weir_cost_make(DAY, 0, 1, &cost);
-	assert_int_equal(weir_cost_ns(&cost, 1), 0);
+	weir_emission_make(DAY, 1000000, 1000000, &emission);
+	assert_int_equal(weir_emission_ns(&emission, 1), DAY);
+	weir_emission_make(DAY, 999999, 1000000, &emission);
+	assert_int_equal(weir_emission_ns(&emission, 1), 0);
+	weir_emission_make(DAY, 0, 1, &emission);
+	assert_int_equal(weir_emission_ns(&emission, 1), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_costs_are_the_exact_ceiling),
-		cmocka_unit_test(costs_next_to_an_integer_are_exact),
+		cmocka_unit_test(random_emission_intervals_are_the_exact_ceiling),
+		cmocka_unit_test(emission_intervals_next_to_an_integer_are_exact),
 		cmocka_unit_test(the_largest_denominator_and_batch_are_exact),
-		cmocka_unit_test(published_examples_cost_what_they_say),
-		cmocka_unit_test(one_unit_costs_the_interval_and_less_costs_nothing),
+		cmocka_unit_test(published_examples_take_what_they_say),
+		cmocka_unit_test(one_unit_takes_the_interval_and_less_takes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
