@@ -6,7 +6,7 @@
 #ifndef WEIR_KINDS_H
 #define WEIR_KINDS_H
 
-#include "borrow.h"
+#include "occupy.h"
 #include "connections.h"
 #include "meter.h"
 #include "rate.h"

@@ -32,7 +32,7 @@ enum {
 /* Is the rule of this kind? The verifier removes what follows in a load without such rules. */
 #define WEIR_IS_KIND(rule, identifier) (WEIR_PART_KIND(identifier) && (rule)->kind == WEIR_KIND_##identifier)
 #define WEIR_PART_OTHER_KINDS (config.kinds & ~(1 << WEIR_KIND_WINDOW))
-#define WEIR_PART_BORROWING WEIR_PART_KIND(BORROWING)
+#define WEIR_PART_OCCUPY WEIR_PART_KIND(OCCUPY)
 #define WEIR_PART_CONNECTIONS WEIR_PART_KIND(CONNECTIONS)
 #define WEIR_PART_BREAKERS WEIR_PART_KIND(BREAKER)
 #define WEIR_PART_SYSTEM_RULES (config.system_rules)

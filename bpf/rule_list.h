@@ -82,7 +82,7 @@ static __always_inline int weir_gather_rules(struct weir_scratch *s)
 		return weir_list_all_rules(s);
 	s->rule[0] = resource->rule[0];
 	s->rule_count = resource->rule_count;
-	if (WEIR_PART_BORROWING)
+	if (WEIR_PART_OCCUPY)
 		s->is_prioritised = resource->is_prioritised;
 	return 0;
 }

@@ -226,8 +226,8 @@ struct weir_outcome {
 	__u32 is_bad;
 };
 
-/* Where a window that lends has counted the packet (borrow.h). */
-struct weir_borrowing_reservation {
+/* Where an occupy window has counted the packet (occupy.h). */
+struct weir_occupy_reservation {
 	__u64 mark;    /* of the cell's bucket and owner */
 	__u64 wait_ns; /* until that bucket begins; 0: it has begun */
 	__u32 set, way;
@@ -238,21 +238,21 @@ struct weir_borrowing_reservation {
 	__u8 pad;
 };
 
-/* A window that lends, as it was just read: the n buckets of the window, from the one that leaves it first on, and the
+/* An occupy window, as it was just read: the n buckets of the window, from the one that leaves it first on, and the
  * n yet to come.
  */
-struct weir_lending {
-	__u64 word[WEIR_BORROWING_CELLS];
-	__u64 units[WEIR_BORROWING_CELLS];
+struct weir_occupy_view {
+	__u64 word[WEIR_OCCUPY_CELLS];
+	__u64 units[WEIR_OCCUPY_CELLS];
 	__u64 ghost;	 /* units that the flow's ghosts count: in all windows that are looked at */
 	__u64 current;	 /* units of the window, with those ... */
-	__u64 lent;	 /* ... and of all buckets yet to come */
+	__u64 occupied;	 /* ... and of all buckets yet to come */
 	__u64 first;	 /* the number of the first bucket */
 	__u64 own;	 /* of these, the bucket of the packet's time */
 	__u64 newest_ns; /* the newest bucket that the flow knew when that was found */
 	__u64 next_ns;	 /* when the first bucket yet to come begins */
 	__u64 time_ns;	 /* the time that the packet is evaluated against */
-	__u64 wait_ns;	 /* from then until the bucket that lends begins */
+	__u64 wait_ns;	 /* from then until the occupied bucket begins */
 };
 
 /* By what the packet is evaluated that a rule with tokens is asked about (tokens.h). */
@@ -432,9 +432,9 @@ struct weir_scratch {
 	__u64 group_position;	     /* of the group that was joined last, or is due first */
 	__u64 earliest_due;	     /* of that one */
 	__u32 outcome_fails;	     /* the packet that ends a request resets or finishes it */
-	__u32 is_prioritised;	     /* one of the packet's resources is: rules that can lend to it */
-	struct weir_lending lending;
-	struct weir_borrowing_reservation borrowing[WEIR_PACKET_RULES_MAX];
+	__u32 is_prioritised;	     /* one of the packet's resources is: it may occupy later buckets */
+	struct weir_occupy_view occupy;
+	struct weir_occupy_reservation occupy_reservation[WEIR_PACKET_RULES_MAX];
 };
 
 #endif

@@ -159,7 +159,7 @@ struct weir_rule_info {
 	__u32 falls_back;
 	__u32 override_count;
 	__u32 overrides_destination; /* found by destination address, not source */
-	__u32 lends;		     /* its window lends units of buckets yet to come */
+	__u32 occupies;		     /* packets may occupy buckets of its window yet to come */
 	__u64 overrides_digest;	     /* a digest of all overrides, in any order; 0: there are none */
 	__u32 system;		     /* enum weir_system_metric; then it has no resource */
 	__u8 is_bbr;

@@ -112,12 +112,12 @@ struct weir_rule {
 	__u8 evaluates;		    /* of system rules: enum weir_work, or-ed */
 	union {
 		__u8 signal;	/* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
-		__u8 unit_bits; /* of kind BORROWING: of a cell; weir_borrowing_unit_bits() */
+		__u8 unit_bits; /* of kind OCCUPY: of a cell; weir_occupy_unit_bits() */
 	};
 	__u32 meter;		       /* place of an associated rule's meter, or of a meter's reader */
 	__u32 penalty_ms;	       /* blockDurationInMs; 0: none */
 	__u32 penalty_ms_max;	       /* blockDurationMaxInMs, or the same */
-	__u64 queueing_ns_max;	       /* throttling: the longest wait; borrowing: every wait is shorter */
+	__u64 queueing_ns_max;	       /* throttling: the longest wait; occupying: every wait is shorter */
 	struct weir_emission emission; /* throttling: for `threshold` */
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
@@ -171,7 +171,7 @@ struct weir_resource {
 	__u32 slot; /* of the instance: counters */
 	__u16 rule_count;
 	__u8 meter_count;
-	__u8 is_prioritised;		   /* its packets borrow */
+	__u8 is_prioritised;		   /* its packets occupy */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */
 	struct weir_meter meter[WEIR_RESOURCE_METERS_MAX];
 };

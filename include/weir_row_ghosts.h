@@ -54,7 +54,7 @@ _Static_assert(sizeof(struct weir_row_ghost_set) == 64, "one cache line");
  * and the table is less than a quarter of what an instance takes on two CPUs.
  */
 #define WEIR_ROW_GHOSTS_PER_ROW 4
-#define WEIR_ROW_GHOSTS_OF_LENDERS 2 /* times as many: their tables have nearly twice as many places as rows */
+#define WEIR_ROW_GHOSTS_OF_OCCUPY 2 /* times as many: their tables have nearly twice as many places as rows */
 
 #define WEIR_ROW_GHOST_COUNT_BITS 11
 #define WEIR_ROW_GHOST_COUNT_MASK ((1u << WEIR_ROW_GHOST_COUNT_BITS) - 1)

@@ -371,29 +371,29 @@ struct weir_token_set {
 _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
 
 /*
- * Maps `borrowing_flows` and, by rule slot, `borrowing_resources`: one flow's window that lends. It has a cell for each
+ * Maps `borrowing_flows` and, by rule slot, `borrowing_resources`: one flow's occupy window. It has a cell for each
  * of the n buckets of the window and of the n after it (n: sampleCount), each used again when 2n buckets have gone by.
  *
- * A cell holds, from the lowest bit, the units of its bucket (weir_borrowing_unit_bits() of them) and whose and which
+ * A cell holds, from the lowest bit, the units of its bucket (weir_occupy_unit_bits() of them) and whose and which
  * bucket that is: the round of the ring, mixed with the flow's tag. A cell with another round, or another flow's tag,
  * holds nothing. Buckets count from 2n before time zero, so that a cell of all zeros is none of a whole resource's,
- * which has the tag 0. Arithmetic is in weir_borrowing.h.
+ * which has the tag 0. Arithmetic is in weir_occupy.h.
  */
-#define WEIR_BORROWING_CELLS (2 * WEIR_SAMPLES_MAX)
-struct weir_borrowing {
+#define WEIR_OCCUPY_CELLS (2 * WEIR_SAMPLES_MAX)
+struct weir_occupy_window {
 	__u64 newest; /* twice the start, ns, of the newest bucket that was evaluated in */
-	__u64 cell[WEIR_BORROWING_CELLS];
+	__u64 cell[WEIR_OCCUPY_CELLS];
 	/* Of flows, as ghosts (weir_row_ghosts.h), whose names tell whether they are this flow's: */
 	__u64 ghost[2]; /* what it had left behind when it was pushed out before */
 	__u64 leaves;	/* what it leaves behind of these cells when it is pushed out */
 };
-_Static_assert(sizeof(struct weir_borrowing) == 192, "three cache lines");
+_Static_assert(sizeof(struct weir_occupy_window) == 192, "three cache lines");
 
-struct weir_borrowing_set {
+struct weir_occupy_set {
 	struct weir_flow_set flows;
-	struct weir_borrowing flow[WEIR_FLOW_WAYS];
+	struct weir_occupy_window flow[WEIR_FLOW_WAYS];
 };
-_Static_assert(sizeof(struct weir_borrowing_set) == 1408, "one cache line, and three for each way");
+_Static_assert(sizeof(struct weir_occupy_set) == 1408, "one cache line, and three for each way");
 
 /* Map `warming_flows`: WarmUp of one flow of a rule with a key, which the program computes itself. */
 struct weir_warming {

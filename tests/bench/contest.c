@@ -50,7 +50,7 @@ void contest_expect(const struct contest *contest, const struct weir_object *obj
 			     : !counters.blocked.packets && (end == CONTEST_ADMITS || counters.delayed >= nearly_all);
 
 	if (!is_so)
-		rig_fail(0, "%s: %llu were blocked and %llu borrowed", contest->what,
+		rig_fail(0, "%s: %llu were blocked and %llu occupied", contest->what,
 			 (unsigned long long)counters.blocked.packets, (unsigned long long)counters.delayed);
 }
 

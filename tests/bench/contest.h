@@ -24,7 +24,7 @@ struct contest {
 void contest_run(struct rig *rig, const struct contest *contest, struct report *report);
 
 /* What became of all packets that contest_run sent: half a measurement is none. The object has one rule. */
-enum contest_end { CONTEST_ADMITS, CONTEST_LENDS, CONTEST_BLOCKS };
+enum contest_end { CONTEST_ADMITS, CONTEST_OCCUPIES, CONTEST_BLOCKS };
 void contest_expect(const struct contest *contest, const struct weir_object *object, enum contest_end end);
 
 /* Let the blocks of a family know the one source, all that are drawn from many, and be full of spoofed ones. */

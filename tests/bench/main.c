@@ -37,7 +37,7 @@ static const struct part {
 	{'f', FULL, bench_floods, "S10 to S13: SYN flood, bytes, WarmUp, MemoryAdaptive, tokens"},
 	{'o', FULL, bench_breakers, "S15: openings under circuit breakers"},
 	{'h', FULL, bench_system, "S16: system rules"},
-	{'w', FULL, bench_borrowing, "S17: borrowing"},
+	{'w', FULL, bench_occupy, "S17: borrowing"},
 	{'b', FULL, bench_blocks, "what building blocks cost"},
 	{'p', FULL, bench_packets, "what a packet costs, by kind of packet and of rule"},
 	{'c', FULL, bench_connections, "S6: connections"},

@@ -54,8 +54,8 @@ void bench_breakers(struct rig *rig, struct report *report);
 /* S16: inbound packets under a system rule. */
 void bench_system(struct rig *rig, struct report *report);
 
-/* S17: packets of a prioritised resource, those that borrow among them. */
-void bench_borrowing(struct rig *rig, struct report *report);
+/* S17: packets of a prioritised resource, those that occupy among them. */
+void bench_occupy(struct rig *rig, struct report *report);
 
 /* One of thousands of resources, of several kinds. */
 void bench_resources(struct rig *rig, struct report *report);

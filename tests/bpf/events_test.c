@@ -430,13 +430,13 @@ static void tokens_tell_what_the_bucket_lacks_and_holds(void **state)
 	}
 }
 
-static void a_window_that_lends_tells_what_it_counts(void **state)
+static void an_occupy_window_reports_what_it_counts(void **state)
 {
 	struct weir_event event;
 	struct rig rig;
 
 	for (uint32_t key_fields = 0; key_fields <= WEIR_KEY_SOURCE; key_fields += WEIR_KEY_SOURCE) {
-		begin(&rig, key_fields)->lends = true;
+		begin(&rig, key_fields)->occupies = true;
 		load(&rig);
 		listen_now();
 		send_packets(&rig, 1, LIMIT, true);
@@ -823,7 +823,7 @@ int main(void)
 		cmocka_unit_test(throttling_tells_how_long_the_packet_would_wait_and_may),
 		cmocka_unit_test(of_a_packet_larger_than_the_threshold_throttling_tells_no_wait),
 		cmocka_unit_test(tokens_tell_what_the_bucket_lacks_and_holds),
-		cmocka_unit_test(a_window_that_lends_tells_what_it_counts),
+		cmocka_unit_test(an_occupy_window_reports_what_it_counts),
 		cmocka_unit_test(an_associated_rule_tells_the_window_that_it_reads),
 		cmocka_unit_test(concurrency_tells_how_many_are_open),
 		cmocka_unit_test(a_breaker_tells_what_it_opened_by),

@@ -39,10 +39,10 @@ static void by_tats(struct rig *rig, struct weir_ruleset_rule *rule)
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 }
 
-static void by_lending(struct rig *rig, struct weir_ruleset_rule *rule)
+static void by_occupying(struct rig *rig, struct weir_ruleset_rule *rule)
 {
 	rig->ruleset->resources[0].is_prioritized = true;
-	rule->lends = true;
+	rule->occupies = true;
 }
 
 /* Of a token bucket, whose table has as many places as that of penalties. */
@@ -63,7 +63,7 @@ static const struct kind {
 	{"windows", NULL, WEIR_TABLE_COUNT, false, 4, 0},
 	{"tokens", by_tokens, WEIR_TABLE_TOKEN_FLOWS, true, 4, 1}, /* a bucket is full at first */
 	{"Throttling", by_tats, WEIR_TABLE_THROTTLED_FLOWS, true, 1, 1},
-	{"lending", by_lending, WEIR_TABLE_BORROWING_FLOWS, false, 4, 1}, /* what is lent has passed already */
+	{"lending", by_occupying, WEIR_TABLE_OCCUPY_FLOWS, false, 4, 1}, /* what is occupied has passed already */
 	{"penalties", by_penalties, WEIR_TABLE_PENALISED_FLOWS, true, 4, 1},
 };
 

@@ -200,14 +200,14 @@ static void an_override_is_of_the_rules_flows(void **state)
 	lab_finish(&lab);
 }
 
-/* Each of two sources of a network takes what another of its packets left to lend. */
-static void what_lends_is_the_rules_flow(void **state)
+/* Each of two sources of a network takes what another of its packets left to occupy. */
+static void what_is_occupied_is_the_rules_flow(void **state)
 {
-	struct weir_ruleset_rule rule = rule_of("lends", WEIR_WINDOW_LEAP, 4, SECOND, 2);
+	struct weir_ruleset_rule rule = rule_of("occupied", WEIR_WINDOW_LEAP, 4, SECOND, 2);
 	struct setup setup;
 	struct lab lab;
 
-	rule.lends = true;
+	rule.occupies = true;
 	setup_resources(&setup, 1);
 	setup.ruleset.settings.occupy_timeout_ms = 1000;
 	setup.resource[0].is_prioritized = true;
@@ -312,7 +312,7 @@ int main(void)
 		cmocka_unit_test(what_warms_up_is_the_rules_flow),
 		cmocka_unit_test(an_associated_rule_reads_and_penalises_the_flow_of_its_key),
 		cmocka_unit_test(an_override_is_of_the_rules_flows),
-		cmocka_unit_test(what_lends_is_the_rules_flow),
+		cmocka_unit_test(what_is_occupied_is_the_rules_flow),
 		cmocka_unit_test(rules_with_keys_evaluate_as_resources_with_them),
 	};
 

@@ -311,7 +311,7 @@ static struct weir_ruleset *random_buckets(struct random *random)
 	for (i = 0; i < ruleset->rule_count; i++) {
 		struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
-		if (rule->metric != WEIR_METRIC_RATE || rule->lends || rule->behavior != WEIR_BEHAVIOR_REJECT ||
+		if (rule->metric != WEIR_METRIC_RATE || rule->occupies || rule->behavior != WEIR_BEHAVIOR_REJECT ||
 		    rule->relation != WEIR_RELATION_CURRENT || random_percent(random, 10) ||
 		    (rule->strategy == WEIR_STRATEGY_WARM_UP && weir_flow_of(ruleset, rule)->fields))
 			continue;

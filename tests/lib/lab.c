@@ -384,15 +384,15 @@ bool lab_agrees(struct lab *lab)
 		sum_of(lab, WEIR_TABLE_RULE_COUNTERS, lab->image->rules[i].slot, &counters, sizeof(counters));
 		if (counters.would_drop.packets == model_would_drop(lab->model, i) && !counters.evicted &&
 		    !counters.stalled &&
-		    (!lab->ruleset->rules[i].lends || counters.delayed == model_borrowed(lab->model, i)))
+		    (!lab->ruleset->rules[i].occupies || counters.delayed == model_occupied(lab->model, i)))
 			continue;
 		fprintf(stderr,
 			"rule '%s': would drop %llu, model %" PRIu64 "; evicted %llu, stalled %llu; delayed %llu, "
-			"borrowed by the model %" PRIu64 "\n",
+			"occupied by the model %" PRIu64 "\n",
 			lab->ruleset->rules[i].name, (unsigned long long)counters.would_drop.packets,
 			model_would_drop(lab->model, i), (unsigned long long)counters.evicted,
 			(unsigned long long)counters.stalled, (unsigned long long)counters.delayed,
-			model_borrowed(lab->model, i));
+			model_occupied(lab->model, i));
 		return false;
 	}
 	return connections_agree(lab);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model_borrow.h"
+#include "model_occupy.h"
 #include "model_limit.h"
 #include "model_penalty.h"
 #include "model_system.h"
@@ -32,8 +32,8 @@ struct flow {
 	/* the window */
 	uint64_t newest; /* newest bucket known: that any packet was evaluated or counted in */
 	struct slices buckets;
-	/* a window that lends */
-	struct model_lender lender;
+	/* an occupy window */
+	struct model_occupy lender;
 	/* throttling */
 	bool has_last;
 	uint64_t last_ns; /* the TAT of the latest admitted packet */
@@ -63,7 +63,7 @@ struct model {
 	size_t reading_count;
 	uint64_t second;    /* the latest that any packet was seen in */
 	uint64_t latest_ns; /* the latest time of any packet: that of connections, which does not go back */
-	uint64_t *would_drop, *threshold, *borrowed;
+	uint64_t *would_drop, *threshold, *occupied;
 	bool is_prioritized;	   /* the packet in hand belongs to such a resource */
 	struct model_rates *rates; /* of rules with tokens whose rate moves for all flows */
 	size_t past_readings;	   /* the latest that any packet has seen */
@@ -113,9 +113,9 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 	model->ifindex = ifindex;
 	model->would_drop = calloc(ruleset->rule_count + 1, sizeof(*model->would_drop));
 	model->threshold = calloc(ruleset->rule_count + 1, sizeof(*model->threshold));
-	model->borrowed = calloc(ruleset->rule_count + 1, sizeof(*model->borrowed));
+	model->occupied = calloc(ruleset->rule_count + 1, sizeof(*model->occupied));
 	model->rates = calloc(ruleset->rule_count + 1, sizeof(*model->rates));
-	assert(model->would_drop && model->threshold && model->borrowed && model->rates);
+	assert(model->would_drop && model->threshold && model->occupied && model->rates);
 	model->connections = model_connections_new(ruleset);
 	add_system_rules(model);
 	model->breakers = model_breakers_new();
@@ -139,7 +139,7 @@ void model_free(struct model *model)
 			model->flows[i] = flow->next;
 			free(flow->buckets.slice);
 			free(flow->seconds.slice);
-			model_lender_free(&flow->lender);
+			model_occupy_free(&flow->lender);
 			free(flow);
 		}
 	}
@@ -154,7 +154,7 @@ void model_free(struct model *model)
 	free(model->rates);
 	free(model->would_drop);
 	free(model->threshold);
-	free(model->borrowed);
+	free(model->occupied);
 	free(model);
 }
 
@@ -177,9 +177,9 @@ uint64_t model_would_drop(const struct model *model, size_t rule)
 	return model->would_drop[rule];
 }
 
-uint64_t model_borrowed(const struct model *model, size_t rule)
+uint64_t model_occupied(const struct model *model, size_t rule)
 {
-	return model->borrowed[rule];
+	return model->occupied[rule];
 }
 
 uint64_t model_threshold(const struct model *model, size_t rule)
@@ -580,8 +580,8 @@ static bool limit_admits(const struct model *model, const struct evaluating *eva
 	struct model_rate constant;
 	struct model_rates rates = rates_of(evaluating, &constant);
 
-	if (model_lends(model->ruleset, evaluating->rule))
-		return model_lender_admits(&flow->lender, model->ruleset, evaluating->rule, allowed,
+	if (model_occupies(model->ruleset, evaluating->rule))
+		return model_occupy_admits(&flow->lender, model->ruleset, evaluating->rule, allowed,
 					   evaluating->time_ns, model->is_prioritized, ret_wait_ns);
 	if (has_tokens(evaluating->rule))
 		return model_tokens_admit(&flow->bucket, evaluating->rule, evaluating->threshold_micro, &rates,
@@ -639,8 +639,8 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 	/* What an observing rule would have dropped is not in the figures that it goes by. */
 	if (would_drop)
 		return;
-	if (model_lends(model->ruleset, evaluating.rule)) {
-		model->borrowed[place] += model_lender_count(&evaluating.own_flow->lender, evaluating.rule);
+	if (model_occupies(model->ruleset, evaluating.rule)) {
+		model->occupied[place] += model_occupy_count(&evaluating.own_flow->lender, evaluating.rule);
 		return;
 	}
 	if (evaluating.rule->strategy == WEIR_STRATEGY_WARM_UP) {

@@ -53,8 +53,8 @@ struct model_decision model_evaluate(struct model *model, uint64_t time_ns, cons
 /* Packets so far that an observing rule (its place in the rule set) would have dropped. */
 uint64_t model_would_drop(const struct model *model, size_t rule);
 
-/* Packets so far that passed with a unit which a rule that lends has lent them. */
-uint64_t model_borrowed(const struct model *model, size_t rule);
+/* Packets so far that passed with a unit of a bucket to come that they occupied. */
+uint64_t model_occupied(const struct model *model, size_t rule);
 
 /* floor(allowed), units per interval, when the rule last evaluated a packet. */
 uint64_t model_threshold(const struct model *model, size_t rule);

@@ -454,12 +454,12 @@ static struct weir_ruleset_rule random_rule(struct random *random, const struct 
 	random_tokens(random, ruleset, &rule);
 	if (may_override(ruleset, &rule) && random_percent(random, 30))
 		random_overrides(random, ruleset, &rule);
-	rule.lends = weir_rule_can_lend(&rule) && weir_meets_prioritized(ruleset, &ruleset->resources[resource]);
+	rule.occupies = weir_rule_can_occupy(&rule) && weir_meets_prioritized(ruleset, &ruleset->resources[resource]);
 	return rule;
 }
 
-/* Make it a rule that lends, mostly with a threshold that traffic reaches. */
-static void random_lender(struct random *random, struct weir_ruleset_rule *rule)
+/* Make it a rule with an occupy window, mostly with a threshold that traffic reaches. */
+static void random_occupy(struct random *random, struct weir_ruleset_rule *rule)
 {
 	rule->counts_bytes = false;
 	rule->window = WEIR_WINDOW_LEAP;
@@ -473,7 +473,7 @@ static void random_lender(struct random *random, struct weir_ruleset_rule *rule)
 	if (random_percent(random, 70))
 		rule->threshold_micro =
 			random_between(random, 1, random_percent(random, 70) ? 12 : 60) * WEIR_MICRO / 2;
-	rule->lends = true;
+	rule->occupies = true;
 }
 
 /* Names with what a CSV or a YAML reader could trip over. */
@@ -500,7 +500,7 @@ static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_
 									 : random_rule(random, ruleset, resource);
 		if (rule->metric == WEIR_METRIC_RATE &&
 		    weir_meets_prioritized(ruleset, &ruleset->resources[resource]) && random_percent(random, 40))
-			random_lender(random, rule);
+			random_occupy(random, rule);
 		rule->name = random_name(random, "rule", ruleset->rule_count++);
 	}
 }

@@ -82,7 +82,7 @@ static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 		 WEIR_KIND_ASSOCIATED},
 		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_CURRENT, false, TOKENS},
 		 WEIR_KIND_THROTTLE},
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, true, LEAP}, WEIR_KIND_BORROWING},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, true, LEAP}, WEIR_KIND_OCCUPY},
 		{{WEIR_METRIC_SIGNAL, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false, LEAP}, WEIR_KIND_SYSTEM},
 		{{WEIR_METRIC_REQUESTS, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false, LEAP}, WEIR_KIND_BREAKER},
 	};
@@ -93,7 +93,7 @@ static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 			.metric = choices->metric,
 			.behavior = choices->behavior,
 			.relation = choices->relation,
-			.lends = choices->lends,
+			.occupies = choices->occupies,
 			.window = choices->window,
 		};
 		const struct weir_rule_info info = {
@@ -101,7 +101,7 @@ static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 			.identity.window = choices->window,
 			.behavior = choices->behavior,
 			.relation = choices->relation,
-			.lends = choices->lends,
+			.occupies = choices->occupies,
 		};
 
 		assert_int_equal(weir_kind_id_of(&rule), cases[i].id);

@@ -126,7 +126,7 @@ static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 		{STORE
 		 "resources: [{name: dns, prioritized: true}]\nrules:\n- {resource: dns, threshold: 5, clusterMode: "
 		 "true}\n",
-		 4, 46, "lends", NULL},
+		 4, 46, "occupy", NULL},
 		{RESOURCES "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n", 3, 3, "no store is named",
 		 "cluster: {redis"},
 		{"settings: {cluster: {name: edge}}\n" RESOURCES

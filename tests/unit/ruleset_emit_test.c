@@ -207,9 +207,9 @@ static const char whole[] =
 	"3,\n"
 	"   memLowWaterMarkBytes: 5, memHighWaterMarkBytes: 6, controlBehavior: Throttling, maxQueueingTimeMs: 77}\n";
 
-/* What windows have that lend nothing: a resource is prioritized above, and so all of those lend. */
-static const char lends_nothing[] = "resources: [{name: t, flow: source}]\n"
-				    "rules: [{resource: t, threshold: 3, whenFull: aggregate}]\n";
+/* What windows have that nothing occupies: a resource is prioritized above, and so all of those are occupied. */
+static const char occupies_nothing[] = "resources: [{name: t, flow: source}]\n"
+				       "rules: [{resource: t, threshold: 3, whenFull: aggregate}]\n";
 
 static void assert_names(const char *text, const char *name)
 {
@@ -235,9 +235,9 @@ static void every_field_there_is_comes_back(void **state)
 		assert_names(text, weir_breaker_field_names[i]);
 }
 
-static void a_field_of_windows_that_lend_nothing_comes_back(void **state)
+static void a_field_of_windows_that_occupy_nothing_comes_back(void **state)
 {
-	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_back(lends_nothing);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_back(occupies_nothing);
 	_cleanup_(weir_freep) char *text = emit(ruleset, WEIR_FORM_YAML);
 
 	assert_comes_back(ruleset);
@@ -293,7 +293,7 @@ int main(void)
 		cmocka_unit_test(random_rule_sets_come_back_as_they_are),
 		cmocka_unit_test(every_file_of_rules_comes_back_as_it_is),
 		cmocka_unit_test(every_field_there_is_comes_back),
-		cmocka_unit_test(a_field_of_windows_that_lend_nothing_comes_back),
+		cmocka_unit_test(a_field_of_windows_that_occupy_nothing_comes_back),
 		cmocka_unit_test(a_file_is_emitted_as_one_would_write_it),
 		cmocka_unit_test(a_rule_set_without_rules_is_no_empty_file),
 	};

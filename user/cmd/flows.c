@@ -14,7 +14,7 @@
 #include "report/drops.h"
 #include "report/keys.h"
 #include "rules/quantity.h"
-#include "state/lending_windows.h"
+#include "state/occupy_windows.h"
 
 static const struct weir_option own_options[] = {
 	{'d', false, "dropped", NULL, "the flows that were dropped, those with most packets first"},
@@ -34,7 +34,7 @@ const struct weir_command weir_flows_command = {
 		 "the flow's bucket lacks, and the threshold what a full one holds. Of rules with Throttling they\n"
 		 "are how long the flow's latest packet has yet to wait, of maxQueueingTimeMs. Of rules with\n"
 		 "AssociatedResource they are what passed on the other resource. Where a resource is prioritised,\n"
-		 "'borrowed' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
+		 "'occupied' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
 		 "their own: the flows with the most connections now; and so have rules with blockDurationInMs: the\n"
 		 "flows that are penalised, those that have longest yet first; and circuit breakers: those\n"
 		 "that are open, or nearest to it. With --dropped: who lost packets since it was attached, how many,\n"
@@ -56,15 +56,15 @@ static void print_threshold(struct weir_table *table, bool is_known, const char 
 }
 
 static void print_use(struct weir_table *table, const struct weir_instance *instance, const struct weir_flow_use *use,
-		      bool lends)
+		      bool occupies)
 {
 	const struct weir_rule_info *rule = weir_flow_rule(instance, use);
 	char amount[WEIR_AMOUNT_BYTES], words[WEIR_WORDS_BYTES];
 
 	weir_table_cell(table, "%s", rule ? rule->name : "?");
 	weir_table_cell(table, "%s", weir_flow_amount(use, use->units, amount));
-	if (lends)
-		weir_table_cell(table, "%llu", (unsigned long long)use->borrowed);
+	if (occupies)
+		weir_table_cell(table, "%llu", (unsigned long long)use->occupied);
 	print_threshold(table, use->has_threshold, weir_flow_amount(use, use->threshold, amount), weir_flow_share(use));
 	weir_table_cell(table, "%s", weir_flow_words(instance, use, words));
 }
@@ -72,15 +72,15 @@ static void print_use(struct weir_table *table, const struct weir_instance *inst
 static void print_text(const struct weir_instance *instance, const struct weir_flows *flows)
 {
 	static const char *const plain[] = {"rule", ">units", ">threshold", ">share", "flow"};
-	static const char *const lending[] = {"rule", ">units", ">borrowed", ">threshold", ">share", "flow"};
-	const bool lends = weir_borrowing_is_used(instance);
+	static const char *const occupy[] = {"rule", ">units", ">occupied", ">threshold", ">share", "flow"};
+	const bool occupies = weir_occupy_is_used(instance);
 	_cleanup_(weir_table_free) struct weir_table table = {
-		.headings = lends ? lending : plain,
-		.columns = lends ? ARRAY_SIZE(lending) : ARRAY_SIZE(plain),
+		.headings = occupies ? occupy : plain,
+		.columns = occupies ? ARRAY_SIZE(occupy) : ARRAY_SIZE(plain),
 	};
 
 	for (size_t i = 0; i < flows->count; i++)
-		print_use(&table, instance, &flows->busiest[i], lends);
+		print_use(&table, instance, &flows->busiest[i], occupies);
 	weir_table_print(&table, stdout);
 	printf("%s%llu active flow%s\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
 	       weir_plural(flows->active));

@@ -114,7 +114,7 @@ static void print_evaluating(const struct weir_ruleset *ruleset, const struct we
 
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		printf(", by the traffic of %s", ruleset->resources[rule->ref_resource].name);
-	if (weir_kind_of(rule)->delays && !weir_kind_of(rule)->lends) {
+	if (weir_kind_of(rule)->delays && !weir_kind_of(rule)->occupies) {
 		printf(", spaced evenly, ");
 		if (rule->queueing_ms_max)
 			printf("waits of up to %llu ms", (unsigned long long)rule->queueing_ms_max);
@@ -131,11 +131,11 @@ static void print_evaluating(const struct weir_ruleset *ruleset, const struct we
 		loaded = &image->rules[loaded->meter];
 	printf(", %s, %u bucket%s of ", weir_window_names[rule->window], rule->samples, weir_plural(rule->samples));
 	print_time(rule->interval_ns / rule->samples);
-	if (!weir_kind_of(rule)->lends) {
+	if (!weir_kind_of(rule)->occupies) {
 		printf(", %s", rows[loaded->storage]);
 		return;
 	}
-	printf(", lends for waits below ");
+	printf(", occupies later buckets for waits below ");
 	print_time(loaded->queueing_ns_max);
 }
 

@@ -35,7 +35,7 @@ json_t *weir_json_flow(const struct weir_flow *flow)
 }
 
 /* Where the window that evaluates is kept; throttled flows have none, but words that all CPUs share, and so do windows
- * that lend.
+ * with occupy windows.
  */
 static const char *storage_name(const struct weir_image *image, size_t place)
 {
@@ -56,7 +56,7 @@ static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct we
 
 	shown.storage = storage_name(image, place);
 	shown.bucket_micro = weir_tokens_burst_micro(rule, rule->threshold_micro);
-	if (weir_kind_of(rule)->lends)
+	if (weir_kind_of(rule)->occupies)
 		shown.wait_ms = image->rules[place].queueing_ns_max / NSEC_PER_MSEC;
 	return weir_json_shown_rule(&shown, WEIR_RULE_CHECKED);
 }

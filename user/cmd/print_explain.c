@@ -258,10 +258,9 @@ static void print_window(const struct weir_explained_rule *rule)
 	line(is_meter ? "read" : "window", "%llu of %llu %s%s%s", (unsigned long long)rule->units,
 	     (unsigned long long)rule->threshold, unit_of(rule), is_meter ? ", passed on " : "",
 	     is_meter ? rule->info->ref_resource_name : "");
-	if (rule->borrowed)
-		line("", "%llu more are borrowed from buckets yet to come (behind the '|')",
-		     (unsigned long long)rule->borrowed);
-	if (rule->units || rule->borrowed)
+	if (rule->occupied)
+		line("", "%llu more occupy buckets yet to come (behind the '|')", (unsigned long long)rule->occupied);
+	if (rule->units || rule->occupied)
 		print_buckets(rule);
 }
 
@@ -406,7 +405,7 @@ static json_t *json_window(const struct weir_explained_rule *rule)
 		weir_json_append(&buckets, json_pack("{s:I, s:I}", "beginsInNs", (json_int_t)rule->buckets[i].begins_ns,
 						     "units", (json_int_t)rule->buckets[i].units));
 	return json_pack("{s:I, s:I, s:I, s:o}", "units", (json_int_t)rule->units, "borrowed",
-			 (json_int_t)rule->borrowed, "leased", (json_int_t)rule->leased, "buckets", buckets);
+			 (json_int_t)rule->occupied, "leased", (json_int_t)rule->leased, "buckets", buckets);
 }
 
 static json_t *json_threshold(const struct weir_explained_rule *rule)

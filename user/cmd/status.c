@@ -296,8 +296,8 @@ static void print_counts(const struct weir_instance *instance)
 	if (throttling || overrides || info->allow_count || info->deny_count)
 		printf("  rules that throttle: %u; overrides: %llu; allowed prefixes: %u, denied: %u\n", throttling,
 		       (unsigned long long)overrides, info->allow_count, info->deny_count);
-	if (weir_count_lending(instance))
-		printf("  rules that lend: %u\n", weir_count_lending(instance));
+	if (weir_count_occupy(instance))
+		printf("  rules with occupy windows: %u\n", weir_count_occupy(instance));
 }
 
 static void print_foreign_tables(const struct weir_instance *instance)

@@ -38,7 +38,7 @@ enum weir_threshold_reason {
 	WEIR_THRESHOLD_UNKNOWN,	   /* it moves, and nothing is attached */
 };
 
-#define WEIR_EXPLAINED_BUCKETS WEIR_BORROWING_CELLS
+#define WEIR_EXPLAINED_BUCKETS WEIR_OCCUPY_CELLS
 struct weir_explained_bucket {
 	int64_t begins_ns; /* from now; that of a bucket yet to come is positive */
 	uint64_t units;
@@ -62,7 +62,7 @@ struct weir_explained_rule {
 	/* what the flow has used: what its kind keeps of it */
 	bool has_window;
 	uint64_t units;	   /* in the window */
-	uint64_t borrowed; /* in buckets yet to come */
+	uint64_t occupied; /* in buckets yet to come */
 	uint64_t leased;   /* counted already, by CPUs that have not used them */
 	uint32_t bucket_count;
 	struct weir_explained_bucket buckets[WEIR_EXPLAINED_BUCKETS]; /* oldest first */

@@ -9,7 +9,7 @@
 #include "program/array.h"
 #include "program/connection_totals.h"
 #include "program/copy.h"
-#include "state/lending_windows.h"
+#include "state/occupy_windows.h"
 #include "tables/connection_counts.h"
 #include "tables/penalties.h"
 #include "tables/rule_kind.h"
@@ -127,23 +127,23 @@ static void look_at_window(const struct weir_flow_reader *reader, const struct w
 	explained->units = weir_row_units(&spec, reader->now_ns, &sum);
 }
 
-static void look_at_lending(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
-			    struct weir_explained_rule *explained)
+static void look_at_occupy(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+			   struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
 	const uint64_t samples = explained->info->identity.samples;
 	const uint64_t bucket_ns = samples ? explained->info->identity.interval_ns / samples : 0;
-	const struct weir_borrowing *window = NULL;
-	const struct weir_borrowing_set *set;
+	const struct weir_occupy_window *window = NULL;
+	const struct weir_occupy_set *set;
 	uint32_t tag = 0;
 	uint64_t present;
 	int way;
 
 	if (!rule->key_fields) {
-		window = weir_sandbox_find(reader->sandbox, WEIR_TABLE_BORROWING_RESOURCES, rule->slot);
+		window = weir_sandbox_find(reader->sandbox, WEIR_TABLE_OCCUPY_RESOURCES, rule->slot);
 	} else {
 		tag = weir_shared_tag(flow->hash);
-		set = find_set(reader->sandbox, WEIR_TABLE_BORROWING_FLOWS, flow->hash);
+		set = find_set(reader->sandbox, WEIR_TABLE_OCCUPY_FLOWS, flow->hash);
 		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
 		window = way >= 0 ? &set->flow[way] : NULL;
 	}
@@ -157,8 +157,8 @@ static void look_at_lending(const struct weir_flow_reader *reader, const struct 
 		struct weir_explained_bucket *at = &explained->buckets[i];
 
 		at->begins_ns = (int64_t)((bucket - 2 * samples) * bucket_ns - reader->now_ns);
-		at->units = weir_borrowing_units(window, tag, explained->info, bucket);
-		*(i < samples ? &explained->units : &explained->borrowed) += at->units;
+		at->units = weir_occupy_units(window, tag, explained->info, bucket);
+		*(i < samples ? &explained->units : &explained->occupied) += at->units;
 	}
 }
 
@@ -400,8 +400,8 @@ int weir_read_flow_state(const struct weir_flow_reader *reader, const struct wei
 	look_at_penalty(reader, flow, explained);
 	if (kind->keeps_window || kind->reads_meter)
 		look_at_window(reader, flow, explained);
-	else if (kind->lends)
-		look_at_lending(reader, flow, explained);
+	else if (kind->occupies)
+		look_at_occupy(reader, flow, explained);
 	else if (kind->delays)
 		look_at_tat(reader, flow, explained);
 	else if (kind->has_tokens)

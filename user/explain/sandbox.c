@@ -10,7 +10,7 @@
 #include "kind/kind.h"
 #include "program/copy.h"
 #include "tables/shared_sets.h"
-#include "weir_borrowing.h"
+#include "weir_occupy.h"
 
 /* Both candidate sets of a flow lie in one chunk, and the lab has one of each format. */
 #define LAB_CHUNK 0
@@ -344,16 +344,16 @@ static int add_breaker(struct weir_sandbox *sandbox, const struct weir_rule *rul
 	return err;
 }
 
-/* A window that lends, and what the flow left behind. */
-static int add_lending(struct weir_sandbox *sandbox, const struct weir_rule *rule, uint64_t hash)
+/* An occupy window, and what the flow left behind. */
+static int add_occupy(struct weir_sandbox *sandbox, const struct weir_rule *rule, uint64_t hash)
 {
-	const uint32_t sets = weir_object_config(sandbox->object)->sizes[WEIR_TABLE_BORROWING_FLOWS];
-	const uint32_t tag = weir_shared_tag(hash), rows = WEIR_BORROWING_ROW_SET(weir_shared_set(hash, sets), tag);
-	int err = add_shared(sandbox, rule, hash, WEIR_TABLE_BORROWING_RESOURCES, WEIR_TABLE_BORROWING_FLOWS);
+	const uint32_t sets = weir_object_config(sandbox->object)->sizes[WEIR_TABLE_OCCUPY_FLOWS];
+	const uint32_t tag = weir_shared_tag(hash), rows = WEIR_OCCUPY_ROW_SET(weir_shared_set(hash, sets), tag);
+	int err = add_shared(sandbox, rule, hash, WEIR_TABLE_OCCUPY_RESOURCES, WEIR_TABLE_OCCUPY_FLOWS);
 
 	if (err || !rule->key_fields || !sandbox->instance)
 		return err;
-	return add_row_ghosts(sandbox, rows, rows, tag, WEIR_BORROWING_PAGE_SETS);
+	return add_row_ghosts(sandbox, rows, rows, tag, WEIR_OCCUPY_PAGE_SETS);
 }
 
 /* ---- the contract ---- */
@@ -374,8 +374,8 @@ static int add_kind(struct weir_sandbox *sandbox, const struct weir_rule *rule, 
 	const enum weir_kind_id id = rule->kind % WEIR_KIND_COUNT;
 	const struct weir_kind *kind = weir_kinds[id];
 
-	if (kind->lends)
-		return add_lending(sandbox, rule, flow->hash);
+	if (kind->occupies)
+		return add_occupy(sandbox, rule, flow->hash);
 	if (kind_tables[id].flows != WEIR_TABLE_NONE)
 		return add_leaving(sandbox, rule, flow->hash, kind_tables[id].lone, kind_tables[id].flows);
 	if (kind->keeps_window)

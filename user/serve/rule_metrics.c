@@ -120,7 +120,7 @@ static const struct {
 	 COUNTER(delayed)},
 	{{"weir_rule_borrowed_packets", WEIR_METRIC_COUNTER, NULL,
 	  "Packets that passed with a unit of a bucket yet to come."},
-	 weir_lends,
+	 weir_occupies,
 	 COUNTER(delayed)},
 	{{"weir_rule_penalties", WEIR_METRIC_COUNTER, NULL, "Penalties that have begun."},
 	 weir_penalises,

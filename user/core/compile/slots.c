@@ -11,7 +11,7 @@
 #include "compile/build_steps.h"
 #include "compile/slotting.h"
 #include "thresholds/token_rates.h"
-#include "weir_borrowing.h"
+#include "weir_occupy.h"
 
 /* ---- slots ---- */
 
@@ -207,7 +207,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->queueing_ns_max = weir_slot_queueing_ns_max(slotting, rule);
 	info->penalty_ms = rule->penalty_ms;
 	info->penalty_ms_max = rule->penalty_ms_max;
-	info->lends = rule->lends;
+	info->occupies = rule->occupies;
 	if (weir_kind_of(rule)->is_breaker)
 		info->breaker = breaker_terms(rule, since_ns);
 	else
@@ -373,8 +373,8 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->queueing_ns_max = weir_slot_queueing_ns_max(slotting, rule);
 	written->penalty_ms = rule->penalty_ms;
 	written->penalty_ms_max = rule->penalty_ms_max;
-	if (weir_kinds[terms->kind]->lends)
-		written->unit_bits = weir_borrowing_unit_bits(rule->interval_ns);
+	if (weir_kinds[terms->kind]->occupies)
+		written->unit_bits = weir_occupy_unit_bits(rule->interval_ns);
 	written->emission = terms->emission;
 	if (terms->warms_flows)
 		written->warm_up = terms->warm_up;

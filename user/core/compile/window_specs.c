@@ -86,9 +86,9 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 			plan->spec = 0;
 			continue;
 		}
-		plan->storage = weir_slot_has_flows(slotting, rule) && !weir_kind_of(rule)->lends
+		plan->storage = weir_slot_has_flows(slotting, rule) && !weir_kind_of(rule)->occupies
 					? WEIR_STORAGE_WIDE
-					: WEIR_STORAGE_LONE; /* of what lends no row is looked for */
+					: WEIR_STORAGE_LONE; /* for occupy windows no row is looked for */
 		if (!weir_slot_fits(slotting, rule, storage))
 			continue;
 		err = number_spec(slotting, rule, WEIR_SPECS_NARROW, &plan->spec);
@@ -106,7 +106,7 @@ static int check_overflow(const struct slotting *slotting, const struct weir_rul
 	const struct weir_kind *kind = weir_kind_of(rule);
 
 	if (!rule->aggregates || spec < WEIR_OVERFLOW_SPECS || !weir_slot_has_flows(slotting, rule) ||
-	    !(kind->keeps_window || kind->lends))
+	    !(kind->keeps_window || kind->occupies))
 		return 0;
 	return weir_diag_error(
 		slotting->diag, &rule->place, NULL,

@@ -64,7 +64,7 @@ struct weir_kind {
 	bool reads_meter;	 /* the window that it goes by is a meter's */
 	bool has_emission;	 /* a unit costs a part of its flow's time: struct weir_emission */
 	bool delays;		 /* it may ask packets to wait */
-	bool lends;		 /* ... by units of buckets yet to come, of a window that all CPUs share */
+	bool occupies;		 /* ... by units of buckets yet to come, of a window that all CPUs share */
 	bool needs_allowed;	 /* the program asks what is allowed now, even where the threshold is a constant */
 	bool has_tokens;	 /* it takes tokens from buckets: struct weir_tokens */
 	bool counts_connections; /* in the tables of connections */

@@ -23,7 +23,8 @@ static enum weir_kind_id choose(const struct weir_choices *choices)
 
 enum weir_kind_id weir_kind_id_of(const struct weir_ruleset_rule *rule)
 {
-	return choose(&(struct weir_choices){rule->metric, rule->behavior, rule->relation, rule->lends, rule->window});
+	return choose(
+		&(struct weir_choices){rule->metric, rule->behavior, rule->relation, rule->occupies, rule->window});
 }
 
 const struct weir_kind *weir_kind_of(const struct weir_ruleset_rule *rule)
@@ -33,7 +34,7 @@ const struct weir_kind *weir_kind_of(const struct weir_ruleset_rule *rule)
 
 enum weir_kind_id weir_kind_id_of_info(const struct weir_rule_info *info)
 {
-	return choose(&(struct weir_choices){info->identity.metric, info->behavior, info->relation, info->lends,
+	return choose(&(struct weir_choices){info->identity.metric, info->behavior, info->relation, info->occupies,
 					     info->identity.window});
 }
 

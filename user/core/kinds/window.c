@@ -121,8 +121,8 @@ static void size_row_ghosts(const struct weir_previous *previous, struct weir_im
 	if (weir_any_rule(weir_leaves_row_ghosts, image->rule_info, image->rule_slots))
 		config->sizes[WEIR_TABLE_ROW_GHOSTS] =
 			image->flows_per_cpu / WEIR_ROW_GHOST_WAYS * WEIR_ROW_GHOSTS_PER_ROW;
-	if (weir_any_rule(weir_has_borrowing_flows, image->rule_info, image->rule_slots))
-		config->sizes[WEIR_TABLE_ROW_GHOSTS] *= WEIR_ROW_GHOSTS_OF_LENDERS;
+	if (weir_any_rule(weir_has_occupy_flows, image->rule_info, image->rule_slots))
+		config->sizes[WEIR_TABLE_ROW_GHOSTS] *= WEIR_ROW_GHOSTS_OF_OCCUPY;
 	if (previous->sizes[WEIR_TABLE_ROW_GHOSTS] &&
 	    weir_any_rule(weir_leaves_row_ghosts, previous->rules, previous->rule_slots))
 		config->sizes[WEIR_TABLE_ROW_GHOSTS] = previous->sizes[WEIR_TABLE_ROW_GHOSTS];

@@ -106,8 +106,8 @@ static const char *why_not(const struct weir_draft *draft)
 		return "AssociatedResource goes by what passed on this host alone";
 	if (rule->window == WEIR_WINDOW_TOKENS)
 		return "what a token bucket holds is this host's own";
-	if (rule->lends)
-		return "its window lends to prioritized packets units that may be another host's by then";
+	if (rule->occupies)
+		return "prioritized packets occupy units of its window that may be another host's by then";
 	if (rule->penalty_ms)
 		return "a flow would be blocked for a while because a share has not come yet";
 	if (rule->override_count)

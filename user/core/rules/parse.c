@@ -363,7 +363,7 @@ static void put_breakers_last(struct weir_reader *reader)
 	}
 }
 
-/* Who writes 'prioritized' expects some rule to lend. */
+/* Who writes 'prioritized' expects a window that can be occupied. */
 static void check_prioritized(struct weir_reader *reader)
 {
 	const struct weir_ruleset *ruleset = reader->ruleset;
@@ -373,13 +373,14 @@ static void check_prioritized(struct weir_reader *reader)
 
 		if (!ruleset->resources[resource].is_prioritized)
 			continue;
-		while (rule < ruleset->rule_count && !ruleset->rules[rule].lends)
+		while (rule < ruleset->rule_count && !ruleset->rules[rule].occupies)
 			rule++;
 		if (rule == ruleset->rule_count)
-			weir_warn(reader, reader->resource_nodes[resource],
-				  "rules lend that are Direct, Reject, with window leap, in packets",
-				  "'prioritized' has no effect: no rule can lend to '%.*s'",
-				  WEIR_SHOWN(ruleset->resources[resource].name));
+			weir_warn(
+				reader, reader->resource_nodes[resource],
+				"it can occupy windows of rules that are Direct, Reject, with window leap, in packets",
+				"'prioritized' has no effect: '%.*s' can occupy no rule's window",
+				WEIR_SHOWN(ruleset->resources[resource].name));
 	}
 }
 
@@ -412,7 +413,7 @@ static void read_parts(struct weir_reader *reader)
 		check_rule_names(reader);
 	if (!reader->is_out_of_memory)
 		weir_sort_listed(reader);
-	/* A rule that is wrong, or in a file that could not be read, may have been to lend. */
+	/* A rule that is wrong, or in a file that could not be read, may have been one. */
 	if (!reader->is_out_of_memory && !reader->is_incomplete && !reader->complaints)
 		check_prioritized(reader);
 	check_content(reader);

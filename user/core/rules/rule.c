@@ -430,8 +430,8 @@ bool weir_begin_rule(struct weir_reader *reader, struct weir_draft *draft)
 void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft)
 {
 	read_resource(reader, draft);
-	draft->rule->lends =
-		draft->has_resource && weir_rule_can_lend(draft->rule) &&
+	draft->rule->occupies =
+		draft->has_resource && weir_rule_can_occupy(draft->rule) &&
 		weir_meets_prioritized(reader->ruleset, &reader->ruleset->resources[draft->rule->resource]);
 	read_name(reader, draft);
 }

@@ -186,7 +186,7 @@ static bool is_plain(const struct weir_ruleset_rule *rule)
 {
 	return !rule->system && rule->metric == WEIR_METRIC_RATE && rule->strategy == WEIR_STRATEGY_DIRECT &&
 	       rule->behavior == WEIR_BEHAVIOR_REJECT && rule->ref_resource == WEIR_NO_RESOURCE && !rule->cluster &&
-	       !rule->override_count && !rule->observes && !rule->lends;
+	       !rule->override_count && !rule->observes && !rule->occupies;
 }
 
 /* A rule that can never be the one that blocks: one before it counts the same, and admits no more. */

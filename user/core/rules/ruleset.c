@@ -17,7 +17,7 @@ static void free_match(struct weir_match *match)
 	free(match->interface);
 }
 
-bool weir_rule_can_lend(const struct weir_ruleset_rule *rule)
+bool weir_rule_can_occupy(const struct weir_ruleset_rule *rule)
 {
 	return rule->metric == WEIR_METRIC_RATE && rule->strategy == WEIR_STRATEGY_DIRECT &&
 	       rule->behavior == WEIR_BEHAVIOR_REJECT && rule->relation == WEIR_RELATION_CURRENT &&

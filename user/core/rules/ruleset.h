@@ -70,7 +70,7 @@ struct weir_ruleset_resource {
 	char *name;
 	struct weir_match match;
 	struct weir_flow flow;
-	bool is_prioritized; /* its packets borrow, from all rules that can lend */
+	bool is_prioritized; /* its packets occupy, of all rules that can be occupied */
 	struct weir_place place;
 };
 
@@ -83,7 +83,7 @@ struct weir_choices {
 	enum weir_metric metric;
 	enum weir_behavior behavior;
 	enum weir_relation relation;
-	bool lends;
+	bool occupies;
 	enum weir_window_kind window;
 };
 
@@ -156,7 +156,7 @@ struct weir_ruleset_rule {
 	bool counts_bytes;
 	bool observes;
 	bool aggregates; /* whenFull: flows without a place anywhere share one limit; else they begin anew */
-	bool lends;	 /* it can, and may meet packets that borrow: weir_rule_can_lend(), weir_meets_prioritized() */
+	bool occupies; /* it can, and may meet packets that occupy: weir_rule_can_occupy(), weir_meets_prioritized() */
 	enum weir_strategy strategy;
 	enum weir_behavior behavior;
 	enum weir_relation relation;
@@ -191,7 +191,7 @@ struct weir_settings {
 	bool paces;			  /* throttling: pace; default police */
 	char *memory_cgroup;		  /* memory: cgroup:PATH, without the "cgroup:"; NULL: the system's memory */
 	uint32_t controller_timeout_ms;	  /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */
-	uint32_t occupy_timeout_ms;	  /* units are lent for shorter waits only: 0 to 86400000, default 500 */
+	uint32_t occupy_timeout_ms;	  /* a unit is occupied for shorter waits only: 0 to 86400000, default 500 */
 	uint32_t timed_entries;		  /* addresses for weir block and weir allow; default 65536; 0: none */
 	uint32_t connections;		  /* that all Concurrency rules together can track; default 131072 */
 	uint32_t connection_flows;	  /* that can have connections; default a quarter of these */
@@ -228,8 +228,8 @@ struct weir_ruleset {
 	size_t list_count;
 };
 
-/* Can the rule lend, if packets that it evaluates are prioritised? (docs/semantics.md, 10) */
-bool weir_rule_can_lend(const struct weir_ruleset_rule *rule);
+/* Can its window be occupied, if packets that it evaluates are prioritised? (docs/semantics.md, 10) */
+bool weir_rule_can_occupy(const struct weir_ruleset_rule *rule);
 
 /* Can packets of this resource be prioritised: because it is, or because they may belong to another one that is? False
  * only where their protocols, families or destination ports keep them apart.

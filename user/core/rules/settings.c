@@ -15,7 +15,7 @@
 
 #define CONTROLLER_TIMEOUT_MS_MIN 1000
 #define CONTROLLER_TIMEOUT_MS_MAX 60000
-/* The longest interval. A rule lends for less than its own interval, whatever is written here. */
+/* The longest interval. A wait is shorter than the rule's interval, whatever is written here. */
 #define OCCUPY_TIMEOUT_MS_MAX 86400000
 /* What weir_instance_info.memory_cgroup holds. */
 #define CGROUP_PATH_BYTES_MAX 255
@@ -233,10 +233,10 @@ static size_t check_room(struct weir_reader *reader)
 	return count;
 }
 
-static bool any_lends(const struct weir_ruleset *ruleset)
+static bool any_occupies(const struct weir_ruleset *ruleset)
 {
 	for (size_t i = 0; i < ruleset->rule_count; i++)
-		if (ruleset->rules[i].lends)
+		if (ruleset->rules[i].occupies)
 			return true;
 	return false;
 }
@@ -244,13 +244,13 @@ static bool any_lends(const struct weir_ruleset *ruleset)
 /* `node` is the setting, or NULL. */
 static void check_occupy_timeout(struct weir_reader *reader, const struct weir_node *node)
 {
-	if (node && !any_lends(reader->ruleset))
+	if (node && !any_occupies(reader->ruleset))
 		weir_warn(reader, node, "leave it out, or make a resource 'prioritized: true'",
-			  "'occupyTimeoutInMs' has no effect: no rule lends");
+			  "'occupyTimeoutInMs' has no effect: no window can be occupied");
 	else if (node && !reader->ruleset->settings.occupy_timeout_ms)
 		weir_warn(reader, node,
 			  "write how many milliseconds of waiting are worth it, or leave out 'prioritized'",
-			  "nothing is ever lent: every wait is longer than 0 ms");
+			  "nothing is ever occupied: every wait is longer than 0 ms");
 }
 
 void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT])

@@ -61,7 +61,7 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 				.counts_bytes = identity->counts_bytes,
 				.observes = info->observes,
 				.aggregates = info->aggregates,
-				.lends = info->lends,
+				.occupies = info->occupies,
 				.strategy = info->strategy,
 				.behavior = info->behavior,
 				.relation = info->relation,
@@ -112,9 +112,9 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	FIELD(HIGH_MARK, "memHighWaterMarkBytes", NUMBER, rule->memory.high_mark_bytes, adapts, !adapts)               \
 	FIELD(BEHAVIOR, "controlBehavior", WORD, weir_behavior_names[rule->behavior], true,                            \
 	      rule->behavior == WEIR_BEHAVIOR_REJECT)                                                                  \
-	FIELD(MAX_QUEUEING, "maxQueueingTimeMs", NUMBER, shown->wait_ms, kind->delays && !kind->lends,                 \
+	FIELD(MAX_QUEUEING, "maxQueueingTimeMs", NUMBER, shown->wait_ms, kind->delays && !kind->occupies,              \
 	      !shown->wait_ms)                                                                                         \
-	FIELD(LENDS, "lendsForMs", NUMBER, shown->wait_ms, kind->lends, true)                                          \
+	FIELD(OCCUPIES, "lendsForMs", NUMBER, shown->wait_ms, kind->occupies, true)                                    \
 	FIELD(RELATION, "relationStrategy", WORD, weir_relation_names[rule->relation], true,                           \
 	      rule->relation == WEIR_RELATION_CURRENT)                                                                 \
 	FIELD(REF_RESOURCE, "refResource", WORD, shown->ref_resource, rule->relation == WEIR_RELATION_ASSOCIATED,      \
@@ -169,7 +169,7 @@ static struct said value_of(const struct weir_shown_rule *shown, enum shown_fiel
 	const struct weir_ruleset_rule *rule = &shown->rule;
 	const struct weir_kind *kind = weir_kind_of(rule);
 	const struct weir_breaker_fields *breaker = &rule->breaker;
-	const bool counts = kind->has_interval, has_window = !kind->delays || kind->lends;
+	const bool counts = kind->has_interval, has_window = !kind->delays || kind->occupies;
 	const bool warms_up = rule->strategy == WEIR_STRATEGY_WARM_UP;
 	const bool adapts = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 
@@ -229,7 +229,7 @@ static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 					{F(NAME),	F(UNIT),     F(INTERVAL),  F(MODE),	      F(STRATEGY),
 					 F(BEHAVIOR),	F(RELATION), F(STORAGE),   F(THRESHOLD),      F(LOW_USAGE),
 					 F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(WARM_UP_PERIOD), F(COLD_FACTOR),
-					 F(WINDOW),	F(BUCKET),   F(SAMPLES),   F(MAX_QUEUEING),   F(LENDS),
+					 F(WINDOW),	F(BUCKET),   F(SAMPLES),   F(MAX_QUEUEING),   F(OCCUPIES),
 					 LAST_OF_RATE,	F(PER),	     F(OVERRIDES), F(COUNT)},
 				[SORT_COUNT] = {F(NAME), F(METRIC), F(MODE), F(THRESHOLD), F(STORAGE), F(PER),
 						F(OVERRIDES), F(COUNT)},
@@ -241,7 +241,7 @@ static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 			{
 				[SORT_RATE] = {F(NAME),	    F(RESOURCE),  F(UNIT),	F(INTERVAL),  F(MODE),
 					       F(STRATEGY), F(BEHAVIOR),  F(RELATION),	F(LOW_USAGE), F(HIGH_USAGE),
-					       F(LOW_MARK), F(HIGH_MARK), F(THRESHOLD), F(LENDS),     F(MAX_QUEUEING),
+					       F(LOW_MARK), F(HIGH_MARK), F(THRESHOLD), F(OCCUPIES),  F(MAX_QUEUEING),
 					       F(SAMPLES),  F(WINDOW),	  F(BUCKET),	LAST_OF_RATE, F(COUNT)},
 				[SORT_COUNT] = {F(NAME), F(RESOURCE), F(METRIC), F(MODE), F(THRESHOLD), F(COUNT)},
 				[SORT_BREAKER] = {F(NAME), F(RESOURCE), F(MODE), BREAKER, F(COUNT)},

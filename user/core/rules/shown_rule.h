@@ -13,7 +13,7 @@
 struct weir_shown_rule {
 	struct weir_ruleset_rule rule;
 	const char *resource, *ref_resource; /* NULL: it has none */
-	uint64_t wait_ms;		     /* the longest, of a kind that delays or lends */
+	uint64_t wait_ms;		     /* the longest, of a kind that delays or is occupied */
 	uint64_t bucket_micro;		     /* what a bucket of tokens holds; for JSON */
 	const char *storage;		     /* where its state is; for `weir check` */
 };

@@ -48,13 +48,13 @@ static inline bool weir_has_window(const struct weir_rule_info *rule)
 /* It spaces packets evenly. */
 static inline bool weir_throttles(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->delays && !weir_kind_of_info(rule)->lends;
+	return weir_kind_of_info(rule)->delays && !weir_kind_of_info(rule)->occupies;
 }
 
-/* Its window lends, and is shared by all CPUs. */
-static inline bool weir_lends(const struct weir_rule_info *rule)
+/* Its window can be occupied, and is shared by all CPUs. */
+static inline bool weir_occupies(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->lends;
+	return weir_kind_of_info(rule)->occupies;
 }
 
 /* It goes by token buckets. */
@@ -101,13 +101,13 @@ static inline bool weir_leaves_ghosts(const struct weir_rule_info *rule)
 /* ... a ghost, as windows do (bpf/row_ghosts.h). */
 static inline bool weir_leaves_row_ghosts(const struct weir_rule_info *rule)
 {
-	return rule->identity.key_fields && (weir_has_window(rule) || weir_lends(rule));
+	return rule->identity.key_fields && (weir_has_window(rule) || weir_occupies(rule));
 }
 
 /* Tables that all CPUs share remember its flows for longer than its slot's rows. */
 static inline bool weir_shares_flows(const struct weir_rule_info *rule)
 {
-	return weir_has_throttle_flows(rule) || weir_has_borrowing_flows(rule) || weir_warms_flows(rule);
+	return weir_has_throttle_flows(rule) || weir_has_occupy_flows(rule) || weir_warms_flows(rule);
 }
 
 #endif

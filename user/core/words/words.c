@@ -300,7 +300,7 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 		 : rule->cluster == WEIR_CLUSTER_GLOBAL	   ? ", for all hosts"
 		 : rule->cluster == WEIR_CLUSTER_AVG_LOCAL ? ", times the hosts"
 							   : "",
-		 kind->lends	? ", lends"
+		 kind->occupies ? ", occupies"
 		 : kind->delays ? ", spaced"
 				: "",
 		 is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "", penalty,

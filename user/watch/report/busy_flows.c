@@ -106,7 +106,7 @@ static json_t *describe_use(const struct weir_instance *instance, const struct w
 	return json_pack("{s:s?, s:s?, s:o, s:I, s:o*, s:s?, s:o, s:o, s:s*}", "rule", rule ? rule->name : NULL,
 			 "resource", rule ? rule->resource_name : NULL, "key", describe_key(instance, rule, use),
 			 "units", (json_int_t)use->units, "borrowed",
-			 kind && kind->lends ? json_integer(use->borrowed) : NULL, "unit", unit_of(rule, use),
+			 kind && kind->occupies ? json_integer(use->occupied) : NULL, "unit", unit_of(rule, use),
 			 "threshold", describe_threshold(use), "share", describe_share(use), "refResource",
 			 kind && kind->reads_meter ? rule->ref_resource_name : NULL);
 }

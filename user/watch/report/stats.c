@@ -160,7 +160,7 @@ static json_t *describe_rules(const struct weir_stats_view *view)
 		json_object_set_new(rule, "leases", json_integer(sum->leases));
 		json_object_set_new(rule, "delayed", json_integer(sum->delayed));
 		json_object_set_new(rule, "delayNs", json_integer(sum->delay_ns));
-		if (weir_lends(&view->instance->rules[slot]))
+		if (weir_occupies(&view->instance->rules[slot]))
 			json_object_set_new(rule, "borrowed", json_integer(sum->delayed));
 		if (weir_has_connections(&view->instance->rules[slot]))
 			json_object_set_new(rule, "connections", weir_json_connections(&view->connections[slot]));

@@ -108,9 +108,9 @@ uint32_t weir_count_throttling(const struct weir_instance *instance)
 	return count_rules(instance, weir_throttles);
 }
 
-uint32_t weir_count_lending(const struct weir_instance *instance)
+uint32_t weir_count_occupy(const struct weir_instance *instance)
 {
-	return count_rules(instance, weir_lends);
+	return count_rules(instance, weir_occupies);
 }
 
 uint64_t weir_count_overrides(const struct weir_instance *instance)
@@ -341,7 +341,7 @@ static json_t *describe_counts(const struct weir_instance *instance)
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "resources", (json_int_t)instance->resource_count,
 			 "rules", (json_int_t)instance->rule_count, "throttlingRules",
 			 (json_int_t)weir_count_throttling(instance), "lendingRules",
-			 (json_int_t)weir_count_lending(instance), "overrides",
+			 (json_int_t)weir_count_occupy(instance), "overrides",
 			 (json_int_t)weir_count_overrides(instance), "allow", (json_int_t)instance->info.allow_count,
 			 "deny", (json_int_t)instance->info.deny_count);
 }

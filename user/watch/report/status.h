@@ -55,7 +55,7 @@ extern const char *const weir_controller_state_names[];
 const char *weir_link_mode_name(const struct weir_link *link);
 
 uint32_t weir_count_throttling(const struct weir_instance *instance);
-uint32_t weir_count_lending(const struct weir_instance *instance);
+uint32_t weir_count_occupy(const struct weir_instance *instance);
 uint64_t weir_count_overrides(const struct weir_instance *instance);
 
 /* One of the instances of `weir status --json` (docs/json.md). NULL: out of memory. */

@@ -61,7 +61,7 @@ static void add_observed(const struct weir_observed *found, void *data)
 		.is_whole = !found->tag,
 		.is_wait = found->is_wait,
 		.units = found->units,
-		.borrowed = found->borrowed,
+		.occupied = found->occupied,
 		.has_threshold = found->has_threshold,
 		.threshold = found->threshold,
 	};

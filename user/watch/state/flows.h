@@ -16,7 +16,7 @@ struct weir_flow_use {
 	struct weir_flow_key key;
 	bool is_wait;	    /* Throttling: units are us that the latest packet has yet to wait, of maxQueueingTimeMs */
 	uint64_t units;	    /* spent, in the window as it is now; of AssociatedResource in that of refResource */
-	uint64_t borrowed;  /* of a rule that lends: lent to packets, in buckets yet to come */
+	uint64_t occupied;  /* of an occupy window: units of buckets yet to come */
 	bool has_threshold; /* `threshold` is known. Not if rule_slot is not; nor under an override, if `key` is not */
 	uint64_t threshold; /* units, of this flow: an override's, or as it has warmed up, when it was last evaluated */
 };

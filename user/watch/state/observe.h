@@ -14,7 +14,7 @@ struct weir_observed {
 	uint32_t slot;			     /* of the rule; WEIR_SLOT_UNKNOWN: it may be of several */
 	bool is_sure;			     /* it is of no other, whatever was noted */
 	uint32_t tag, set;		     /* of the flow; 0 of a whole resource */
-	uint64_t units, borrowed, threshold; /* as struct weir_flow_use has them (flows.h) */
+	uint64_t units, occupied, threshold; /* as struct weir_flow_use has them (flows.h) */
 	bool has_threshold;		     /* false: the rule's, or its override's */
 	bool is_wait;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows S17: what a packet of a prioritised resource costs that fits, that borrows, and that is blocked because as much
- * is lent already as can be; beside a look-up that hits. Measured as contest.h says, with the waits let pass (police).
+ * Rows S17: what a packet of a prioritised resource costs that fits, that occupies, and that is blocked because as much
+ * is occupied already as can be; beside a look-up that hits. Measured as contest.h says, with the waits let pass
+ * (police).
  *
- * Windows have a day. Once one is full, in its first bucket, it lends of the bucket that begins when that one leaves:
- * the last of the ten that are asked, so this is what borrowing costs at most.
+ * Windows have a day. Once one is full, in its first bucket, packets occupy the bucket that begins when that one
+ * leaves: the last of the ten that are asked, so this is what occupying costs at most.
  */
 #include "parts.h"
 
@@ -17,7 +18,7 @@
 #define MANY_REPEAT 300000u
 
 #define DAY ", statIntervalInMs: 86400000"
-/* What contest_run sends is lent, and not more than half of what can be. */
+/* What contest_run sends is occupied, and not more than half of what can be. */
 #define AMPLE_UNITS 20000000u
 #define AMPLE "20000000"
 
@@ -52,13 +53,13 @@ static void run(struct rig *rig, struct report *report, const char *what, const 
 	contest_expect(&contest, object, end);
 }
 
-void bench_borrowing(struct rig *rig, struct report *report)
+void bench_occupy(struct rig *rig, struct report *report)
 {
 	contest_fill_one(rig, 4);
 	run(rig, report, "prioritised packets of one source that fit", "threshold: 1000000000", 1, BENCH_SOURCES_ONE,
 	    CONTEST_ADMITS, 15);
 	run(rig, report, "prioritised packets of one source that borrow", "threshold: " AMPLE DAY, AMPLE_UNITS,
-	    BENCH_SOURCES_ONE, CONTEST_LENDS, 18);
+	    BENCH_SOURCES_ONE, CONTEST_OCCUPIES, 18);
 	run(rig, report, "prioritised packets of one source, blocked", "threshold: 1" DAY, 2, BENCH_SOURCES_ONE,
 	    CONTEST_BLOCKS, 10);
 	contest_fill_many(rig, 4);

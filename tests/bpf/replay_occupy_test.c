@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Claims about windows that lend (docs/semantics.md, 10), each on traffic made for it: the shipped BPF object agrees
+ * Claims about occupy windows (docs/semantics.md, 10), each on traffic made for it: the shipped BPF object agrees
  * with the reference model on every packet, its wait included, and both with the figure that is written down.
  */
 #include <setjmp.h>
@@ -18,20 +18,20 @@
 #define START (5 * SECOND) /* a bucket begins, whatever its length here */
 
 /* A prioritised resource keyed by source, with one rule; packets wait for less than timeout_ms. */
-static void setup_lender(struct setup *setup, double threshold, uint64_t interval_ns, uint32_t samples,
+static void setup_occupy(struct setup *setup, double threshold, uint64_t interval_ns, uint32_t samples,
 			 uint32_t timeout_ms)
 {
 	setup_resources(setup, 1);
 	setup->resource[0].is_prioritized = true;
 	setup_rule(setup, 0, rule_of("lender", WEIR_WINDOW_LEAP, threshold, interval_ns, samples));
-	setup->rule[0].lends = true;
+	setup->rule[0].occupies = true;
 	setup->ruleset.settings.occupy_timeout_ms = timeout_ms;
 }
 
-static void start_lender(struct lab *lab, struct setup *setup, double threshold, uint64_t interval_ns, uint32_t samples,
+static void start_occupy(struct lab *lab, struct setup *setup, double threshold, uint64_t interval_ns, uint32_t samples,
 			 uint32_t timeout_ms)
 {
-	setup_lender(setup, threshold, interval_ns, samples, timeout_ms);
+	setup_occupy(setup, threshold, interval_ns, samples, timeout_ms);
 	lab_start(lab, setup);
 }
 
@@ -47,27 +47,27 @@ static void expect_block(struct lab *lab, uint64_t time_ns)
 	assert_int_equal(lab_send(lab, HOST, time_ns, 1), 0);
 }
 
-static uint64_t borrowed(struct lab *lab)
+static uint64_t occupied(struct lab *lab)
 {
 	assert_true(lab_agrees(lab)); /* the program's counter, and the model's */
-	return model_borrowed(lab->model, 0);
+	return model_occupied(lab->model, 0);
 }
 
-/* Ten fill the window; what they leave at 6.0 s is lent from 5.5 s and 1 ns on, and no more than that. */
-static void a_full_window_lends_what_leaves_at_the_next_edge(void **state)
+/* Ten fill the window; what they leave at 6.0 s is occupied from 5.5 s and 1 ns on, and no more than that. */
+static void a_packet_beyond_a_full_window_occupies_what_leaves_at_the_next_edge(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	start_lender(&lab, &setup, 10, SECOND, 2, 500);
+	start_occupy(&lab, &setup, 10, SECOND, 2, 500);
 	assert_int_equal(lab_send(&lab, HOST, START, 10), 10);
 	assert_int_equal(lab.last.wait_ns, 0);
 	expect_block(&lab, START + SECOND / 2 - 1); /* nothing leaves at 5.5 s */
 	expect_block(&lab, START + SECOND / 2);	    /* a wait of 500 ms is too long */
 	expect_wait(&lab, START + SECOND / 2 + 1, SECOND / 2 - 1);
 	expect_wait(&lab, START + SECOND - 1, 1);
-	assert_int_equal(lab_send(&lab, HOST, START + SECOND - 1, 20), 8); /* ten are lent: b >= N */
-	assert_int_equal(borrowed(&lab), 10);
+	assert_int_equal(lab_send(&lab, HOST, START + SECOND - 1, 20), 8); /* ten are occupied: b >= N */
+	assert_int_equal(occupied(&lab), 10);
 	/* They fill the bucket from 6.0 s on, until 7.0 s. */
 	expect_block(&lab, START + SECOND);
 	expect_block(&lab, START + 3 * SECOND / 2 - 1);
@@ -75,13 +75,13 @@ static void a_full_window_lends_what_leaves_at_the_next_edge(void **state)
 	lab_finish(&lab);
 }
 
-/* What was lent counts where it is due, and not where it came: 7.0 s has room for ten again. */
-static void a_borrowed_unit_counts_in_its_own_bucket_and_nowhere_else(void **state)
+/* What was occupied counts where it is due, and not where it came: 7.0 s has room for ten again. */
+static void an_occupied_unit_counts_in_its_own_bucket_and_nowhere_else(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	start_lender(&lab, &setup, 10, SECOND, 2, 500);
+	start_occupy(&lab, &setup, 10, SECOND, 2, 500);
 	assert_int_equal(lab_send(&lab, HOST, START, 10), 10);
 	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 4), 4);
 	assert_int_equal(lab.last.wait_ns, 400 * MS);
@@ -93,12 +93,12 @@ static void a_borrowed_unit_counts_in_its_own_bucket_and_nowhere_else(void **sta
 }
 
 /* One unit each in the buckets at 5.0, 5.1 and 5.2 s: they leave one after the other. */
-static void the_earliest_edge_that_has_room_lends(void **state)
+static void the_earliest_edge_that_has_room_is_occupied(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	start_lender(&lab, &setup, 3, SECOND, 10, 500);
+	start_occupy(&lab, &setup, 3, SECOND, 10, 500);
 	for (int i = 0; i < 3; i++)
 		expect_wait(&lab, START + i * 100 * MS, 0);
 	expect_block(&lab, START + 500 * MS); /* 6.0 s is 500 ms away */
@@ -106,9 +106,9 @@ static void the_earliest_edge_that_has_room_lends(void **state)
 	expect_block(&lab, START + 600 * MS); /* 6.1 s is 500 ms away */
 	expect_wait(&lab, START + 650 * MS, 450 * MS);
 	expect_wait(&lab, START + 799 * MS, 401 * MS);
-	expect_block(&lab, START + 999 * MS);  /* three are lent */
+	expect_block(&lab, START + 999 * MS);  /* three are occupied */
 	expect_block(&lab, START + 1099 * MS); /* two still are, and what comes at 6.0 s leaves at 7.0 s */
-	assert_int_equal(borrowed(&lab), 3);
+	assert_int_equal(occupied(&lab), 3);
 	lab_finish(&lab);
 }
 
@@ -118,35 +118,35 @@ static void no_wait_is_as_long_as_the_interval(void **state)
 	struct setup setup;
 	struct lab lab;
 
-	start_lender(&lab, &setup, 2, 100 * MS, 1, 86400000);
+	start_occupy(&lab, &setup, 2, 100 * MS, 1, 86400000);
 	assert_int_equal(lab_send(&lab, HOST, START, 3), 2);
 	expect_wait(&lab, START + 1, 100 * MS - 1);
 	expect_wait(&lab, START + 100 * MS - 1, 1);
 	expect_block(&lab, START + 100 * MS - 1);
-	expect_block(&lab, START + 100 * MS); /* both units were lent */
+	expect_block(&lab, START + 100 * MS); /* both units were occupied */
 	lab_finish(&lab);
 
-	start_lender(&lab, &setup, 2, SECOND, 10, 86400000);
+	start_occupy(&lab, &setup, 2, SECOND, 10, 86400000);
 	assert_int_equal(lab_send(&lab, HOST, START, 3), 2);
 	expect_wait(&lab, START + 1, SECOND - 1);
 	lab_finish(&lab);
 }
 
-static void a_timeout_of_zero_lends_nothing(void **state)
+static void with_a_timeout_of_zero_nothing_is_occupied(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	start_lender(&lab, &setup, 2, SECOND, 10, 0);
+	start_occupy(&lab, &setup, 2, SECOND, 10, 0);
 	assert_int_equal(lab_send(&lab, HOST, START, 3), 2);
 	assert_int_equal(lab_send(&lab, HOST, START + SECOND - 1, 3), 0);
 	assert_int_equal(lab_send(&lab, HOST, START + SECOND, 3), 2);
-	assert_int_equal(borrowed(&lab), 0);
+	assert_int_equal(occupied(&lab), 0);
 	lab_finish(&lab);
 }
 
-/* 2.9 admits and lends two; below one nothing is admitted, and nothing lent. */
-static void a_fraction_lends_as_much_as_it_admits(void **state)
+/* 2.9 admits two, and two more occupy; below one nothing is admitted, and nothing occupied. */
+static void of_a_fraction_as_much_is_occupied_as_it_admits(void **state)
 {
 	static const struct {
 		double threshold;
@@ -156,15 +156,15 @@ static void a_fraction_lends_as_much_as_it_admits(void **state)
 	struct lab lab;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		start_lender(&lab, &setup, cases[i].threshold, SECOND, 1, 500);
+		start_occupy(&lab, &setup, cases[i].threshold, SECOND, 1, 500);
 		assert_int_equal(lab_send(&lab, HOST, START, 5), cases[i].units);
 		assert_int_equal(lab_send(&lab, HOST, START + 900 * MS, 5), cases[i].units);
-		assert_int_equal(borrowed(&lab), cases[i].units);
+		assert_int_equal(occupied(&lab), cases[i].units);
 		lab_finish(&lab);
 	}
 }
 
-static void flows_borrow_by_themselves_and_by_their_overrides(void **state)
+static void flows_occupy_by_themselves_and_by_their_overrides(void **state)
 {
 	struct weir_override override = {
 		.prefix = {.family = 4, .bits = 32, .address = {192, 0, 2, 2}},
@@ -173,7 +173,7 @@ static void flows_borrow_by_themselves_and_by_their_overrides(void **state)
 	struct setup setup;
 	struct lab lab;
 
-	setup_lender(&setup, 3, SECOND, 1, 500);
+	setup_occupy(&setup, 3, SECOND, 1, 500);
 	setup.rule[0].overrides = &override;
 	setup.rule[0].override_count = 1;
 	setup.rule[0].override_field = WEIR_KEY_SOURCE;
@@ -182,16 +182,16 @@ static void flows_borrow_by_themselves_and_by_their_overrides(void **state)
 	assert_int_equal(lab_send(&lab, OTHER_HOST, START, 20), 7);
 	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 20), 3);
 	assert_int_equal(lab_send(&lab, OTHER_HOST, START + 600 * MS, 20), 7);
-	assert_int_equal(borrowed(&lab), 10);
+	assert_int_equal(occupied(&lab), 10);
 	lab_finish(&lab);
 }
 
-static void a_whole_resource_borrows_as_one_flow(void **state)
+static void a_whole_resource_occupies_as_one_flow(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	setup_lender(&setup, 5, SECOND, 1, 500);
+	setup_occupy(&setup, 5, SECOND, 1, 500);
 	setup.resource[0].flow = (struct weir_flow){};
 	lab_start(&lab, &setup);
 	assert_int_equal(lab_send(&lab, HOST, START, 3), 3);
@@ -201,15 +201,17 @@ static void a_whole_resource_borrows_as_one_flow(void **state)
 	lab_finish(&lab);
 }
 
-/* Two that lend, and one that spaces packets: 6.0 s is 400 ms away, 5.65 s 50 ms, and a queue of 20 packets 200 ms. */
+/* Two with occupy windows, and one that spaces packets: 6.0 s is 400 ms away, 5.65 s 50 ms, and a queue of 20 packets
+ * 200 ms.
+ */
 static void it_waits_for_the_longest(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	setup_lender(&setup, 20, SECOND, 1, 500);
+	setup_occupy(&setup, 20, SECOND, 1, 500);
 	setup_rule(&setup, 0, rule_of("short", WEIR_WINDOW_LEAP, 20, 50 * MS, 1));
-	setup.rule[1].lends = true;
+	setup.rule[1].occupies = true;
 	setup_rule(&setup, 0, throttling_of(100, SECOND, 10000));
 	lab_start(&lab, &setup);
 	for (int i = 0; i < 20; i++)
@@ -218,31 +220,31 @@ static void it_waits_for_the_longest(void **state)
 	lab_finish(&lab);
 }
 
-/* The second rule blocks all but five: of the ten that the first lent, five are given back. */
-static void a_rule_that_blocks_gives_back_what_others_lent(void **state)
+/* The second rule blocks all but five: of the ten that the first occupied, five are given back. */
+static void a_rule_that_blocks_gives_back_what_was_occupied_of_others(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	setup_lender(&setup, 10, SECOND, 1, 500);
+	setup_occupy(&setup, 10, SECOND, 1, 500);
 	setup_rule(&setup, 0, rule_of("strict", WEIR_WINDOW_STRICT, 15, SECOND, 1));
 	lab_start(&lab, &setup);
 	assert_int_equal(lab_send(&lab, HOST, START, 10), 10);
 	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 30), 5);
-	assert_int_equal(borrowed(&lab), 5);
-	/* At 6.0 s the strict rule counts fifteen still; at 7.0 s none, and neither do the five that were lent. */
+	assert_int_equal(occupied(&lab), 5);
+	/* At 6.0 s the strict rule counts fifteen still; at 7.0 s none, and neither do the five that were occupied. */
 	assert_int_equal(lab_send(&lab, HOST, START + SECOND, 30), 0);
 	assert_int_equal(lab_send(&lab, HOST, START + 2 * SECOND, 30), 10);
 	lab_finish(&lab);
 }
 
 /* ... and so are units of the present bucket. */
-static void a_blocked_packet_counts_in_no_window_that_lends(void **state)
+static void a_blocked_packet_counts_in_no_occupy_window(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	setup_lender(&setup, 10, SECOND, 2, 500);
+	setup_occupy(&setup, 10, SECOND, 2, 500);
 	setup_rule(&setup, 0, rule_of("short", WEIR_WINDOW_LEAP, 3, 10 * MS, 1));
 	setup.rule[1].window = WEIR_WINDOW_STRICT;
 	lab_start(&lab, &setup);
@@ -253,8 +255,8 @@ static void a_blocked_packet_counts_in_no_window_that_lends(void **state)
 	lab_finish(&lab);
 }
 
-/* Rules of a prioritised resource that cannot lend block, as everywhere. */
-static void only_direct_reject_leap_in_packets_lends(void **state)
+/* Rules of a prioritised resource that cannot be occupied block, as everywhere. */
+static void only_direct_reject_leap_in_packets_can_be_occupied(void **state)
 {
 	struct weir_ruleset_rule others[] = {
 		rule_of("strict", WEIR_WINDOW_STRICT, 5, SECOND, 1),
@@ -268,18 +270,18 @@ static void only_direct_reject_leap_in_packets_lends(void **state)
 
 	others[2].counts_bytes = true;
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		setup_lender(&setup, 1000, SECOND, 1, 500);
+		setup_occupy(&setup, 1000, SECOND, 1, 500);
 		setup_rule(&setup, 0, others[i]);
-		assert_false(weir_rule_can_lend(&setup.rule[1]));
+		assert_false(weir_rule_can_occupy(&setup.rule[1]));
 		lab_start(&lab, &setup);
 		assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 10), admitted[i]);
-		assert_int_equal(borrowed(&lab), 0);
+		assert_int_equal(occupied(&lab), 0);
 		lab_finish(&lab);
 	}
 }
 
-/* Ports 54 and 55 are prioritised, 53 and 55 have the rule: it lends to 55, and to 53 nothing. */
-static void a_packet_borrows_from_rules_of_all_its_resources(void **state)
+/* Ports 54 and 55 are prioritised, 53 and 55 have the rule: 55 occupies, and 53 does not. */
+static void a_packet_occupies_windows_of_all_its_resources(void **state)
 {
 	struct setup setup;
 	struct lab lab;
@@ -287,48 +289,48 @@ static void a_packet_borrows_from_rules_of_all_its_resources(void **state)
 	setup_ports(&setup);
 	setup.resource[1].is_prioritized = true;
 	setup_rule(&setup, 0, rule_of("lender", WEIR_WINDOW_LEAP, 10, SECOND, 1));
-	setup.rule[0].lends = true;
+	setup.rule[0].occupies = true;
 	setup.ruleset.settings.occupy_timeout_ms = 500;
 	lab_start(&lab, &setup);
 	assert_int_equal(lab_send_to(&lab, HOST, 53, START + 600 * MS, 20), 10);
 	assert_int_equal(lab_send_to(&lab, HOST, 55, START + 600 * MS, 4), 4);
 	assert_int_equal(lab.last.wait_ns, 400 * MS);
 	assert_int_equal(lab_send_to(&lab, HOST, 53, START + 700 * MS, 4), 0);
-	assert_int_equal(borrowed(&lab), 4);
-	/* what was lent counts for all */
+	assert_int_equal(occupied(&lab), 4);
+	/* what was occupied counts for all */
 	assert_int_equal(lab_send_to(&lab, HOST, 53, START + SECOND, 20), 6);
 	assert_int_equal(lab_send_to(&lab, HOST, 54, START + SECOND, 20), 20);
 	lab_finish(&lab);
 }
 
 /* Without `prioritized` the same rule blocks. */
-static void a_resource_that_is_not_prioritised_borrows_nothing(void **state)
+static void a_resource_that_is_not_prioritised_occupies_nothing(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	setup_lender(&setup, 10, SECOND, 1, 500);
+	setup_occupy(&setup, 10, SECOND, 1, 500);
 	setup.resource[0].is_prioritized = false;
-	setup.rule[0].lends = false;
+	setup.rule[0].occupies = false;
 	lab_start(&lab, &setup);
 	assert_int_equal(lab_send(&lab, HOST, START, 10), 10);
 	assert_int_equal(lab_send(&lab, HOST, START + 900 * MS, 10), 0);
 	lab_finish(&lab);
 }
 
-/* It lends as if it were enforced, and nobody waits for it; what it would drop is not in its window. */
-static void a_rule_that_observes_lends_without_a_wait(void **state)
+/* It is occupied as if it were enforced, and nobody waits for it; what it would drop is not in its window. */
+static void a_rule_that_observes_occupies_without_a_wait(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	setup_lender(&setup, 10, SECOND, 1, 500);
+	setup_occupy(&setup, 10, SECOND, 1, 500);
 	setup.rule[0].observes = true;
 	lab_start(&lab, &setup);
 	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 50), 50);
 	assert_int_equal(lab.last.wait_ns, 0);
-	assert_int_equal(model_would_drop(lab.model, 0), 30); /* ten fit, ten were lent */
-	assert_int_equal(borrowed(&lab), 10);
+	assert_int_equal(model_would_drop(lab.model, 0), 30); /* ten fit, ten were occupied */
+	assert_int_equal(occupied(&lab), 10);
 	assert_int_equal(lab_send(&lab, HOST, START + SECOND, 10), 10);
 	assert_int_equal(model_would_drop(lab.model, 0), 40);
 	lab_finish(&lab);
@@ -343,7 +345,7 @@ static void the_meter_of_another_rule_counts_at_arrival(void **state)
 	setup_ports(&setup);
 	setup.resource[0].is_prioritized = true;
 	setup_rule(&setup, 0, rule_of("lender", WEIR_WINDOW_LEAP, 10, SECOND, 1));
-	setup.rule[0].lends = true;
+	setup.rule[0].occupies = true;
 	setup_rule(&setup, 1, associated(rule_of("reader", WEIR_WINDOW_LEAP, 20, SECOND, 1), 0));
 	setup.ruleset.settings.occupy_timeout_ms = 500;
 	lab_start(&lab, &setup);
@@ -360,12 +362,12 @@ static void the_meter_of_another_rule_counts_at_arrival(void **state)
 /* Evaluated at 6.05 s, the flow knows the bucket from 6.0 s on. A packet of 5.55 s counts in its own bucket, and waits
  * from its own time until an edge that is yet to come for the flow.
  */
-static void a_packet_from_the_past_borrows_from_what_is_to_come(void **state)
+static void a_packet_from_the_past_occupies_what_is_to_come(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	start_lender(&lab, &setup, 4, SECOND, 10, 86400000);
+	start_occupy(&lab, &setup, 4, SECOND, 10, 86400000);
 	assert_int_equal(lab_send(&lab, HOST, START + 500 * MS, 2), 2);
 	assert_int_equal(lab_send(&lab, HOST, START + 1050 * MS, 1), 1);
 	assert_int_equal(lab_send(&lab, HOST, START + 550 * MS, 1), 1); /* fits, in the bucket from 5.5 s on */
@@ -379,13 +381,13 @@ static void a_packet_from_the_past_borrows_from_what_is_to_come(void **state)
 	lab_finish(&lab);
 }
 
-/* What is lent stays in the future: buckets yet to come are not "newer than now". */
-static void a_lent_bucket_is_no_bucket_known(void **state)
+/* What is occupied stays in the future: buckets yet to come are not "newer than now". */
+static void an_occupied_bucket_is_no_bucket_known(void **state)
 {
 	struct setup setup;
 	struct lab lab;
 
-	start_lender(&lab, &setup, 2, SECOND, 10, 500);
+	start_occupy(&lab, &setup, 2, SECOND, 10, 500);
 	assert_int_equal(lab_send(&lab, HOST, START, 2), 2);
 	expect_wait(&lab, START + 700 * MS, 300 * MS); /* in the bucket from 6.0 s on */
 	expect_wait(&lab, START + 710 * MS, 290 * MS);
@@ -403,7 +405,7 @@ static void a_young_clock_counts_everything_since_zero(void **state)
 	struct setup setup;
 	struct lab lab;
 
-	start_lender(&lab, &setup, 2, SECOND, 2, 500);
+	start_occupy(&lab, &setup, 2, SECOND, 2, 500);
 	assert_int_equal(lab_send(&lab, HOST, 0, 3), 2);
 	expect_block(&lab, 499 * MS);
 	expect_wait(&lab, 501 * MS, 499 * MS);
@@ -414,7 +416,7 @@ static void a_young_clock_counts_everything_since_zero(void **state)
 
 /* ---- random lenders ---- */
 
-/* Of the random rule sets of replay_test few borrow much: so here are some that are made for it. WEIR_SEED and
+/* Of the random rule sets of replay_test few occupy much: so here are some that are made for it. WEIR_SEED and
  * WEIR_ROUNDS choose them, as there.
  */
 #define ROUNDS 60
@@ -427,7 +429,7 @@ static uint64_t environment(const char *name, uint64_t otherwise)
 	return value ? strtoull(value, NULL, 0) : otherwise;
 }
 
-static void random_lender(struct random *random, struct setup *setup)
+static void random_occupy(struct random *random, struct setup *setup)
 {
 	static const uint32_t intervals_ms[] = {10, 20, 35, 100, 250, 1000, 1000, 2520};
 	struct weir_ruleset_rule rule = rule_of("lender", WEIR_WINDOW_LEAP, 0, 0, 1);
@@ -438,11 +440,11 @@ static void random_lender(struct random *random, struct setup *setup)
 		rule.samples = random_between(random, 1, WEIR_SAMPLES_MAX);
 	while (rule.interval_ns % rule.samples);
 	rule.observes = random_percent(random, 10);
-	rule.lends = true;
+	rule.occupies = true;
 	setup_rule(setup, 0, rule);
 }
 
-/* One to three rules, the first of which lends; some of the others block, some space. */
+/* One to three rules, the first with an occupy window; some of the others block, some space. */
 static void random_setup(struct random *random, struct setup *setup)
 {
 	static const uint32_t timeouts_ms[] = {1, 9, 50, 250, 500, 500, 1000, 86400000};
@@ -453,10 +455,10 @@ static void random_setup(struct random *random, struct setup *setup)
 	if (random_percent(random, 30))
 		setup->resource[0].flow = (struct weir_flow){};
 	setup->ruleset.settings.occupy_timeout_ms = timeouts_ms[random_below(random, ARRAY_SIZE(timeouts_ms))];
-	random_lender(random, setup);
+	random_occupy(random, setup);
 	for (; others > 0; others--) {
 		if (random_percent(random, 50))
-			random_lender(random, setup);
+			random_occupy(random, setup);
 		else if (random_percent(random, 50))
 			setup_rule(setup, 0, throttling_of(random_between(random, 5, 200), SECOND, 300));
 		else
@@ -486,7 +488,7 @@ static uint64_t random_time(struct random *random, const struct weir_ruleset_rul
 	return now_ns - random_below(random, 2 * rule->interval_ns);
 }
 
-static uint64_t play_lenders(struct random *random, struct setup *setup)
+static uint64_t play_occupy(struct random *random, struct setup *setup)
 {
 	static const char *const hosts[] = {HOST, HOST, HOST, OTHER_HOST, "198.51.100.7"};
 	uint64_t now_ns = START + random_below(random, 1000 * SECOND), sum = 0;
@@ -500,12 +502,12 @@ static uint64_t play_lenders(struct random *random, struct setup *setup)
 	}
 	assert_true(lab_agrees(&lab));
 	for (size_t i = 0; i < setup->ruleset.rule_count; i++)
-		sum += model_borrowed(lab.model, i);
+		sum += model_occupied(lab.model, i);
 	lab_close(&lab);
 	return sum;
 }
 
-static void random_lenders_agree_with_the_model(void **state)
+static void random_occupy_windows_agree_with_the_model(void **state)
 {
 	uint64_t seed = environment("WEIR_SEED", 20250702), rounds = environment("WEIR_ROUNDS", ROUNDS), sum = 0;
 
@@ -514,35 +516,35 @@ static void random_lenders_agree_with_the_model(void **state)
 		struct setup setup;
 
 		random_setup(&random, &setup);
-		sum += play_lenders(&random, &setup);
+		sum += play_occupy(&random, &setup);
 	}
-	print_message("%llu packets borrowed\n", (unsigned long long)sum);
+	print_message("%llu packets occupied\n", (unsigned long long)sum);
 	assert_true(sum > 100 * rounds);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_full_window_lends_what_leaves_at_the_next_edge),
-		cmocka_unit_test(a_borrowed_unit_counts_in_its_own_bucket_and_nowhere_else),
-		cmocka_unit_test(the_earliest_edge_that_has_room_lends),
+		cmocka_unit_test(a_packet_beyond_a_full_window_occupies_what_leaves_at_the_next_edge),
+		cmocka_unit_test(an_occupied_unit_counts_in_its_own_bucket_and_nowhere_else),
+		cmocka_unit_test(the_earliest_edge_that_has_room_is_occupied),
 		cmocka_unit_test(no_wait_is_as_long_as_the_interval),
-		cmocka_unit_test(a_timeout_of_zero_lends_nothing),
-		cmocka_unit_test(a_fraction_lends_as_much_as_it_admits),
-		cmocka_unit_test(flows_borrow_by_themselves_and_by_their_overrides),
-		cmocka_unit_test(a_whole_resource_borrows_as_one_flow),
+		cmocka_unit_test(with_a_timeout_of_zero_nothing_is_occupied),
+		cmocka_unit_test(of_a_fraction_as_much_is_occupied_as_it_admits),
+		cmocka_unit_test(flows_occupy_by_themselves_and_by_their_overrides),
+		cmocka_unit_test(a_whole_resource_occupies_as_one_flow),
 		cmocka_unit_test(it_waits_for_the_longest),
-		cmocka_unit_test(a_rule_that_blocks_gives_back_what_others_lent),
-		cmocka_unit_test(a_blocked_packet_counts_in_no_window_that_lends),
-		cmocka_unit_test(only_direct_reject_leap_in_packets_lends),
-		cmocka_unit_test(a_packet_borrows_from_rules_of_all_its_resources),
-		cmocka_unit_test(a_resource_that_is_not_prioritised_borrows_nothing),
-		cmocka_unit_test(a_rule_that_observes_lends_without_a_wait),
+		cmocka_unit_test(a_rule_that_blocks_gives_back_what_was_occupied_of_others),
+		cmocka_unit_test(a_blocked_packet_counts_in_no_occupy_window),
+		cmocka_unit_test(only_direct_reject_leap_in_packets_can_be_occupied),
+		cmocka_unit_test(a_packet_occupies_windows_of_all_its_resources),
+		cmocka_unit_test(a_resource_that_is_not_prioritised_occupies_nothing),
+		cmocka_unit_test(a_rule_that_observes_occupies_without_a_wait),
 		cmocka_unit_test(the_meter_of_another_rule_counts_at_arrival),
-		cmocka_unit_test(a_packet_from_the_past_borrows_from_what_is_to_come),
-		cmocka_unit_test(a_lent_bucket_is_no_bucket_known),
+		cmocka_unit_test(a_packet_from_the_past_occupies_what_is_to_come),
+		cmocka_unit_test(an_occupied_bucket_is_no_bucket_known),
 		cmocka_unit_test(a_young_clock_counts_everything_since_zero),
-		cmocka_unit_test(random_lenders_agree_with_the_model),
+		cmocka_unit_test(random_occupy_windows_agree_with_the_model),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rule files with resources that are prioritised: which rules lend, what is refused, and what is warned of. */
+/* Rule files with resources that are prioritised: which rules can be occupied, what is refused, and what is warned of.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,11 +19,11 @@
 	"{name: web, match: {destinationPort: 5999}}, {name: dns, match: {destinationPort: [53, 6000]}}, "             \
 	"{name: ssh, match: {protocol: tcp}}]\n"
 
-static void a_rule_that_may_evaluate_prioritised_packets_lends_if_it_can(void **state)
+static void a_rule_that_may_meet_prioritised_packets_occupies_if_it_can(void **state)
 {
 	static const struct {
 		const char *fields;
-		bool lends;
+		bool occupies;
 	} cases[] = {
 		{"resource: voice, threshold: 5", true},
 		{"resource: voice, threshold: 5, window: leap, controlBehavior: Reject, mode: observe", true},
@@ -45,19 +46,19 @@ static void a_rule_that_may_evaluate_prioritised_packets_lends_if_it_can(void **
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		snprintf(text, sizeof(text), VOICE "rules: [{resource: voice, threshold: 1}, {%s}]\n", cases[i].fields);
 		assert_reads(bench, text);
-		assert_true(bench->ruleset->rules[0].lends);
-		assert_int_equal(bench->ruleset->rules[1].lends, cases[i].lends);
-		assert_int_equal(weir_kind_id_of(&bench->ruleset->rules[1]) == WEIR_KIND_BORROWING, cases[i].lends);
+		assert_true(bench->ruleset->rules[0].occupies);
+		assert_int_equal(bench->ruleset->rules[1].occupies, cases[i].occupies);
+		assert_int_equal(weir_kind_id_of(&bench->ruleset->rules[1]) == WEIR_KIND_OCCUPY, cases[i].occupies);
 		forget(bench);
 	}
 }
 
-static void rules_of_sentinels_lists_lend_on_a_prioritised_resource(void **state)
+static void rules_of_sentinels_lists_occupy_on_a_prioritised_resource(void **state)
 {
 	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, VOICE, "[{\"resource\": \"voice\", \"threshold\": 5}]\n", NULL), 0);
-	assert_true(bench->ruleset->rules[0].lends);
+	assert_true(bench->ruleset->rules[0].occupies);
 }
 
 static void the_time_out_is_half_a_second_unless_a_file_says_other(void **state)
@@ -91,17 +92,17 @@ static void mistakes_are_told_at_their_place(void **state)
 		assert_tells_one(*state, &samples[i], false);
 }
 
-static void what_lends_nothing_is_warned_of(void **state)
+static void what_occupies_nothing_is_warned_of(void **state)
 {
 	static const struct sample samples[] = {
 		{VOICE "rules: [{resource: dns, threshold: 5}]\n", 1, 20,
-		 "'prioritized' has no effect: no rule can lend to 'voice'", "Direct, Reject"},
+		 "'prioritized' has no effect: 'voice' can occupy no rule's window", "Direct, Reject"},
 		{VOICE "rules: [{resource: voice, threshold: 5, window: strict}]\n", 1, 20,
-		 "no rule can lend to 'voice'", NULL},
+		 "'voice' can occupy no rule's window", NULL},
 		{"settings: {occupyTimeoutInMs: 100}\n" RESOURCES "rules: [{resource: web, threshold: 5}]\n", 1, 31,
-		 "'occupyTimeoutInMs' has no effect: no rule lends", "prioritized: true"},
+		 "'occupyTimeoutInMs' has no effect: no window can be occupied", "prioritized: true"},
 		{"settings: {occupyTimeoutInMs: 0}\n" VOICE "rules: [{resource: voice, threshold: 5}]\n", 1, 31,
-		 "nothing is ever lent", NULL},
+		 "nothing is ever occupied", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -112,11 +113,11 @@ static void what_lends_nothing_is_warned_of(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_rule_that_may_evaluate_prioritised_packets_lends_if_it_can),
-		TEST(rules_of_sentinels_lists_lend_on_a_prioritised_resource),
+		TEST(a_rule_that_may_meet_prioritised_packets_occupies_if_it_can),
+		TEST(rules_of_sentinels_lists_occupy_on_a_prioritised_resource),
 		TEST(the_time_out_is_half_a_second_unless_a_file_says_other),
 		TEST(mistakes_are_told_at_their_place),
-		TEST(what_lends_nothing_is_warned_of),
+		TEST(what_occupies_nothing_is_warned_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

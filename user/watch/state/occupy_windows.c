@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "state/lending_windows.h"
+#include "state/occupy_windows.h"
 
 #include "host/host.h"
 #include "program/array.h"
 #include "tables/rule_kind.h"
 #include "state/observe.h"
-#include "weir_borrowing.h"
+#include "weir_occupy.h"
 
 struct scan {
 	const struct weir_instance *instance;
@@ -14,48 +14,48 @@ struct scan {
 	void *data;
 };
 
-static bool lends(const struct weir_rule_info *rule)
+static bool occupies(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_lends(rule);
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_occupies(rule);
 }
 
-bool weir_borrowing_is_used(const struct weir_instance *instance)
+bool weir_occupy_is_used(const struct weir_instance *instance)
 {
 	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (lends(&instance->rules[instance->rule_order[i]]))
+		if (occupies(&instance->rules[instance->rule_order[i]]))
 			return true;
 	return false;
 }
 
-uint64_t weir_borrowing_units(const struct weir_borrowing *flow, uint32_t tag, const struct weir_rule_info *rule,
-			      uint64_t bucket)
+uint64_t weir_occupy_units(const struct weir_occupy_window *flow, uint32_t tag, const struct weir_rule_info *rule,
+			   uint64_t bucket)
 {
 	const uint64_t ring = 2ull * rule->identity.samples, word = flow->cell[bucket % ring];
-	const uint8_t unit_bits = weir_borrowing_unit_bits(rule->identity.interval_ns);
+	const uint8_t unit_bits = weir_occupy_unit_bits(rule->identity.interval_ns);
 
-	if (word >> unit_bits != weir_borrowing_mark(bucket / ring, tag, unit_bits))
+	if (word >> unit_bits != weir_occupy_mark(bucket / ring, tag, unit_bits))
 		return 0;
-	return word & weir_borrowing_units_max(unit_bits);
+	return word & weir_occupy_units_max(unit_bits);
 }
 
 /* What such cells count if they are of this rule. */
-static void add_up(const struct scan *scan, const struct weir_borrowing *flow, const struct weir_rule_info *rule,
+static void add_up(const struct scan *scan, const struct weir_occupy_window *flow, const struct weir_rule_info *rule,
 		   struct weir_observed *use)
 {
 	const uint64_t samples = rule->identity.samples, bucket_ns = rule->identity.interval_ns / samples;
 	const uint64_t now = scan->now_ns / bucket_ns + 2 * samples;
 
-	use->units = use->borrowed = 0;
+	use->units = use->occupied = 0;
 	for (uint64_t age = 0; age < samples; age++)
-		use->units += weir_borrowing_units(flow, use->tag, rule, now - age);
+		use->units += weir_occupy_units(flow, use->tag, rule, now - age);
 	for (uint64_t ahead = 1; ahead <= samples; ahead++)
-		use->borrowed += weir_borrowing_units(flow, use->tag, rule, now + ahead);
+		use->occupied += weir_occupy_units(flow, use->tag, rule, now + ahead);
 }
 
 /* A cell tells whether it is of this flow under a rule with such buckets, and not which rule that is. */
 static int add_set(uint32_t index, const void *values, int cpus, void *data)
 {
-	const struct weir_borrowing_set *set = values;
+	const struct weir_occupy_set *set = values;
 	struct scan *scan = data;
 
 	scan->now_ns = weir_host_now_ns();
@@ -66,10 +66,10 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 		for (uint32_t i = 0; set->flows.tag[way] && i < scan->instance->rule_count; i++) {
 			const struct weir_rule_info *rule = &scan->instance->rules[scan->instance->rule_order[i]];
 
-			if (!lends(rule) || !rule->identity.key_fields)
+			if (!occupies(rule) || !rule->identity.key_fields)
 				continue;
 			add_up(scan, &set->flow[way], rule, &use);
-			if (!use.units && !use.borrowed)
+			if (!use.units && !use.occupied)
 				continue;
 			if (!rules++) {
 				found = use;
@@ -91,22 +91,22 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 	struct weir_observed use = {.slot = slot};
 
 	scan->now_ns = weir_host_now_ns();
-	if (!lends(rule) || rule->identity.key_fields)
+	if (!occupies(rule) || rule->identity.key_fields)
 		return 0;
 	add_up(scan, values, rule, &use);
-	if (use.units || use.borrowed)
+	if (use.units || use.occupied)
 		scan->add(&use, scan->data);
 	return 0;
 }
 
-int weir_observe_borrowing(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
-			   void *data)
+int weir_observe_occupy(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
+			void *data)
 {
 	struct scan scan = {.instance = instance, .add = add, .data = data};
 	int err;
 
-	err = weir_instance_scan(instance, WEIR_TABLE_BORROWING_RESOURCES, add_resource, &scan);
+	err = weir_instance_scan(instance, WEIR_TABLE_OCCUPY_RESOURCES, add_resource, &scan);
 	if (!err)
-		err = weir_instance_scan(instance, WEIR_TABLE_BORROWING_FLOWS, add_set, &scan);
+		err = weir_instance_scan(instance, WEIR_TABLE_OCCUPY_FLOWS, add_set, &scan);
 	return err;
 }

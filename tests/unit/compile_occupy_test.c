@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rules that lend, compiled: how long they lend for, their cells and tables, and what a reload keeps. */
+/* Rules with occupy windows, compiled: the longest wait, their cells and tables, and what a reload keeps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,19 +9,19 @@
 
 #include "base/util.h"
 #include "compile_by_hand.h"
-#include "weir_borrowing.h"
+#include "weir_occupy.h"
 
-static struct weir_ruleset *lending_ruleset(uint32_t key_fields)
+static struct weir_ruleset *occupy_ruleset(uint32_t key_fields)
 {
 	struct weir_ruleset *ruleset = two_resources(key_fields, 0);
 
 	ruleset->settings.occupy_timeout_ms = 500;
 	ruleset->resources[0].is_prioritized = true;
-	add_kind(ruleset, "lender", DIRECT, REJECT, CURRENT)->lends = true;
+	add_kind(ruleset, "lender", DIRECT, REJECT, CURRENT)->occupies = true;
 	return ruleset;
 }
 
-static void no_rule_lends_for_longer_than_its_interval(void **state)
+static void no_wait_to_occupy_is_longer_than_the_interval(void **state)
 {
 	static const struct {
 		uint64_t interval_ns;
@@ -33,7 +33,7 @@ static void no_rule_lends_for_longer_than_its_interval(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct weir_ruleset *ruleset = lending_ruleset(WEIR_KEY_SOURCE);
+		struct weir_ruleset *ruleset = occupy_ruleset(WEIR_KEY_SOURCE);
 		struct weir_image *image;
 
 		ruleset->settings.occupy_timeout_ms = cases[i].timeout_ms;
@@ -53,60 +53,60 @@ static void a_cell_holds_every_round_and_a_packet_each_nanosecond(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(intervals_ms); i++) {
 		uint64_t interval_ns = intervals_ms[i] * 1000000, rounds = UINT64_MAX / (2 * interval_ns) + 1;
-		uint8_t bits = weir_borrowing_unit_bits(interval_ns);
+		uint8_t bits = weir_occupy_unit_bits(interval_ns);
 
 		assert_true(rounds >> (64 - bits) == 0);
 		assert_in_range(bits, 24, 40);
 		assert_true(bits == 40 || 2ull << bits > interval_ns);
-		assert_int_equal(weir_borrowing_word(weir_borrowing_mark(rounds, 0, bits), 5, bits) >> bits, rounds);
+		assert_int_equal(weir_occupy_word(weir_occupy_mark(rounds, 0, bits), 5, bits) >> bits, rounds);
 	}
 }
 
-static void tables_are_made_when_a_rule_lends_and_for_its_flows(void **state)
+static void tables_are_made_when_a_rule_occupies_and_for_its_flows(void **state)
 {
-	struct weir_ruleset *ruleset = lending_ruleset(0);
+	struct weir_ruleset *ruleset = occupy_ruleset(0);
 	struct weir_image *image;
 
 	ruleset->settings.flows_per_cpu = 262144;
 	image = build(ruleset);
-	assert_int_equal(image->config.kinds, 1 << WEIR_KIND_BORROWING);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_FLOWS], 1);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_RESOURCES], image->rule_slots);
+	assert_int_equal(image->config.kinds, 1 << WEIR_KIND_OCCUPY);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_OCCUPY_FLOWS], 1);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_OCCUPY_RESOURCES], image->rule_slots);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1);
 	weir_image_free(image);
 
 	ruleset->resources[0].flow.fields = WEIR_KEY_SOURCE;
 	image = build(ruleset);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_FLOWS], 65536);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_OCCUPY_FLOWS], 65536);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1);
 	weir_image_free(image);
 
-	ruleset->rules[0].lends = false;
+	ruleset->rules[0].occupies = false;
 	image = build(ruleset);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_FLOWS], 0);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_RESOURCES], 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_OCCUPY_FLOWS], 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_OCCUPY_RESOURCES], 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
 /* Its counters go on; its windows are another table's. */
-static void a_rule_that_begins_to_lend_keeps_its_slot(void **state)
+static void a_rule_that_begins_to_occupy_keeps_its_slot(void **state)
 {
-	struct weir_ruleset *ruleset = lending_ruleset(WEIR_KEY_SOURCE);
+	struct weir_ruleset *ruleset = occupy_ruleset(WEIR_KEY_SOURCE);
 	struct weir_compile_options options = plain_options;
 	struct weir_image *image, *next = NULL;
 	struct weir_previous previous;
 	struct weir_diag diag = {};
 
-	ruleset->rules[0].lends = false;
+	ruleset->rules[0].occupies = false;
 	image = build(ruleset);
 	previous = previous_of(image);
 	options.previous = &previous;
-	ruleset->rules[0].lends = true;
+	ruleset->rules[0].occupies = true;
 	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
 	assert_int_equal(next->rules[0].slot, image->rules[0].slot);
-	assert_int_equal(next->rules[0].kind, WEIR_KIND_BORROWING);
-	assert_true(next->rule_info[0].lends);
+	assert_int_equal(next->rules[0].kind, WEIR_KIND_OCCUPY);
+	assert_true(next->rule_info[0].occupies);
 	weir_image_free(image);
 	weir_image_free(next);
 	weir_diag_free(&diag);
@@ -116,10 +116,10 @@ static void a_rule_that_begins_to_lend_keeps_its_slot(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_rule_lends_for_longer_than_its_interval),
+		cmocka_unit_test(no_wait_to_occupy_is_longer_than_the_interval),
 		cmocka_unit_test(a_cell_holds_every_round_and_a_packet_each_nanosecond),
-		cmocka_unit_test(tables_are_made_when_a_rule_lends_and_for_its_flows),
-		cmocka_unit_test(a_rule_that_begins_to_lend_keeps_its_slot),
+		cmocka_unit_test(tables_are_made_when_a_rule_occupies_and_for_its_flows),
+		cmocka_unit_test(a_rule_that_begins_to_occupy_keeps_its_slot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind BORROWING: a sliding window that lends units of buckets yet to come to packets of a prioritised resource, which
+ * Kind OCCUPY: a sliding window of which packets of a prioritised resource may occupy buckets yet to come, which
  * wait for them (docs/semantics.md, 10). All CPUs share it.
  */
 #include "base/util.h"
@@ -12,7 +12,7 @@
 
 static bool is_chosen(const struct weir_choices *choices)
 {
-	return choices->lends;
+	return choices->occupies;
 }
 
 /* Of waits as long as the interval the units would be those of packets that came after them. */
@@ -25,35 +25,35 @@ static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const stru
 
 /* ---- tables ---- */
 
-/* Without a rule that lends there is no table at all; without one for flows, that of flows has one set. */
+/* Without a rule with an occupy window there is no table at all; without one for flows, that of flows has one set. */
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
 {
-	const bool lends = image->config.kinds >> WEIR_KIND_BORROWING & 1;
+	const bool occupies = image->config.kinds >> WEIR_KIND_OCCUPY & 1;
 	const struct weir_sizing table = {
-		.keeps = weir_has_borrowing_flows,
+		.keeps = weir_has_occupy_flows,
 		/* As if it had one more: not quite twice as many places as flows, but not four times, either. */
 		.sets = weir_shared_sets(image),
-		.sets_idle = lends,
-		.table = WEIR_TABLE_BORROWING_FLOWS,
+		.sets_idle = occupies,
+		.table = WEIR_TABLE_OCCUPY_FLOWS,
 		.ways = WEIR_FLOW_WAYS,
-		.keeping = "table of flows that borrow keeps its",
+		.keeping = "table of flows that occupy keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
 	};
 
 	weir_size_table(image, previous, &table, diag);
-	if (image->config.sizes[WEIR_TABLE_BORROWING_FLOWS])
-		image->config.sizes[WEIR_TABLE_BORROWING_RESOURCES] = image->rule_slots;
+	if (image->config.sizes[WEIR_TABLE_OCCUPY_FLOWS])
+		image->config.sizes[WEIR_TABLE_OCCUPY_RESOURCES] = image->rule_slots;
 }
 
-/* What was lent last counts from its own bucket on for an interval, and the bucket begun. */
+/* What was occupied last counts from its own bucket on for an interval, and the bucket begun. */
 static uint64_t flow_memory_ns(const struct weir_ruleset_rule *rule)
 {
 	return rule->interval_ns + rule->interval_ns / rule->samples;
 }
 
-const struct weir_kind weir_kind_borrowing = {
+const struct weir_kind weir_kind_occupy = {
 	.is_chosen = is_chosen,
 	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_REF_RESOURCE),
 	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
@@ -61,7 +61,7 @@ const struct weir_kind weir_kind_borrowing = {
 	.below_one_hint = "a packet is admitted whole or not at all",
 	.has_interval = true,
 	.delays = true,
-	.lends = true,
+	.occupies = true,
 	.needs_allowed = true,
 	.longest_wait_ns = longest_wait_ns,
 	.size_tables = size_tables,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "model_borrow.h"
+#include "model_occupy.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 /* So that no bucket's number is below zero when a young clock looks back. */
 #define BEFORE_ZERO 100
 
-bool model_lends(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+bool model_occupies(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	if (!rule->lends) /* no prioritised packet can belong to its resource, or it is not such a rule */
+	if (!rule->occupies) /* no prioritised packet can belong to its resource, or it is not such a rule */
 		return false;
 	if (rule->metric != WEIR_METRIC_RATE || rule->relation == WEIR_RELATION_ASSOCIATED)
 		return false;
@@ -17,7 +17,7 @@ bool model_lends(const struct weir_ruleset *ruleset, const struct weir_ruleset_r
 	       rule->window == WEIR_WINDOW_LEAP && !rule->counts_bytes;
 }
 
-static uint64_t units_from_to(const struct model_lender *lender, uint64_t first, uint64_t last)
+static uint64_t units_from_to(const struct model_occupy *lender, uint64_t first, uint64_t last)
 {
 	uint64_t sum = 0;
 	size_t i;
@@ -29,13 +29,13 @@ static uint64_t units_from_to(const struct model_lender *lender, uint64_t first,
 }
 
 /* The window whose newest bucket is this. */
-static uint64_t window_sum(const struct model_lender *lender, const struct weir_ruleset_rule *rule, uint64_t newest)
+static uint64_t window_sum(const struct model_occupy *lender, const struct weir_ruleset_rule *rule, uint64_t newest)
 {
 	return units_from_to(lender, newest - rule->samples + 1, newest);
 }
 
 /* With one unit more in bucket `own`: the windows that it is in, the present one and those to come. */
-static bool fits(const struct model_lender *lender, const struct weir_ruleset_rule *rule, struct model_ratio allowed,
+static bool fits(const struct model_occupy *lender, const struct weir_ruleset_rule *rule, struct model_ratio allowed,
 		 uint64_t own)
 {
 	uint64_t last;
@@ -46,19 +46,19 @@ static bool fits(const struct model_lender *lender, const struct weir_ruleset_ru
 	return true;
 }
 
-static bool borrows(struct model_lender *lender, const struct weir_ruleset *ruleset,
+static bool borrows(struct model_occupy *lender, const struct weir_ruleset *ruleset,
 		    const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
 		    uint64_t *ret_wait_ns)
 {
 	uint64_t bucket_ns = rule->interval_ns / rule->samples;
 	uint64_t timeout_ns = (uint64_t)ruleset->settings.occupy_timeout_ms * 1000000;
-	uint64_t borrowed = units_from_to(lender, lender->newest + 1, UINT64_MAX);
+	uint64_t occupied = units_from_to(lender, lender->newest + 1, UINT64_MAX);
 	uint64_t current = window_sum(lender, rule, lender->newest), k;
 
 	if (timeout_ns > rule->interval_ns)
 		timeout_ns = rule->interval_ns;
-	/* borrowed >= allowed */
-	if (model_times(borrowed, allowed.denominator) >= allowed.numerator)
+	/* occupied >= allowed */
+	if (model_times(occupied, allowed.denominator) >= allowed.numerator)
 		return false;
 	for (k = 0;; k++) {
 		uint64_t leaves = lender->newest - rule->samples + 1 + k;
@@ -68,16 +68,16 @@ static bool borrows(struct model_lender *lender, const struct weir_ruleset *rule
 		if (wait_ns >= timeout_ns)
 			return false;
 		current -= units;
-		if (model_exceeds(current + borrowed + 1, allowed))
+		if (model_exceeds(current + occupied + 1, allowed))
 			continue;
 		lender->taken = lender->newest + 1 + k;
-		lender->is_lent = true;
+		lender->is_occupied = true;
 		*ret_wait_ns = wait_ns;
 		return true;
 	}
 }
 
-bool model_lender_admits(struct model_lender *lender, const struct weir_ruleset *ruleset,
+bool model_occupy_admits(struct model_occupy *lender, const struct weir_ruleset *ruleset,
 			 const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
 			 bool is_prioritized, uint64_t *ret_wait_ns)
 {
@@ -95,12 +95,12 @@ bool model_lender_admits(struct model_lender *lender, const struct weir_ruleset 
 		time_ns = (own - BEFORE_ZERO) * bucket_ns;
 	}
 	lender->taken = own;
-	lender->is_lent = false;
+	lender->is_occupied = false;
 	return fits(lender, rule, allowed, own) ||
 	       (is_prioritized && borrows(lender, ruleset, rule, allowed, time_ns, ret_wait_ns));
 }
 
-bool model_lender_count(struct model_lender *lender, const struct weir_ruleset_rule *rule)
+bool model_occupy_count(struct model_occupy *lender, const struct weir_ruleset_rule *rule)
 {
 	size_t i, kept = 0;
 
@@ -112,15 +112,15 @@ bool model_lender_count(struct model_lender *lender, const struct weir_ruleset_r
 		if (lender->buckets[i].number != lender->taken)
 			continue;
 		lender->buckets[i].units++;
-		return lender->is_lent;
+		return lender->is_occupied;
 	}
 	lender->buckets = reallocarray(lender->buckets, kept + 1, sizeof(*lender->buckets));
 	assert(lender->buckets);
-	lender->buckets[lender->bucket_count++] = (struct model_lender_bucket){lender->taken, 1};
-	return lender->is_lent;
+	lender->buckets[lender->bucket_count++] = (struct model_occupy_bucket){lender->taken, 1};
+	return lender->is_occupied;
 }
 
-void model_lender_free(struct model_lender *lender)
+void model_occupy_free(struct model_occupy *lender)
 {
 	free(lender->buckets);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Windows that lend, across CPUs: two pinned threads run the shipped program at one flow. After each round the flow's
+ * Occupy windows, across CPUs: two pinned threads run the shipped program at one flow. After each round the flow's
  * cells are read: no window, the present one or one to come, may hold more than the threshold, and all units ever
  * counted must be as many as packets that passed. So a unit that is lost, counted twice or not given back shows.
  */
@@ -21,7 +21,7 @@
 #include "../lib/new_flows.h"
 #include "../lib/rig.h"
 #include "base/util.h"
-#include "weir_borrowing.h"
+#include "weir_occupy.h"
 
 #define CPUS 2
 #define PORT NEW_FLOWS_PORT
@@ -40,7 +40,7 @@ struct lender {
 	uint64_t units[BUCKETS_MAX]; /* of each bucket since RIG_START_NS, as last seen */
 };
 
-static void lender_begin(struct lender *lender, bool is_keyed, bool has_second_rule)
+static void occupy_begin(struct lender *lender, bool is_keyed, bool has_second_rule)
 {
 	struct weir_ruleset_rule *rule;
 	size_t resource;
@@ -52,8 +52,8 @@ static void lender_begin(struct lender *lender, bool is_keyed, bool has_second_r
 	resource = rig_resource(&lender->rig, PORT, is_keyed ? WEIR_KEY_SOURCE : 0);
 	lender->rig.ruleset->resources[resource].is_prioritized = true;
 	rule = rig_rule(&lender->rig, resource, WEIR_WINDOW_LEAP, THRESHOLD, SECOND, SAMPLES);
-	rule->lends = true;
-	/* It blocks much of what the first admits and lends. */
+	rule->occupies = true;
+	/* It blocks much of what the first admits, and lets occupy. */
 	if (has_second_rule)
 		rig_rule(&lender->rig, resource, WEIR_WINDOW_STRICT, 60, 20 * MS, 1);
 	rig_load(&lender->rig, true);
@@ -64,22 +64,22 @@ static void lender_begin(struct lender *lender, bool is_keyed, bool has_second_r
 
 /* ---- what the flow's cells count ---- */
 
-static struct weir_borrowing flow_of(const struct lender *lender, uint32_t *ret_tag)
+static struct weir_occupy_window flow_of(const struct lender *lender, uint32_t *ret_tag)
 {
 	bool is_keyed = lender->rig.ruleset->resources[0].flow.fields;
-	struct weir_borrowing_set set;
-	struct weir_borrowing lone;
+	struct weir_occupy_set set;
+	struct weir_occupy_window lone;
 	uint32_t index = lender->rig.image->rules[0].slot;
 
 	*ret_tag = 0;
 	if (!is_keyed) {
-		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_BORROWING_RESOURCES);
+		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_OCCUPY_RESOURCES);
 
 		assert_int_equal(bpf_map_lookup_elem(fd, &index, &lone), 0);
 		return lone;
 	}
-	for (index = 0; index < lender->rig.image->config.sizes[WEIR_TABLE_BORROWING_FLOWS]; index++) {
-		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_BORROWING_FLOWS);
+	for (index = 0; index < lender->rig.image->config.sizes[WEIR_TABLE_OCCUPY_FLOWS]; index++) {
+		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_OCCUPY_FLOWS);
 
 		assert_int_equal(bpf_map_lookup_elem(fd, &index, &set), 0);
 		for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
@@ -90,17 +90,17 @@ static struct weir_borrowing flow_of(const struct lender *lender, uint32_t *ret_
 		}
 	}
 	fail_msg("the flow has no entry");
-	return (struct weir_borrowing){};
+	return (struct weir_occupy_window){};
 }
 
-static uint64_t units_of(const struct weir_borrowing *flow, uint32_t tag, uint64_t bucket)
+static uint64_t units_of(const struct weir_occupy_window *flow, uint32_t tag, uint64_t bucket)
 {
-	uint8_t unit_bits = weir_borrowing_unit_bits(SECOND);
+	uint8_t unit_bits = weir_occupy_unit_bits(SECOND);
 	uint64_t number = bucket + RING, word = flow->cell[number % RING];
 
-	if (word >> unit_bits != weir_borrowing_mark(number / RING, tag, unit_bits))
+	if (word >> unit_bits != weir_occupy_mark(number / RING, tag, unit_bits))
 		return 0;
-	return word & weir_borrowing_units_max(unit_bits);
+	return word & weir_occupy_units_max(unit_bits);
 }
 
 /* No window holds too much, and what was counted is what passed. */
@@ -108,7 +108,7 @@ static void check_cells(struct lender *lender)
 {
 	uint64_t now = weir_object_lab(lender->rig.object)->clock_ns / BUCKET_NS, first = RIG_START_NS / BUCKET_NS;
 	uint64_t sum = 0, total = 0;
-	struct weir_borrowing flow;
+	struct weir_occupy_window flow;
 	uint32_t tag;
 
 	flow = flow_of(lender, &tag);
@@ -195,7 +195,7 @@ static void race(bool is_keyed, bool has_second_rule, bool moves_clock)
 	atomic_uint arrived = 0;
 	cpu_set_t before;
 
-	lender_begin(&lender, is_keyed, has_second_rule);
+	occupy_begin(&lender, is_keyed, has_second_rule);
 	for (int i = 0; i < CPUS; i++)
 		senders[i] =
 			(struct sender){.lender = &lender, .arrived = &arrived, .which = i, .moves_clock = moves_clock};
@@ -208,7 +208,7 @@ static void race(bool is_keyed, bool has_second_rule, bool moves_clock)
 	for (int i = 0; i < CPUS; i++)
 		assert_int_equal(senders[i].err, 0);
 	counters = rig_rule_counters(&lender.rig, 0);
-	print_message("%" PRIu64 " passed, %llu of them with borrowed units; stalled %llu\n",
+	print_message("%" PRIu64 " passed, %llu of them with occupied units; stalled %llu\n",
 		      rig_passed(&lender.rig, 0), (unsigned long long)counters.delayed,
 		      (unsigned long long)counters.stalled);
 	assert_true(counters.delayed > THRESHOLD / 2);
@@ -250,7 +250,7 @@ static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
 	rig.ruleset->resources[0].is_prioritized = true;
 	rig.ruleset->settings.occupy_timeout_ms = 500;
 	rule = rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 20, SECOND, SAMPLES);
-	rule->lends = true;
+	rule->occupies = true;
 	rig_load(&rig, true);
 	passed = new_flows_flood(&rig);
 	assert_int_equal(passed.heavy, 4 * 20); /* of four seconds: the last 20 wait for the fourth */
