@@ -185,8 +185,8 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	if (config.warms_flows)
 		s->warming_place = WEIR_NO_RULE;
 	if (unlikely(!s->rule_count)) {
-		if (config.has_meters)
-			weir_count_meters(s);
+		if (config.has_shadows)
+			weir_count_shadows(s);
 		return WEIR_VERDICT_PASS;
 	}
 	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
@@ -197,8 +197,8 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 		weir_end_reservations(s, answer == WEIR_ANSWER_ADMIT ? s->rule_count : s->nth,
 				      answer == WEIR_ANSWER_ADMIT);
 	if (answer == WEIR_ANSWER_ADMIT) {
-		if (config.has_meters)
-			weir_count_meters(s);
+		if (config.has_shadows)
+			weir_count_shadows(s);
 		return WEIR_VERDICT_PASS;
 	}
 	return answer == WEIR_ANSWER_BLOCK ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_ERROR;

@@ -8,7 +8,7 @@
 
 #include "occupy.h"
 #include "connections.h"
-#include "meter.h"
+#include "shadow.h"
 #include "rate.h"
 #include "requests.h"
 #include "system.h"

@@ -44,7 +44,7 @@ enum {
 	 config.penalises || config.warms_flows)
 #define WEIR_PART_GHOSTS (config.sizes[WEIR_TABLE_GHOSTS])
 #define WEIR_PART_OVERFLOW (config.has_overflow)
-#define WEIR_PART_METERS (config.has_meters)
+#define WEIR_PART_SHADOWS (config.has_shadows)
 #define WEIR_PART_OVERRIDES (config.has_overrides)
 #define WEIR_PART_OVERFLOW_WINDOWS (config.overflow_classes)
 #define WEIR_PART_LISTS (config.has_lists)

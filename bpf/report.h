@@ -25,11 +25,11 @@ static __always_inline void weir_report_row(struct weir_scratch *s, const struct
 		flow->tag = weir_flow_id(s, rule, WEIR_WIDE).tag;
 }
 
-static __always_inline void weir_report_meter(struct weir_scratch *s, const struct weir_rule *rule,
-					      struct weir_lab_flow *flow)
+static __always_inline void weir_report_shadow(struct weir_scratch *s, const struct weir_rule *rule,
+					       struct weir_lab_flow *flow)
 {
-	flow->other = weir_hash_key(s, rule->meter);
-	weir_report_row(s, weir_rule(rule->meter), flow);
+	flow->other = weir_hash_key(s, rule->shadow);
+	weir_report_row(s, weir_rule(rule->shadow), flow);
 }
 
 static __always_inline void weir_report_connection(struct weir_scratch *s, const struct weir_rule *rule,

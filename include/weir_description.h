@@ -150,8 +150,8 @@ struct weir_rule_info {
 	__u32 storage; /* enum weir_storage */
 	__u32 spec;
 	__u32 observes;
-	__u32 is_meter; /* a hidden rule, not the user's */
-	__u32 strategy; /* enum weir_strategy, weir_behavior, weir_relation */
+	__u32 is_shadow; /* a hidden rule, not the user's */
+	__u32 strategy;	 /* enum weir_strategy, weir_behavior, weir_relation */
 	__u32 behavior;
 	__u32 relation;
 	__u32 moves;   /* the controller pushes its threshold */

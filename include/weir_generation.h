@@ -78,8 +78,8 @@ enum weir_moves {
 	WEIR_MOVES_SHARED /* in map `shares`, by slot: ... by what other hosts leave; the rule has the whole */
 };
 
-/* weir_generation.rules, by the rule's place in the order of definition. The meters follow: hidden rules without a
- * threshold, whose windows count what passed on a resource, for the rules that are associated with it.
+/* weir_generation.rules, by the rule's place in the order of definition. The shadow windows follow: hidden rules
+ * without a threshold, whose windows count what passed on a resource, for the rules that are associated with it.
  */
 struct weir_rule {
 	__u64 bucket_ns;
@@ -114,7 +114,7 @@ struct weir_rule {
 		__u8 signal;	/* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
 		__u8 unit_bits; /* of kind OCCUPY: of a cell; weir_occupy_unit_bits() */
 	};
-	__u32 meter;		       /* place of an associated rule's meter, or of a meter's reader */
+	__u32 shadow;		       /* place of an associated rule's shadow window, or of a shadow window's reader */
 	__u32 penalty_ms;	       /* blockDurationInMs; 0: none */
 	__u32 penalty_ms_max;	       /* blockDurationMaxInMs, or the same */
 	__u64 queueing_ns_max;	       /* throttling: the longest wait; occupying: every wait is shorter */
@@ -153,27 +153,27 @@ static inline __u64 weir_source_hash(const struct weir_rule *rule, const __u64 s
 #define WEIR_SIGNAL_BBR 0x80u
 
 /* Where a passing packet of a resource is counted, beside the rules' own windows. */
-enum weir_meter_kind {
-	WEIR_METER_WINDOW,  /* in the window of `rule`, which is a meter */
-	WEIR_METER_SECONDS, /* in `rule_seconds`, for `rule`, whose WarmUp the controller computes */
-	WEIR_METER_WARMING, /* in `warming_flows`, for `rule`, which warms up each flow */
+enum weir_shadow_kind {
+	WEIR_SHADOW_WINDOW,  /* in the window of `rule` */
+	WEIR_SHADOW_SECONDS, /* in `rule_seconds`, for `rule`, whose WarmUp the controller computes */
+	WEIR_SHADOW_WARMING, /* in `warming_flows`, for `rule`, which warms up each flow */
 };
 
-struct weir_meter {
-	__u8 kind;	    /* enum weir_meter_kind */
+struct weir_shadow {
+	__u8 kind;	    /* enum weir_shadow_kind */
 	__u8 skips_dropped; /* for one rule that observes: do not count what it would have dropped */
 	__u16 rule;	    /* place in weir_generation.rules */
 };
-#define WEIR_RESOURCE_METERS_MAX 32 /* on one resource */
+#define WEIR_RESOURCE_SHADOWS_MAX 32 /* on one resource */
 
 /* weir_generation.resources, by place in the order of definition. */
 struct weir_resource {
 	__u32 slot; /* of the instance: counters */
 	__u16 rule_count;
-	__u8 meter_count;
+	__u8 shadow_count;
 	__u8 is_prioritised;		   /* its packets occupy */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */
-	struct weir_meter meter[WEIR_RESOURCE_METERS_MAX];
+	struct weir_shadow shadow[WEIR_RESOURCE_SHADOWS_MAX];
 };
 
 /* A set of resources, one bit each (weir_generation.place says whose). `summary` says which words are not zero. */
@@ -306,7 +306,7 @@ struct weir_config {
 	__u32 packet_rules; /* at most so many meet on one packet */
 	__u32 packet_resources;
 	__u32 asks_out_of_line; /* of a packet's rules some are not its first, or penalise, or have no narrow rows */
-	__u32 has_meters;
+	__u32 has_shadows;
 	__u32 warms_flows;
 	__u32 has_overrides;
 	__u32 paces;		 /* throttling: pace. A packet that must wait gets its departure time */

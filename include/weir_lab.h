@@ -13,8 +13,8 @@
 struct weir_lab_flow {
 	struct weir_flow_key key;
 	__u64 hash;  /* of shared sets: the tag, and in the lowest bits the set */
-	__u64 other; /* the same of an associated rule's meter, or of the packet's connection */
-	__u32 tag;   /* of its rows; of an associated rule those of the meter. 0: it has none, or lone ones */
+	__u64 other; /* the same of an associated rule's shadow window, or of the packet's connection */
+	__u32 tag;   /* of its rows; of an associated rule those of the shadow window. 0: it has none, or lone ones */
 	__u32 place; /* of the rule */
 };
 

@@ -172,15 +172,16 @@ static void batch_hold(struct contest *contest, const char *what, uint64_t durat
 	contest_end(contest);
 }
 
-/* ---- meters: what both CPUs let pass on one resource, another is evaluated by; under the virtual clock ---- */
+/* ---- shadow windows: what both CPUs let pass on one resource, another is evaluated by; under the virtual clock ----
+ */
 
-#define METER_PORT 53 /* of the resource that is referred to, and has no rule; the next is that of the rule */
-#define METER_LIMIT 12
-#define METER_ROUNDS 1000
+#define SHADOW_PORT 53 /* of the resource that is referred to, and has no rule; the next is that of the rule */
+#define SHADOW_LIMIT 12
+#define SHADOW_ROUNDS 1000
 
-static atomic_uint meter_arrived, meter_wrong;
+static atomic_uint shadow_arrived, shadow_wrong;
 
-static bool meter_sends(const struct contestant *self, uint16_t port, uint16_t source)
+static bool shadow_sends(const struct contestant *self, uint16_t port, uint16_t source)
 {
 	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", port, 18);
 	uint8_t frame[PACKET_BYTES_MAX];
@@ -197,22 +198,22 @@ static bool meter_sends(const struct contestant *self, uint16_t port, uint16_t s
 /* In a round both count at once, together one less than the limit, or the limit; then each asks. Flows are new now and
  * then.
  */
-static void *meter_main(void *data)
+static void *shadow_main(void *data)
 {
 	struct contestant *self = data;
 	volatile struct weir_lab *lab = weir_object_lab(self->contest->rig.object);
 
-	for (uint32_t round = 0; round < METER_ROUNDS; round++) {
-		uint32_t sum = METER_LIMIT - 1 + round % 2, part = round / 2 % METER_LIMIT;
+	for (uint32_t round = 0; round < SHADOW_ROUNDS; round++) {
+		uint32_t sum = SHADOW_LIMIT - 1 + round % 2, part = round / 2 % SHADOW_LIMIT;
 
-		rig_line_up(&meter_arrived, CPUS, 3 * round);
+		rig_line_up(&shadow_arrived, CPUS, 3 * round);
 		if (self->which == 0)
 			lab->clock_ns += 2 * SECOND + round % WEIR_RING_CELLS * 100 * MS;
-		rig_line_up(&meter_arrived, CPUS, 3 * round + 1);
+		rig_line_up(&shadow_arrived, CPUS, 3 * round + 1);
 		for (uint32_t i = 0; i < (self->which ? part : sum - part); i++)
-			meter_wrong += !meter_sends(self, METER_PORT, 1 + round / 4);
-		rig_line_up(&meter_arrived, CPUS, 3 * round + 2);
-		meter_wrong += meter_sends(self, METER_PORT + 1, 1 + round / 4) != (sum < METER_LIMIT);
+			shadow_wrong += !shadow_sends(self, SHADOW_PORT, 1 + round / 4);
+		rig_line_up(&shadow_arrived, CPUS, 3 * round + 2);
+		shadow_wrong += shadow_sends(self, SHADOW_PORT + 1, 1 + round / 4) != (sum < SHADOW_LIMIT);
 	}
 	return NULL;
 }
@@ -227,17 +228,17 @@ static void associated_rules_go_by_what_passed_on_both_cpus(void **state)
 			size_t referred;
 
 			contest_begin(&contest);
-			referred = rig_resource(&contest.rig, METER_PORT, key_fields);
-			rule = rig_rule(&contest.rig, rig_resource(&contest.rig, METER_PORT + 1, key_fields),
-					contest_kinds[kind], METER_LIMIT, SECOND, 10);
+			referred = rig_resource(&contest.rig, SHADOW_PORT, key_fields);
+			rule = rig_rule(&contest.rig, rig_resource(&contest.rig, SHADOW_PORT + 1, key_fields),
+					contest_kinds[kind], SHADOW_LIMIT, SECOND, 10);
 			rule->relation = WEIR_RELATION_ASSOCIATED;
 			rule->ref_resource = referred;
 			rig_load(&contest.rig, true);
 			weir_object_lab(contest.rig.object)->clock_ns = RIG_START_NS;
 			rig_attach(&contest.rig);
-			meter_arrived = meter_wrong = 0;
-			assert_int_equal(contest_run(&contest, meter_main), 0);
-			assert_int_equal(meter_wrong, 0);
+			shadow_arrived = shadow_wrong = 0;
+			assert_int_equal(contest_run(&contest, shadow_main), 0);
+			assert_int_equal(shadow_wrong, 0);
 			contest_end(&contest);
 		}
 }

@@ -148,7 +148,7 @@ static void unmatched_drop_spares_discovery_of_neighbours_and_listeners(void **s
 }
 
 /* ... which would say of what has passed that it may come back. */
-static void cells_of_a_meter_are_not_marked_as_unspent(void **state)
+static void cells_of_a_shadow_are_not_marked_as_unspent(void **state)
 {
 	_cleanup_(weir_freep) struct weir_wide_row *rows = calloc(weir_host_cpus(), sizeof(*rows));
 	uint64_t units = 0, flags = 0;
@@ -167,7 +167,7 @@ static void cells_of_a_meter_are_not_marked_as_unspent(void **state)
 	rig_load(&rig, true);
 	assert_true(udp_passes(&rig, PORT_ONE));
 	assert_true(udp_passes(&rig, PORT_ONE));
-	slot = rig.image->rules[rig.image->rules[0].meter].slot;
+	slot = rig.image->rules[rig.image->rules[0].shadow].slot;
 	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig.object, WEIR_TABLE_LONE_ROWS), &slot, rows), 0);
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
 		for (int i = 0; i < WEIR_RING_CELLS; i++) {
@@ -186,7 +186,7 @@ int main(void)
 		cmocka_unit_test(frame_that_is_no_packet_belongs_to_no_resource),
 		cmocka_unit_test(a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped),
 		cmocka_unit_test(unmatched_drop_spares_discovery_of_neighbours_and_listeners),
-		cmocka_unit_test(cells_of_a_meter_are_not_marked_as_unspent),
+		cmocka_unit_test(cells_of_a_shadow_are_not_marked_as_unspent),
 	};
 
 	return cmocka_run_group_tests_name("match_memory", tests, NULL, NULL);

@@ -337,7 +337,7 @@ static void a_rule_that_observes_occupies_without_a_wait(void **state)
 }
 
 /* By arrival a flow can be seen with twice its threshold; by due time never with more than that. */
-static void the_meter_of_another_rule_counts_at_arrival(void **state)
+static void the_shadow_of_another_rule_counts_at_arrival(void **state)
 {
 	struct setup setup;
 	struct lab lab;
@@ -540,7 +540,7 @@ int main(void)
 		cmocka_unit_test(a_packet_occupies_windows_of_all_its_resources),
 		cmocka_unit_test(a_resource_that_is_not_prioritised_occupies_nothing),
 		cmocka_unit_test(a_rule_that_observes_occupies_without_a_wait),
-		cmocka_unit_test(the_meter_of_another_rule_counts_at_arrival),
+		cmocka_unit_test(the_shadow_of_another_rule_counts_at_arrival),
 		cmocka_unit_test(a_packet_from_the_past_occupies_what_is_to_come),
 		cmocka_unit_test(an_occupied_bucket_is_no_bucket_known),
 		cmocka_unit_test(a_young_clock_counts_everything_since_zero),

@@ -4,7 +4,7 @@
  * words of docs/semantics.md, docs/rules.md and docs/connections.md. It is what the BPF program is
  * compared with, so it shares nothing with it: no header of bpf/, no arithmetic of include/, no compiled image, no
  * controller. Rules are tried one by one, flows are found by their whole key, windows are sums over what was admitted,
- * a resource warms up second by second. One CPU, no table that could be full, no lease, no meter, no cache.
+ * a resource warms up second by second. One CPU, no table that could be full, no lease, no shadow window, no cache.
  *
  * Where a clock that goes back leaves a choice, the model's: seconds of a warm-up never go back, and what passes in
  * a second that has been synced already warms nothing; a memory reading is that of the packet's own time.

@@ -123,7 +123,7 @@ static void rules_that_come_back_find_their_slots(void **state)
 		weir_previous_take_back(&previous, first->rule_info, first->resource_info, 900000 * SECOND);
 		third = compile_over(one, &previous, 900000 * SECOND);
 		assert_int_equal(third->kept_rules, first->rule_count);
-		for (uint32_t i = 0; i < first->rule_count + first->meter_count; i++) {
+		for (uint32_t i = 0; i < first->rule_count + first->shadow_count; i++) {
 			assert_int_equal(third->rules[i].slot, first->rules[i].slot);
 			assert_int_equal(third->rules[i].spec, first->rules[i].spec);
 			assert_int_equal(third->rules[i].storage, first->rules[i].storage);

@@ -44,7 +44,7 @@ static void a_concurrency_rule_goes_by_connections_and_takes_no_row(void **state
 	assert_int_equal(image->rules[1].observes, 1);
 	assert_int_equal(image->rule_info[0].identity.metric, WEIR_METRIC_CONCURRENCY);
 	assert_int_equal(image->spec_count, 0);
-	assert_int_equal(image->meter_count, 0);
+	assert_int_equal(image->shadow_count, 0);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_SHARERS], WEIR_SHARERS_LINE_CELLS);

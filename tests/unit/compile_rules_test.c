@@ -324,7 +324,7 @@ static void each_combination_is_evaluated_as_semantics_says(void **state)
 		enum weir_kind_id kind;
 		bool moves[3], warms_flows[3];
 		enum weir_storage storage[3];
-		int own_meters, ref_meters;
+		int own_shadows, ref_shadows;
 	} kinds[] = {
 		{DIRECT, REJECT, CURRENT, WEIR_KIND_WINDOW, {}, {}, {0, 1, 1}, 0, 0},
 		{DIRECT, REJECT, ASSOCIATED, WEIR_KIND_ASSOCIATED, {}, {}, {0, 2, 2}, 0, 1},
@@ -354,9 +354,9 @@ static void each_combination_is_evaluated_as_semantics_says(void **state)
 			assert_int_equal(rule->warms_flows, kinds[i].warms_flows[k]);
 			assert_int_equal(rule->storage, kinds[i].storage[k]);
 			assert_int_equal(rule->queueing_ns_max, kinds[i].behavior == THROTTLING ? 500 * MS : 0);
-			assert_int_equal(image->resources[0].meter_count, kinds[i].own_meters);
-			assert_int_equal(image->resources[1].meter_count, kinds[i].ref_meters);
-			assert_int_equal(image->meter_count, rule->kind == WEIR_KIND_ASSOCIATED);
+			assert_int_equal(image->resources[0].shadow_count, kinds[i].own_shadows);
+			assert_int_equal(image->resources[1].shadow_count, kinds[i].ref_shadows);
+			assert_int_equal(image->shadow_count, rule->kind == WEIR_KIND_ASSOCIATED);
 			assert_int_equal(image->rule_count, 1);
 			weir_image_free(image);
 			weir_ruleset_free(ruleset);
@@ -419,7 +419,7 @@ static void descriptions_say_what_a_controller_needs(void **state)
 	assert_int_equal(info->behavior, THROTTLING);
 	assert_int_equal(info->relation, ASSOCIATED);
 	assert_int_equal(info->moves, 1);
-	assert_int_equal(info->is_meter, 0);
+	assert_int_equal(info->is_shadow, 0);
 	assert_int_equal(info->queueing_ns_max, 500 * MS);
 	assert_int_equal(info->warm_up.max, 1000);
 	assert_int_equal(info->warm_up.emission_num, 10 * MS);
@@ -472,7 +472,7 @@ static void the_program_is_told_what_any_rule_asks_for(void **state)
 	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT);
 	image = build(ruleset);
 	assert_int_equal(image->config.kinds, 1u << WEIR_KIND_WINDOW);
-	assert_false(image->config.has_moving | image->config.has_meters | image->config.warms_flows |
+	assert_false(image->config.has_moving | image->config.has_shadows | image->config.warms_flows |
 		     image->config.has_overrides | image->config.paces);
 	weir_image_free(image);
 
@@ -480,13 +480,13 @@ static void the_program_is_told_what_any_rule_asks_for(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->config.kinds, 1u << WEIR_KIND_WINDOW | 1u << WEIR_KIND_THROTTLE);
 	assert_int_equal(image->config.paces, 1);
-	assert_false(image->config.has_moving | image->config.has_meters);
+	assert_false(image->config.has_moving | image->config.has_shadows);
 	weir_image_free(image);
 
 	add_kind(ruleset, "associated", DIRECT, REJECT, ASSOCIATED);
 	image = build(ruleset);
 	assert_true(image->config.kinds & 1u << WEIR_KIND_ASSOCIATED);
-	assert_int_equal(image->config.has_meters, 1);
+	assert_int_equal(image->config.has_shadows, 1);
 	assert_false(image->config.has_moving | image->config.warms_flows);
 	weir_image_free(image);
 
@@ -538,7 +538,7 @@ static void the_program_is_told_which_fields_flow_keys_are_made_of(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(fields_asked_for(cases[i].key, 0, CURRENT), cases[i].field);
-		/* A meter's key is made for packets of the other resource. */
+		/* A shadow window's key is made for packets of the other resource. */
 		assert_int_equal(fields_asked_for(cases[i].key, cases[i].key, ASSOCIATED), cases[i].field);
 	}
 }

@@ -67,11 +67,11 @@ static void what_a_load_decides_is_no_change(void **state)
 	assert_changes(&before, 1, &after, 1, "~a", "");
 }
 
-static void meters_and_slots_that_are_free_are_no_rules(void **state)
+static void shadows_and_slots_that_are_free_are_no_rules(void **state)
 {
 	struct weir_rule_info before[] = {rule("a", 0, 1), rule("meter", 1, 1), rule("gone", 2, 1)};
 
-	before[1].is_meter = 1;
+	before[1].is_shadow = 1;
 	before[2].state = WEIR_SLOT_COOLING;
 	assert_changes(before, 3, before, 1, "", "");
 }
@@ -95,7 +95,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_rule_is_told_once_in_the_order_of_its_file),
 		cmocka_unit_test(what_a_load_decides_is_no_change),
-		cmocka_unit_test(meters_and_slots_that_are_free_are_no_rules),
+		cmocka_unit_test(shadows_and_slots_that_are_free_are_no_rules),
 		cmocka_unit_test(rules_without_names_that_move_on_are_noticed),
 	};
 

@@ -53,7 +53,7 @@ static void assert_same_image(const struct weir_image *a, const struct weir_imag
 {
 	assert_memory_equal(&a->config, &b->config, sizeof(a->config));
 	assert_int_equal(a->rule_count, b->rule_count);
-	assert_int_equal(a->meter_count, b->meter_count);
+	assert_int_equal(a->shadow_count, b->shadow_count);
 	assert_int_equal(a->override_count, b->override_count);
 	assert_int_equal(a->resource_count, b->resource_count);
 	assert_int_equal(a->vector_count, b->vector_count);
@@ -61,8 +61,8 @@ static void assert_same_image(const struct weir_image *a, const struct weir_imag
 	assert_int_equal(a->lists.prefix_count, b->lists.prefix_count);
 	ASSERT_SAME(classes, 1);
 	ASSERT_SAME(vectors, a->vector_count);
-	ASSERT_SAME(rules, a->rule_count + a->meter_count);
-	ASSERT_SAME(pushed, a->rule_count + a->meter_count);
+	ASSERT_SAME(rules, a->rule_count + a->shadow_count);
+	ASSERT_SAME(pushed, a->rule_count + a->shadow_count);
 	ASSERT_SAME(resources, a->resource_count);
 	ASSERT_SAME(overrides, a->override_count);
 	ASSERT_SAME(prefix_nodes, a->prefix_node_count);

@@ -211,7 +211,7 @@ static void only_rules_that_go_by_connections_have_them_followed(void **state)
 		const struct weir_rule *tracker = &image->rules[image->config.tracker];
 
 		assert_int_equal(image->config.has_tracker, cases[i].has_tracker);
-		assert_int_equal(image->meter_count, cases[i].has_tracker);
+		assert_int_equal(image->shadow_count, cases[i].has_tracker);
 		assert_int_equal(image->config.kinds >> WEIR_KIND_CONNECTIONS & 1, cases[i].has_tracker);
 		if (!cases[i].has_tracker)
 			continue;

@@ -127,8 +127,8 @@ static void print_evaluating(const struct weir_ruleset *ruleset, const struct we
 		printf(", token buckets of %s", bucket);
 		return;
 	}
-	if (weir_kinds[loaded->kind]->reads_meter)
-		loaded = &image->rules[loaded->meter];
+	if (weir_kinds[loaded->kind]->reads_shadow)
+		loaded = &image->rules[loaded->shadow];
 	printf(", %s, %u bucket%s of ", weir_window_names[rule->window], rule->samples, weir_plural(rule->samples));
 	print_time(rule->interval_ns / rule->samples);
 	if (!weir_kind_of(rule)->occupies) {

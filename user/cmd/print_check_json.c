@@ -43,8 +43,8 @@ static const char *storage_name(const struct weir_image *image, size_t place)
 
 	if (weir_kinds[loaded->kind]->storage_name)
 		return weir_kinds[loaded->kind]->storage_name;
-	if (weir_kinds[loaded->kind]->reads_meter)
-		loaded = &image->rules[loaded->meter];
+	if (weir_kinds[loaded->kind]->reads_shadow)
+		loaded = &image->rules[loaded->shadow];
 	return storage_names[loaded->storage];
 }
 

@@ -251,13 +251,13 @@ static void print_buckets(const struct weir_explained_rule *rule)
 
 static void print_window(const struct weir_explained_rule *rule)
 {
-	const bool is_meter = rule->info->relation == WEIR_RELATION_ASSOCIATED;
+	const bool is_shadow = rule->info->relation == WEIR_RELATION_ASSOCIATED;
 
 	if (!rule->has_window)
 		return;
-	line(is_meter ? "read" : "window", "%llu of %llu %s%s%s", (unsigned long long)rule->units,
-	     (unsigned long long)rule->threshold, unit_of(rule), is_meter ? ", passed on " : "",
-	     is_meter ? rule->info->ref_resource_name : "");
+	line(is_shadow ? "read" : "window", "%llu of %llu %s%s%s", (unsigned long long)rule->units,
+	     (unsigned long long)rule->threshold, unit_of(rule), is_shadow ? ", passed on " : "",
+	     is_shadow ? rule->info->ref_resource_name : "");
 	if (rule->occupied)
 		line("", "%llu more occupy buckets yet to come (behind the '|')", (unsigned long long)rule->occupied);
 	if (rule->units || rule->occupied)

@@ -100,7 +100,7 @@ static void print_window(struct weir_table *table, const struct weir_rule_info *
 		weir_table_cell(table, "-");
 		return;
 	}
-	if (!weir_kind_of_info(rule)->keeps_window && !weir_kind_of_info(rule)->reads_meter) {
+	if (!weir_kind_of_info(rule)->keeps_window && !weir_kind_of_info(rule)->reads_shadow) {
 		weir_table_cell(table, "-");
 		weir_table_cell(table, "-");
 		return;

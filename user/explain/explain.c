@@ -139,7 +139,7 @@ static bool has_flow(const struct work *work, uint32_t place)
 	return false;
 }
 
-/* Hidden rules, as meters and the one that follows connections are, come after the user's. */
+/* Hidden rules, as shadow windows and the one that follows connections are, come after the user's. */
 static int keep_flow(struct work *work, const struct weir_lab_flow *flow)
 {
 	const struct weir_rule *rule = &weir_object_generation(work->result->object)->rules[flow->place];

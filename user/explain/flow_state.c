@@ -26,19 +26,19 @@ static const struct weir_kind *kind_of(const struct weir_sandbox *sandbox, const
 	return weir_kinds[rule_of(sandbox, flow)->kind % WEIR_KIND_COUNT];
 }
 
-/* The rule whose rows are read: an associated rule's meter. */
+/* The rule whose rows are read: an associated rule's shadow window. */
 static const struct weir_rule *counted_rule(const struct weir_sandbox *sandbox, const struct weir_lab_flow *flow)
 {
 	const struct weir_rule *rule = rule_of(sandbox, flow);
 
-	if (kind_of(sandbox, flow)->reads_meter)
-		rule = &weir_object_generation(sandbox->object)->rules[rule->meter % WEIR_RULES_MAX];
+	if (kind_of(sandbox, flow)->reads_shadow)
+		rule = &weir_object_generation(sandbox->object)->rules[rule->shadow % WEIR_RULES_MAX];
 	return rule;
 }
 
 static uint64_t counted_hash(const struct weir_sandbox *sandbox, const struct weir_lab_flow *flow)
 {
-	return kind_of(sandbox, flow)->reads_meter ? flow->other : flow->hash;
+	return kind_of(sandbox, flow)->reads_shadow ? flow->other : flow->hash;
 }
 
 static const void *find_set(const struct weir_sandbox *sandbox, enum weir_table_id map, uint64_t hash)
@@ -398,7 +398,7 @@ int weir_read_flow_state(const struct weir_flow_reader *reader, const struct wei
 		explained->threshold = units.units;
 	}
 	look_at_penalty(reader, flow, explained);
-	if (kind->keeps_window || kind->reads_meter)
+	if (kind->keeps_window || kind->reads_shadow)
 		look_at_window(reader, flow, explained);
 	else if (kind->occupies)
 		look_at_occupy(reader, flow, explained);

@@ -380,8 +380,8 @@ static int add_kind(struct weir_sandbox *sandbox, const struct weir_rule *rule, 
 		return add_leaving(sandbox, rule, flow->hash, kind_tables[id].lone, kind_tables[id].flows);
 	if (kind->keeps_window)
 		return add_window(sandbox, rule, flow->hash, flow->tag);
-	if (kind->reads_meter)
-		return add_window(sandbox, &generation->rules[rule->meter % WEIR_RULES_MAX], flow->other, flow->tag);
+	if (kind->reads_shadow)
+		return add_window(sandbox, &generation->rules[rule->shadow % WEIR_RULES_MAX], flow->other, flow->tag);
 	if (kind->counts_connections)
 		return add_connections(sandbox, rule, flow);
 	return kind->is_breaker ? add_breaker(sandbox, rule, flow) : 0;

@@ -42,7 +42,7 @@ void weir_sandbox_free(struct weir_sandbox *sandbox);
 /* An element that was read, or NULL. Of a per-CPU table all copies, a multiple of eight bytes apart. */
 const void *weir_sandbox_find(const struct weir_sandbox *sandbox, enum weir_table_id map, uint32_t key);
 
-/* The row of this flow that `cpu` has, of a rule or meter with this storage; false when it has none. */
+/* The row of this flow that `cpu` has, of a rule or shadow window with this storage; false when it has none. */
 bool weir_sandbox_row(const struct weir_sandbox *sandbox, const struct weir_rule *counted, uint64_t hash, uint32_t tag,
 		      int cpu, struct weir_row *ret_row);
 

@@ -35,8 +35,9 @@ int weir_attempt_read_rule_counters(struct attempt *attempt, struct weir_replay_
 	uint32_t i;
 	int err;
 
-	/* Behind the rules are the meters: no rules of the user's, but what they forgot would be missing too. */
-	for (i = 0; i < attempt->image->rule_count + attempt->image->meter_count; i++) {
+	/* Behind the rules are the shadow windows: no rules of the user's, but what they forgot would be missing too.
+	 */
+	for (i = 0; i < attempt->image->rule_count + attempt->image->shadow_count; i++) {
 		struct weir_rule_counters counters = {};
 
 		err = weir_attempt_sum_counters(attempt, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot,

@@ -103,7 +103,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	}
 	configure_system_rules(list, config);
 	config->asked_fields = config->match_fields | (config->system_rules ? WEIR_MATCH_TCP_FLAGS : 0);
-	for (i = 0; i < image->rule_count + image->meter_count; i++) {
+	for (i = 0; i < image->rule_count + image->shadow_count; i++) {
 		rule = &image->rules[i];
 		config->asked_fields |= fields_read_by(rule);
 		if (weir_kinds[rule->kind]->keeps_window)
@@ -113,7 +113,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	config->packet_resources = image->packet_resources_max;
 	config->asks_out_of_line |= config->packet_rules > 1;
 	for (i = 0; i < image->resource_count; i++)
-		config->has_meters |= image->resources[i].meter_count > 0;
+		config->has_shadows |= image->resources[i].shadow_count > 0;
 	/* A queue may overflow: who only observes holds nothing back. */
 	config->paces = list->ruleset.settings.paces && delays && !list->ruleset.settings.observes;
 }
@@ -189,7 +189,7 @@ static int build(const struct weir_ruleset *ruleset, const struct weir_compile_o
 	err = weir_compile_meet(ruleset, image, diag);
 	if (err)
 		return err;
-	err = weir_compile_meters(ruleset, image, &list, diag);
+	err = weir_compile_shadows(ruleset, image, &list, diag);
 	if (err)
 		return err;
 	err = weir_compile_slots(&list, options, image, diag);

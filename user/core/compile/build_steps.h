@@ -33,11 +33,11 @@ int weir_compile_meet(const struct weir_ruleset *ruleset, struct weir_image *ima
 /* What a rule comes to (terms.c). */
 struct weir_terms {
 	enum weir_kind_id kind;
-	bool is_meter;		       /* a hidden rule of meters.c */
+	bool is_shadow;		       /* a hidden rule of shadows.c */
 	bool has_window;	       /* keeps a window at its slot */
 	bool moves;		       /* the controller computes its threshold */
 	bool warms_flows;	       /* the program does, flow by flow */
-	uint32_t meter;		       /* place of the meter it reads, if its kind reads one */
+	uint32_t shadow;	       /* place of the shadow window it reads, if its kind reads one */
 	uint64_t units;		       /* threshold; of one that moves, what holds without a controller */
 	uint64_t units_max;	       /* the most it can be, and those of its overrides */
 	struct weir_emission emission; /* if the kind has one: of the exact threshold that `units` is the floor of */
@@ -46,21 +46,23 @@ struct weir_terms {
 	struct weir_memory_adaptive memory;
 };
 
-/* All but `meter`. Fails, with the reason in *diag, on numbers too large for the program. */
+/* All but `shadow`. Fails, with the reason in *diag, on numbers too large for the program. */
 int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, struct weir_terms *terms,
 		    struct weir_diag *diag);
 
-/* The rules of a load: the user's, and behind them the meters. */
+/* The rules of a load: the user's, and behind them the shadow windows. */
 struct weir_rule_list {
-	struct weir_ruleset ruleset; /* owns `rules` and the meters' names, and borrows everything else */
+	struct weir_ruleset ruleset; /* owns `rules` and the shadow windows' names, and borrows everything else */
 	struct weir_terms *terms;    /* one a rule */
 	size_t user_rules;
 	size_t tracker; /* place of the hidden rule that follows connections for system rules, if there is one */
 };
 
-/* Fills a zeroed list, and image->resources[].meter. Needs image->resources. Free the list also after a failure. */
-int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_rule_list *list,
-			struct weir_diag *diag);
+/* Fills a zeroed list, and image->resources[].shadow. Needs image->resources. Free the list also after a
+ * failure.
+ */
+int weir_compile_shadows(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_rule_list *list,
+			 struct weir_diag *diag);
 void weir_rule_list_free(struct weir_rule_list *list);
 
 /* Rules with their storage, window spec, slot and threshold, and the descriptions of the instance. */

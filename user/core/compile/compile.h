@@ -102,9 +102,9 @@ struct weir_image {
 	uint16_t *place, *bit; /* place of the resource of a bit, bit of the resource at a place */
 	struct weir_vector *vectors;
 	uint32_t vector_count;	    /* at least 1 */
-	struct weir_rule *rules;    /* rule_count rules of the user's, then meter_count meters */
+	struct weir_rule *rules;    /* rule_count rules of the user's, then shadow_count shadow windows */
 	struct weir_pushed *pushed; /* one a rule: what holds until a controller pushes */
-	uint32_t rule_count, meter_count;
+	uint32_t rule_count, shadow_count;
 	struct weir_image_override *overrides;
 	uint32_t override_count;
 	struct weir_resource *resources;
@@ -171,7 +171,7 @@ struct weir_image_memory {
  * free_after_ns = now_ns + interval + one bucket (resources: 61 s; rules that count connections: when the last of
  * them is over).
  *
- * Windows of resources that associated rules refer to are kept by meters, hidden rules with slots of their own.
+ * Windows of resources that associated rules refer to are kept by shadow windows, hidden rules with slots of their own.
  */
 int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		     struct weir_image **ret_image, struct weir_diag *diag);

@@ -11,7 +11,7 @@
 
 static bool is_of_user(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter;
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow;
 }
 
 /* ---- rules by name ---- */

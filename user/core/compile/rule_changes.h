@@ -30,9 +30,9 @@ struct weir_rule_changes {
 };
 
 /*
- * Compare the rules in use before a load with those after it, one entry a slot. Meters, which are no rules of the
- * user's, are left out. `before` may be NULL: nothing is known of it, and nothing is said. Returns 0 or -ENOMEM. The
- * caller frees *ret_changes.
+ * Compare the rules in use before a load with those after it, one entry a slot. Shadow windows, which are no rules of
+ * the user's, are left out. `before` may be NULL: nothing is known of it, and nothing is said. Returns 0 or -ENOMEM.
+ * The caller frees *ret_changes.
  */
 int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_slots,
 			   const struct weir_rule_info *after, uint32_t after_slots,

@@ -188,7 +188,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 {
 	const struct weir_terms *terms = weir_slot_terms_of(slotting, rule);
 
-	info->is_meter = terms->is_meter;
+	info->is_shadow = terms->is_shadow;
 	info->strategy = rule->strategy;
 	info->behavior = rule->behavior;
 	info->relation = rule->relation;
@@ -290,10 +290,10 @@ static uint32_t find_slot(const struct slotting *slotting, const struct weir_rul
 
 static int too_few_rule_slots(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	bool is_meter = weir_slot_terms_of(slotting, rule)->is_meter;
+	bool is_shadow = weir_slot_terms_of(slotting, rule)->is_shadow;
 
-	return too_few_slots(slotting, &rule->place, is_meter ? "a count of resource" : "rule",
-			     is_meter ? weir_slot_resource_of(slotting, rule)->name : rule->name,
+	return too_few_slots(slotting, &rule->place, is_shadow ? "a count of resource" : "rule",
+			     is_shadow ? weir_slot_resource_of(slotting, rule)->name : rule->name,
 			     slotting->image->rule_slots);
 }
 
@@ -369,7 +369,7 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->evaluates = work_of(rule->system);
 	if (rule->metric == WEIR_METRIC_SIGNAL)
 		written->signal = rule->system | (rule->is_bbr ? WEIR_SIGNAL_BBR : 0);
-	written->meter = terms->meter;
+	written->shadow = terms->shadow;
 	written->queueing_ns_max = weir_slot_queueing_ns_max(slotting, rule);
 	written->penalty_ms = rule->penalty_ms;
 	written->penalty_ms_max = rule->penalty_ms_max;

@@ -20,7 +20,7 @@ bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_r
 			return false;
 		units_most = WEIR_NARROW_THRESHOLD_MAX;
 	}
-	return terms->has_window && !terms->is_meter && weir_slot_has_flows(slotting, rule) &&
+	return terms->has_window && !terms->is_shadow && weir_slot_has_flows(slotting, rule) &&
 	       terms->units_max <= units_most && weir_slot_bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
 	       slotting->span_ns / weir_slot_bucket_ns(rule) < 1ull << 32;
 }
@@ -30,7 +30,7 @@ bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_r
 /* Names of at most WEIR_NAME_BYTES, perhaps without a zero: maps are not to be trusted. */
 struct named_slot {
 	const char *name;
-	const char *resource_name; /* of a rule; meters of different resources share their name */
+	const char *resource_name; /* of a rule; shadow windows of different resources share their name */
 	uint32_t slot;
 };
 
@@ -118,8 +118,9 @@ static const char *find_difference(const struct slotting *slotting, const struct
 		return "another maxAllowedRtMs";
 	if (memcmp(&info->identity, &identity, sizeof(identity)))
 		return name_difference(&info->identity, &identity);
-	/* An observer's meter has its name: an earlier load may have had a rule of that name on that resource. */
-	if (info->is_meter != weir_slot_terms_of(slotting, rule)->is_meter)
+	/* An observer's shadow window has its name: an earlier load may have had a rule of that name on that resource.
+	 */
+	if (info->is_shadow != weir_slot_terms_of(slotting, rule)->is_shadow)
 		return "it was no rule of its own";
 	if (weir_kind_of_info(info)->has_interval && info->spec >= slotting->previous->spec_count)
 		return "its description is damaged";
@@ -282,7 +283,7 @@ static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule 
 		return;
 	plan->slot = slot;
 	plan_version(slotting, rule, info, plan);
-	slotting->image->kept_rules += !terms->is_meter;
+	slotting->image->kept_rules += !terms->is_shadow;
 	/* With no windows to keep, the best rows for them are chosen anew. */
 	if (weir_has_window(info) && terms->has_window) {
 		plan->storage = info->storage;

@@ -30,7 +30,7 @@ struct plan {
 };
 
 struct slotting {
-	const struct weir_ruleset *ruleset;   /* with the meters */
+	const struct weir_ruleset *ruleset;   /* with the shadow windows */
 	const struct weir_terms *terms;	      /* one a rule */
 	const struct weir_previous *previous; /* never NULL */
 	struct weir_image *image;
@@ -60,7 +60,7 @@ uint64_t weir_slot_window_memory_ns(const struct weir_rule_identity *identity);
 /* ---- slots_kept.c ---- */
 
 /* Whether a row of this storage, narrow or medium, can hold this rule's window, given a window spec number that its tag
- * can name. A meter has no threshold, so its counts have no bound.
+ * can name. A shadow window has no threshold, so its counts have no bound.
  */
 bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_rule *rule, enum weir_storage storage);
 

@@ -61,7 +61,7 @@ struct weir_kind {
 
 	bool has_interval;	 /* it counts units over an interval, and so has a window spec; else neither */
 	bool keeps_window;	 /* in rows of its own, at its slot */
-	bool reads_meter;	 /* the window that it goes by is a meter's */
+	bool reads_shadow;	 /* the window that it goes by is a shadow's */
 	bool has_emission;	 /* a unit costs a part of its flow's time: struct weir_emission */
 	bool delays;		 /* it may ask packets to wait */
 	bool occupies;		 /* ... by units of buckets yet to come, of a window that all CPUs share */
@@ -99,7 +99,7 @@ struct weir_kind {
 /* By enum weir_kind_id. */
 extern const struct weir_kind *const weir_kinds[WEIR_KIND_COUNT];
 
-/* The kind of a rule as it was read, and as it is described in map `rule_info`. A meter's is a window. */
+/* The kind of a rule as it was read, and as it is described in map `rule_info`. A shadow's is a window. */
 enum weir_kind_id weir_kind_id_of(const struct weir_ruleset_rule *rule);
 const struct weir_kind *weir_kind_of(const struct weir_ruleset_rule *rule);
 enum weir_kind_id weir_kind_id_of_info(const struct weir_rule_info *info);

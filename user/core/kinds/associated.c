@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind ASSOCIATED: a rule goes by the window of another resource, which a meter keeps (docs/semantics.md, 5). The meter
- * is made by compile/meters.c, and its rows are a window's.
+ * Kind ASSOCIATED: a rule goes by the shadow window of another resource (docs/semantics.md, 5).
+ * The shadow window is made by compile/shadows.c, and its rows are a window's.
  */
 #include <string.h>
 
@@ -58,6 +58,6 @@ const struct weir_kind weir_kind_associated = {
 	.below_one_hint = "a packet is admitted whole or not at all",
 	.check = weir_check_reference,
 	.has_interval = true,
-	.reads_meter = true,
+	.reads_shadow = true,
 	.needs_allowed = true,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Kind WINDOW: a rule goes by the sliding window of its own resource, kept in rows a CPU (docs/semantics.md, 1 and 2).
- * Meters are of this kind, too.
+ * Shadow windows are of this kind, too.
  */
 #include "base/util.h"
 #include "compile/build_steps.h"
@@ -86,7 +86,7 @@ static uint32_t sharers_shift(const struct weir_image *image)
 
 /*
  * The table of who has seen a flow. While rows of a running rule depend on it, it keeps its size and the length
- * of its epochs; a rule that a reload brings and that looks back further than these does without. So do meters,
+ * of its epochs; a rule that a reload brings and that looks back further than these does without. So do shadow windows,
  * which count what has passed and take no lease.
  */
 static void size_sharers(const struct weir_previous *previous, struct weir_image *image)
@@ -105,7 +105,7 @@ static void size_sharers(const struct weir_previous *previous, struct weir_image
 		config->sizes[WEIR_TABLE_SHARERS] = previous->sizes[WEIR_TABLE_SHARERS];
 		config->sharers_shift = previous->sharers_shift;
 	}
-	for (i = 0; i < image->rule_count + image->meter_count; i++)
+	for (i = 0; i < image->rule_count + image->shadow_count; i++)
 		image->rules[i].asks_all =
 			i >= image->rule_count || window_ns(&image->rules[i]) > 1ull << config->sharers_shift;
 }

@@ -39,7 +39,7 @@ static inline bool weir_is_breaker(const struct weir_rule_info *rule)
 	return weir_kind_of_info(rule)->is_breaker;
 }
 
-/* It keeps a window; others go by connections, by TATs, or by the window of a meter. */
+/* It keeps a window; others go by connections, by TATs, or by a shadow window. */
 static inline bool weir_has_window(const struct weir_rule_info *rule)
 {
 	return weir_kind_of_info(rule)->keeps_window;

@@ -46,7 +46,8 @@ struct weir_instance {
 	struct weir_rule_info *rules;	      /* info.rule_slots */
 	struct weir_resource_info *resources; /* info.resource_slots */
 	struct weir_window_spec *specs;	      /* info.spec_count */
-	/* slots in use, in the order of the rule files; meters, which are no rules of the user's, are left out */
+	/* slots in use, in the order of the rule files; shadow windows, which are no rules of the user's, are left out
+	 */
 	uint32_t *rule_order, *resource_order;
 	uint32_t rule_count, resource_count;
 	struct weir_link *links;

@@ -138,7 +138,7 @@ static int put_in_order(struct weir_instance *instance, struct weir_diag *diag)
 	if (!instance->rule_order || !instance->resource_order)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read instance '%s'", instance->name);
 	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++)
-		if (instance->rules[slot].state == WEIR_SLOT_USED && !instance->rules[slot].is_meter)
+		if (instance->rules[slot].state == WEIR_SLOT_USED && !instance->rules[slot].is_shadow)
 			instance->rule_order[instance->rule_count++] = slot;
 	for (uint32_t slot = 0; slot < instance->info.resource_slots; slot++)
 		if (instance->resources[slot].state == WEIR_SLOT_USED)

@@ -359,7 +359,7 @@ static uint32_t count_emptied(const struct weir_instance *instance, const struct
 	for (uint32_t slot = 0; slot < image->rule_slots; slot++) {
 		const struct weir_rule_info *rule = &image->rule_info[slot];
 
-		count += rule->state == WEIR_SLOT_USED && !rule->is_meter && !image->fresh_rule_slots[slot] &&
+		count += rule->state == WEIR_SLOT_USED && !rule->is_shadow && !image->fresh_rule_slots[slot] &&
 			 weir_instance_empties(instance, rule);
 	}
 	return count;

@@ -17,7 +17,7 @@ struct scan {
 
 static bool is_in_use(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_is_breaker(rule);
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_is_breaker(rule);
 }
 
 static int visit_lone(const struct scan *scan)

@@ -88,8 +88,8 @@ static void set_tables(struct weir_generation *tables, const struct weir_image *
 	if (image->resource_count)
 		memcpy(tables->resources, image->resources, image->resource_count * sizeof(*image->resources));
 	if (image->rule_count)
-		memcpy(tables->rules, image->rules, (image->rule_count + image->meter_count) * sizeof(*image->rules));
-	for (__u32 i = 0; i < image->rule_count + image->meter_count; i++) {
+		memcpy(tables->rules, image->rules, (image->rule_count + image->shadow_count) * sizeof(*image->rules));
+	for (__u32 i = 0; i < image->rule_count + image->shadow_count; i++) {
 		tables->rules[i].source_hash[0] = weir_source_hash(&tables->rules[i], seed, 4);
 		tables->rules[i].source_hash[1] = weir_source_hash(&tables->rules[i], seed, 6);
 	}

@@ -50,7 +50,7 @@ struct weir_thresholds {
 
 static bool moves(const struct weir_rule_info *rule, uint32_t rule_count)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && rule->moves && rule->place < rule_count;
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && rule->moves && rule->place < rule_count;
 }
 
 static int list_moving(struct weir_thresholds *thresholds, const struct weir_thresholds_maps *maps)

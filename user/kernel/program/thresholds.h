@@ -23,7 +23,7 @@ struct weir_moving_fds {
 
 /* Where they are. Everything is borrowed, and only needed to open them, but for fds.rule_seconds and .warm_states. */
 struct weir_thresholds_maps {
-	const struct weir_rule_info *rules; /* by slot; meters and slots not in use are passed over */
+	const struct weir_rule_info *rules; /* by slot; shadow windows and slots not in use are passed over */
 	uint32_t rule_slots;
 	uint32_t rule_count; /* of the user's */
 	struct weir_moving_fds fds;

@@ -108,7 +108,7 @@ static json_t *describe_use(const struct weir_instance *instance, const struct w
 			 "units", (json_int_t)use->units, "borrowed",
 			 kind && kind->occupies ? json_integer(use->occupied) : NULL, "unit", unit_of(rule, use),
 			 "threshold", describe_threshold(use), "share", describe_share(use), "refResource",
-			 kind && kind->reads_meter ? rule->ref_resource_name : NULL);
+			 kind && kind->reads_shadow ? rule->ref_resource_name : NULL);
 }
 
 const char *weir_flow_words(const struct weir_instance *instance, const struct weir_flow_use *use,
@@ -124,7 +124,7 @@ const char *weir_flow_words(const struct weir_instance *instance, const struct w
 	else
 		snprintf(words, WEIR_WORDS_BYTES, "?");
 	length = strlen(words);
-	if (rule && weir_kind_of_info(rule)->reads_meter)
+	if (rule && weir_kind_of_info(rule)->reads_shadow)
 		snprintf(words + length, WEIR_WORDS_BYTES - length, ", passed on %s", rule->ref_resource_name);
 	return words;
 }

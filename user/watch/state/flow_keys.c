@@ -35,31 +35,31 @@ uint32_t weir_canonical_set(enum weir_flow_place place, uint32_t set, uint32_t t
 	return set < other ? set : other;
 }
 
-static bool is_window_of(const struct weir_rule_info *meter, const struct weir_rule_info *rule)
+static bool is_window_of(const struct weir_rule_info *shadow, const struct weir_rule_info *rule)
 {
-	return meter->state == WEIR_SLOT_USED && meter->is_meter && !weir_has_connections(meter) &&
-	       !strcmp(meter->resource_name, rule->ref_resource_name) &&
-	       meter->identity.interval_ns == rule->identity.interval_ns &&
-	       meter->identity.samples == rule->identity.samples && meter->identity.window == rule->identity.window &&
-	       meter->identity.counts_bytes == rule->identity.counts_bytes;
+	return shadow->state == WEIR_SLOT_USED && shadow->is_shadow && !weir_has_connections(shadow) &&
+	       !strcmp(shadow->resource_name, rule->ref_resource_name) &&
+	       shadow->identity.interval_ns == rule->identity.interval_ns &&
+	       shadow->identity.samples == rule->identity.samples && shadow->identity.window == rule->identity.window &&
+	       shadow->identity.counts_bytes == rule->identity.counts_bytes;
 }
 
-/* A rule that observes may have a window to itself, which then has its name (core/compile/meters.c). */
-const struct weir_rule_info *weir_meter_of(const struct weir_instance *instance, const struct weir_rule_info *rule)
+/* A rule that observes may have a window to itself, which then has its name (core/compile/shadows.c). */
+const struct weir_rule_info *weir_shadow_of(const struct weir_instance *instance, const struct weir_rule_info *rule)
 {
 	const struct weir_rule_info *shared = NULL;
 
-	if (!weir_kind_of_info(rule)->reads_meter)
+	if (!weir_kind_of_info(rule)->reads_shadow)
 		return NULL;
 	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++) {
-		const struct weir_rule_info *meter = &instance->rules[slot];
+		const struct weir_rule_info *shadow = &instance->rules[slot];
 
-		if (!is_window_of(meter, rule))
+		if (!is_window_of(shadow, rule))
 			continue;
-		if (!strcmp(meter->name, rule->name))
-			return meter;
-		if (strchr(meter->name, ';'))
-			shared = meter;
+		if (!strcmp(shadow->name, rule->name))
+			return shadow;
+		if (strchr(shadow->name, ';'))
+			shared = shadow;
 	}
 	return shared;
 }
@@ -165,18 +165,18 @@ static void collect_dropped(const struct weir_dropped_flow *dropped, void *data)
 {
 	struct scan *scan = data;
 	const struct weir_instance *instance = scan->instance;
-	const struct weir_rule_info *rule = &instance->rules[dropped->rule_slot], *meter;
+	const struct weir_rule_info *rule = &instance->rules[dropped->rule_slot], *shadow;
 	enum weir_flow_place place;
 	uint64_t hash;
 
 	if (dropped->rule_slot >= instance->info.rule_slots || rule->state != WEIR_SLOT_USED ||
 	    !rule->identity.key_fields)
 		return;
-	meter = weir_meter_of(instance, rule);
-	if (meter && meter->storage == WEIR_STORAGE_WIDE) {
-		hash = weir_hash_flow(instance->info.seed, meter - instance->rules, meter->spec, &dropped->key);
-		add_hash(scan, meter, WEIR_FLOW_WIDE, hash, dropped->rule_slot, &dropped->key);
-	} else if (!meter && find_place(rule, &place)) {
+	shadow = weir_shadow_of(instance, rule);
+	if (shadow && shadow->storage == WEIR_STORAGE_WIDE) {
+		hash = weir_hash_flow(instance->info.seed, shadow - instance->rules, shadow->spec, &dropped->key);
+		add_hash(scan, shadow, WEIR_FLOW_WIDE, hash, dropped->rule_slot, &dropped->key);
+	} else if (!shadow && find_place(rule, &place)) {
 		add_hash(scan, rule, place, dropped->hash, dropped->rule_slot, &dropped->key);
 	}
 }

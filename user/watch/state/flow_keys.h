@@ -33,7 +33,7 @@ struct weir_flow_keys {
 uint32_t weir_canonical_set(enum weir_flow_place place, uint32_t set, uint32_t tag);
 
 /* The hidden rule whose window this rule reads (AssociatedResource), or NULL. */
-const struct weir_rule_info *weir_meter_of(const struct weir_instance *instance, const struct weir_rule_info *rule);
+const struct weir_rule_info *weir_shadow_of(const struct weir_instance *instance, const struct weir_rule_info *rule);
 
 /* 0, or -errno and *ret_keys is untouched; weir_flow_keys_free() frees it. */
 int weir_flow_keys_read(const struct weir_instance *instance, int cpus, struct weir_flow_keys *ret_keys);

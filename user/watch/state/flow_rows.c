@@ -14,10 +14,10 @@
 
 bool weir_flows_is_in_use(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter;
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow;
 }
 
-/* A rule of the user's that keeps rows; others go by connections, by TATs, by the rows of a meter, or by a
+/* A rule of the user's that keeps rows; others go by connections, by TATs, by the rows of a shadow window, or by a
  * window that all CPUs share.
  */
 static bool has_rows(const struct weir_rule_info *rule)
@@ -206,19 +206,20 @@ static void collect_wide(struct scan *scan, const struct weir_wide_row *wide, ui
 	collect_row(scan, &row, weir_canonical_set(WEIR_FLOW_WIDE, set, row.tag));
 }
 
-/* ---- windows of meters ---- */
+/* ---- shadow windows ---- */
 
 /* A window is shown once for each rule that reads it (AssociatedResource). */
-static void add_metered(struct scan *scan, const struct weir_rule_info *meter, const struct weir_named_flow *name,
-			uint64_t units)
+static void add_shadowed(struct scan *scan, const struct weir_rule_info *shadow, const struct weir_named_flow *name,
+			 uint64_t units)
 {
 	const struct weir_instance *instance = scan->instance;
 
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
 		const uint32_t slot = instance->rule_order[i];
-		struct weir_flow_use use = {.rule_slot = slot, .units = units, .is_whole = !meter->identity.key_fields};
+		struct weir_flow_use use = {
+			.rule_slot = slot, .units = units, .is_whole = !shadow->identity.key_fields};
 
-		if (scan->meters[i] != meter)
+		if (scan->shadows[i] != shadow)
 			continue;
 		if (name) {
 			use.has_key = true;
@@ -229,56 +230,56 @@ static void add_metered(struct scan *scan, const struct weir_rule_info *meter, c
 	}
 }
 
-/* Meters' rows were never evaluated: their word is of no units. Only rules that read them name them. */
-static bool is_of_meter(const struct scan *scan, const struct piece *piece, const struct weir_named_flow *name,
-			enum weir_flow_place place)
+/* Shadow windows' rows were never evaluated: their word is of no units. Only rules that read them name them. */
+static bool is_of_shadow(const struct scan *scan, const struct piece *piece, const struct weir_named_flow *name,
+			 enum weir_flow_place place)
 {
 	if (name)
-		return weir_kind_of_info(&scan->instance->rules[name->rule_slot])->reads_meter;
+		return weir_kind_of_info(&scan->instance->rules[name->rule_slot])->reads_shadow;
 	return place == WEIR_FLOW_WIDE && !(piece->threshold & WEIR_THRESHOLD_MASK);
 }
 
-/* Whose window with this window spec it is: the named rule's, or that of the only meter that has such. */
-static const struct weir_rule_info *find_meter(const struct scan *scan, uint32_t spec,
-					       const struct weir_named_flow *name)
+/* Whose window with this window spec it is: the named rule's, or that of the only shadow window that has such. */
+static const struct weir_rule_info *find_shadow(const struct scan *scan, uint32_t spec,
+						const struct weir_named_flow *name)
 {
 	const struct weir_rule_info *found = NULL;
 
 	for (uint32_t i = 0; i < scan->instance->rule_count; i++) {
-		const struct weir_rule_info *meter = scan->meters[i];
+		const struct weir_rule_info *shadow = scan->shadows[i];
 
-		if (!meter || meter->storage != WEIR_STORAGE_WIDE || meter->spec != spec)
+		if (!shadow || shadow->storage != WEIR_STORAGE_WIDE || shadow->spec != spec)
 			continue;
 		if (name && scan->instance->rule_order[i] == name->rule_slot)
-			return meter;
-		if (found && found != meter && !name)
+			return shadow;
+		if (found && found != shadow && !name)
 			return NULL;
-		found = meter;
+		found = shadow;
 	}
 	return name ? NULL : found;
 }
 
-static void add_metered_flow(struct scan *scan, uint32_t spec, const struct weir_named_flow *name, uint64_t units)
+static void add_shadowed_flow(struct scan *scan, uint32_t spec, const struct weir_named_flow *name, uint64_t units)
 {
-	const struct weir_rule_info *meter = find_meter(scan, spec, name);
+	const struct weir_rule_info *shadow = find_shadow(scan, spec, name);
 	const struct weir_flow_use unknown = {.rule_slot = WEIR_SLOT_UNKNOWN, .units = units};
 
-	if (meter)
-		add_metered(scan, meter, name, units);
-	else if (scan->has_meters && !name)
+	if (shadow)
+		add_shadowed(scan, shadow, name, units);
+	else if (scan->has_shadows && !name)
 		weir_flows_add_use(scan, &unknown);
 }
 
-int weir_flows_find_meters(struct scan *scan)
+int weir_flows_find_shadows(struct scan *scan)
 {
 	const struct weir_instance *instance = scan->instance;
 
-	scan->meters = calloc(instance->rule_count + 1, sizeof(*scan->meters));
-	if (!scan->meters)
+	scan->shadows = calloc(instance->rule_count + 1, sizeof(*scan->shadows));
+	if (!scan->shadows)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
-		scan->meters[i] = weir_meter_of(instance, &instance->rules[instance->rule_order[i]]);
-		scan->has_meters |= scan->meters[i] != NULL;
+		scan->shadows[i] = weir_shadow_of(instance, &instance->rules[instance->rule_order[i]]);
+		scan->has_shadows |= scan->shadows[i] != NULL;
 	}
 	return 0;
 }
@@ -314,8 +315,8 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 		sum.oldest += pieces[i].sum.oldest;
 	}
 	use.units = weir_row_units(&scan->instance->specs[pieces->spec], scan->now_ns, &sum);
-	if (is_of_meter(scan, pieces, name, place)) {
-		add_metered_flow(scan, pieces->spec, name, use.units);
+	if (is_of_shadow(scan, pieces, name, place)) {
+		add_shadowed_flow(scan, pieces->spec, name, use.units);
 		return;
 	}
 	use.rule_slot = guess_rule(scan, place, pieces->spec);
@@ -411,7 +412,7 @@ int weir_flows_scan_lone_rows(uint32_t slot, const void *values, int cpus, void 
 	const struct weir_window_spec *spec;
 	struct weir_row_sum sum = {};
 
-	if (rule->state != WEIR_SLOT_USED || !(rule->is_meter || has_rows(rule)) ||
+	if (rule->state != WEIR_SLOT_USED || !(rule->is_shadow || has_rows(rule)) ||
 	    rule->storage != WEIR_STORAGE_LONE || rule->spec >= scan->instance->info.spec_count)
 		return 0;
 	spec = &scan->instance->specs[rule->spec];
@@ -424,8 +425,8 @@ int weir_flows_scan_lone_rows(uint32_t slot, const void *values, int cpus, void 
 	use.units = weir_row_units(spec, scan->now_ns, &sum);
 	use.has_threshold = true;
 	use.threshold = threshold_in_force(scan, slot);
-	if (use.units && rule->is_meter)
-		add_metered(scan, rule, NULL, use.units);
+	if (use.units && rule->is_shadow)
+		add_shadowed(scan, rule, NULL, use.units);
 	else if (use.units)
 		weir_flows_add_use(scan, &use);
 	return 0;

@@ -22,8 +22,8 @@ struct scan {
 	uint64_t now_ns;			  /* of the rows at hand */
 	struct weir_controller_report controller; /* has the thresholds in force */
 	struct weir_flow_keys keys;
-	const struct weir_rule_info **meters; /* by place in rule_order: the window that the rule reads, or NULL */
-	bool has_meters;
+	const struct weir_rule_info **shadows; /* by place in rule_order: the window that the rule reads, or NULL */
+	bool has_shadows;
 	uint32_t *sole_rules;		    /* what guess_rule() says, by place and window spec */
 	struct piece *pieces;		    /* of the chunk at hand */
 	size_t piece_count, counted_pieces; /* counted: in rows_by_cpu */
@@ -52,7 +52,7 @@ void weir_flows_add_use(struct scan *scan, const struct weir_flow_use *use);
  */
 void weir_flows_find_threshold(const struct scan *scan, const struct piece *pieces, size_t count,
 			       struct weir_flow_use *use);
-int weir_flows_find_meters(struct scan *scan);
+int weir_flows_find_shadows(struct scan *scan);
 
 /* The rule of the window, if it can be told. */
 void weir_flows_set_name(struct weir_flow_use *use, const struct weir_named_flow *name);

@@ -140,7 +140,7 @@ static void free_scan(struct scan *scan)
 {
 	free(scan->controller.thresholds);
 	weir_flow_keys_free(&scan->keys);
-	free(scan->meters);
+	free(scan->shadows);
 	free(scan->sole_rules);
 	free(scan->pieces);
 	free(scan->uses);
@@ -173,7 +173,7 @@ int weir_flows_read(const struct weir_instance *instance, uint32_t rule_slot, si
 	if (!err)
 		err = weir_flow_keys_read(instance, scan.cpus, &scan.keys);
 	if (!err)
-		err = weir_flows_find_meters(&scan);
+		err = weir_flows_find_shadows(&scan);
 	if (!err)
 		err = weir_flows_find_sole_rules(&scan);
 	if (!err)

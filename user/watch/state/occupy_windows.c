@@ -16,7 +16,7 @@ struct scan {
 
 static bool occupies(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_occupies(rule);
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_occupies(rule);
 }
 
 bool weir_occupy_is_used(const struct weir_instance *instance)

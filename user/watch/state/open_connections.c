@@ -34,7 +34,7 @@ static struct weir_connection_clock clock_of(const struct weir_instance *instanc
 
 static bool counts_connections(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_connections(rule);
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_has_connections(rule);
 }
 
 bool weir_connections_are_counted(const struct weir_instance *instance)

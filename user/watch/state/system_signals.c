@@ -15,7 +15,7 @@ static uint32_t find_tracker(const struct weir_instance *instance)
 	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++) {
 		const struct weir_rule_info *rule = &instance->rules[slot];
 
-		if (rule->state == WEIR_SLOT_USED && rule->is_meter && weir_has_connections(rule))
+		if (rule->state == WEIR_SLOT_USED && rule->is_shadow && weir_has_connections(rule))
 			return slot;
 	}
 	return NONE;

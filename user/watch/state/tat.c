@@ -20,7 +20,7 @@ struct scan {
 
 static bool throttles(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_throttles(rule);
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_throttles(rule);
 }
 
 /* How long the next packet waits at least after the one before. Under an override it may be another: then a flow is

@@ -29,7 +29,7 @@ struct scan {
 
 static bool has_buckets(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_tokens(rule) && rule->tokens.unit;
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_has_tokens(rule) && rule->tokens.unit;
 }
 
 static void add_bucket(const struct scan *scan, const struct terms *terms, const struct weir_token_bucket *bucket,

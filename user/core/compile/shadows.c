@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Meters: what else a packet that passes has to be counted by. A rule that goes by another resource's traffic reads a
- * window that counts it, which several such rules may share; a rule that warms up goes by what passed in each second.
- * Windows of meters are kept by hidden rules behind the user's, with slots and window specs like theirs.
+ * Shadow windows: what else a packet that passes has to be counted by. A rule that goes by another resource's traffic
+ * reads a window that counts it, which several such rules may share; a rule that warms up goes by what passed in each
+ * second. Shadow windows are kept by hidden rules behind the user's, with slots and window specs like
+ * theirs.
  *
  * A rule that observes does not count what it would have dropped (docs/semantics.md, 6), so that it has a window to
  * itself. Alone it has the one that all would share: when it begins to enforce, it goes on with that.
@@ -17,30 +18,30 @@
 #include "base/util.h"
 #include "rules/scalars.h"
 
-struct metering {
+struct shadowing {
 	struct weir_image *image;
 	struct weir_rule_list *list;
 	struct weir_diag *diag;
 };
 
-static const struct weir_ruleset_resource *resource_at(const struct metering *metering, size_t resource)
+static const struct weir_ruleset_resource *resource_at(const struct shadowing *shadowing, size_t resource)
 {
-	return &metering->list->ruleset.resources[resource];
+	return &shadowing->list->ruleset.resources[resource];
 }
 
-static int add_to_resource(struct metering *metering, const struct weir_ruleset_rule *rule, size_t resource,
-			   const struct weir_meter *meter)
+static int add_to_resource(struct shadowing *shadowing, const struct weir_ruleset_rule *rule, size_t resource,
+			   const struct weir_shadow *shadow)
 {
-	struct weir_resource *counted = &metering->image->resources[resource];
+	struct weir_resource *counted = &shadowing->image->resources[resource];
 
-	if (counted->meter_count == WEIR_RESOURCE_METERS_MAX)
+	if (counted->shadow_count == WEIR_RESOURCE_SHADOWS_MAX)
 		return weir_diag_error(
-			metering->diag, &rule->place, NULL,
+			shadowing->diag, &rule->place, NULL,
 			"let the rules that refer to it share statIntervalInMs, sampleCount, window and unit",
 			"rule '%s' is one too many that goes by the traffic of resource '%s': at most %d "
 			"counts of it may be kept",
-			rule->name, resource_at(metering, resource)->name, WEIR_RESOURCE_METERS_MAX);
-	counted->meter[counted->meter_count++] = *meter;
+			rule->name, resource_at(shadowing, resource)->name, WEIR_RESOURCE_SHADOWS_MAX);
+	counted->shadow[counted->shadow_count++] = *shadow;
 	return 0;
 }
 
@@ -53,10 +54,10 @@ static bool has_same_window(const struct weir_ruleset_rule *a, const struct weir
 }
 
 /*
- * Together with the resource it says all that tells meters apart. With a ';' in it, no name of the user's; a window
- * that others cannot share has its observer's, who is no rule of the resource that is read.
+ * Together with the resource it says all that tells shadow windows apart. With a ';' in it, no name of the user's; a
+ * window that others cannot share has its observer's, who is no rule of the resource that is read.
  */
-static char *name_of_meter(const struct weir_ruleset_rule *rule, bool is_shared)
+static char *name_of_shadow(const struct weir_ruleset_rule *rule, bool is_shared)
 {
 	char *name;
 
@@ -69,12 +70,12 @@ static char *name_of_meter(const struct weir_ruleset_rule *rule, bool is_shared)
 }
 
 /* A hidden rule on the resource that the rule at `reader` refers to, with a window like its own. */
-static int add_meter(struct metering *metering, size_t reader, bool is_shared)
+static int add_shadow(struct shadowing *shadowing, size_t reader, bool is_shared)
 {
-	struct weir_ruleset *ruleset = &metering->list->ruleset;
+	struct weir_ruleset *ruleset = &shadowing->list->ruleset;
 	const struct weir_ruleset_rule *rule = &ruleset->rules[reader];
-	const struct weir_ruleset_rule meter = {
-		.name = name_of_meter(rule, is_shared),
+	const struct weir_ruleset_rule shadow = {
+		.name = name_of_shadow(rule, is_shared),
 		.resource = rule->ref_resource,
 		.interval_ns = rule->interval_ns,
 		.samples = rule->samples,
@@ -85,84 +86,84 @@ static int add_meter(struct metering *metering, size_t reader, bool is_shared)
 	};
 	size_t place = ruleset->rule_count;
 
-	if (!meter.name)
-		return weir_compile_no_memory(metering->diag);
-	ruleset->rules[place] = meter;
+	if (!shadow.name)
+		return weir_compile_no_memory(shadowing->diag);
+	ruleset->rules[place] = shadow;
 	ruleset->rule_count++;
-	metering->list->terms[place] = (struct weir_terms){.is_meter = true, .has_window = true, .meter = reader};
-	metering->list->terms[reader].meter = place;
-	metering->image->meter_count++;
+	shadowing->list->terms[place] = (struct weir_terms){.is_shadow = true, .has_window = true, .shadow = reader};
+	shadowing->list->terms[reader].shadow = place;
+	shadowing->image->shadow_count++;
 	return add_to_resource(
-		metering, rule, rule->ref_resource,
-		&(struct weir_meter){.kind = WEIR_METER_WINDOW, .skips_dropped = rule->observes, .rule = place});
+		shadowing, rule, rule->ref_resource,
+		&(struct weir_shadow){.kind = WEIR_SHADOW_WINDOW, .skips_dropped = rule->observes, .rule = place});
 }
 
-/* The meter of the referred resource with this rule's window, or NULL. */
-static const struct weir_meter *find_meter(const struct metering *metering, const struct weir_ruleset_rule *rule)
+/* The shadow window of the referred resource with this rule's window, or NULL. */
+static const struct weir_shadow *find_shadow(const struct shadowing *shadowing, const struct weir_ruleset_rule *rule)
 {
-	const struct weir_resource *resource = &metering->image->resources[rule->ref_resource];
+	const struct weir_resource *resource = &shadowing->image->resources[rule->ref_resource];
 	uint32_t i;
 
-	for (i = 0; i < resource->meter_count; i++) {
-		const struct weir_meter *meter = &resource->meter[i];
+	for (i = 0; i < resource->shadow_count; i++) {
+		const struct weir_shadow *shadow = &resource->shadow[i];
 
-		if (meter->kind == WEIR_METER_WINDOW &&
-		    has_same_window(&metering->list->ruleset.rules[meter->rule], rule))
-			return meter;
+		if (shadow->kind == WEIR_SHADOW_WINDOW &&
+		    has_same_window(&shadowing->list->ruleset.rules[shadow->rule], rule))
+			return shadow;
 	}
 	return NULL;
 }
 
-static int meter_window(struct metering *metering, size_t place)
+static int shadow_window(struct shadowing *shadowing, size_t place)
 {
-	const struct weir_ruleset_rule *rule = &metering->list->ruleset.rules[place];
-	const struct weir_meter *found = find_meter(metering, rule);
+	const struct weir_ruleset_rule *rule = &shadowing->list->ruleset.rules[place];
+	const struct weir_shadow *found = find_shadow(shadowing, rule);
 
 	if (!found || rule->observes) {
-		if (metering->list->ruleset.rule_count == WEIR_RULES_MAX)
+		if (shadowing->list->ruleset.rule_count == WEIR_RULES_MAX)
 			return weir_diag_error(
-				metering->diag, &rule->place, NULL, "use fewer rules, or refer to fewer resources",
+				shadowing->diag, &rule->place, NULL, "use fewer rules, or refer to fewer resources",
 				"rule '%s' has no room to count resource '%s': at most %d rules, one more for each "
 				"window that they refer to",
-				rule->name, resource_at(metering, rule->ref_resource)->name, WEIR_RULES_MAX);
-		return add_meter(metering, place, !found);
+				rule->name, resource_at(shadowing, rule->ref_resource)->name, WEIR_RULES_MAX);
+		return add_shadow(shadowing, place, !found);
 	}
-	metering->list->terms[place].meter = found->rule;
+	shadowing->list->terms[place].shadow = found->rule;
 	return 0;
 }
 
 /* ---- what warms a rule up ---- */
 
-static int meter_warm_up(struct metering *metering, const struct weir_ruleset_rule *rule, size_t place)
+static int shadow_warm_up(struct shadowing *shadowing, const struct weir_ruleset_rule *rule, size_t place)
 {
-	const struct weir_meter meter = {
-		.kind = metering->list->terms[place].warms_flows ? WEIR_METER_WARMING : WEIR_METER_SECONDS,
+	const struct weir_shadow shadow = {
+		.kind = shadowing->list->terms[place].warms_flows ? WEIR_SHADOW_WARMING : WEIR_SHADOW_SECONDS,
 		.skips_dropped = rule->observes,
 		.rule = place,
 	};
 
-	return add_to_resource(metering, rule,
-			       rule->relation == WEIR_RELATION_CURRENT ? rule->resource : rule->ref_resource, &meter);
+	return add_to_resource(shadowing, rule,
+			       rule->relation == WEIR_RELATION_CURRENT ? rule->resource : rule->ref_resource, &shadow);
 }
 
-static int meter_rule(struct metering *metering, size_t place)
+static int shadow_rule(struct shadowing *shadowing, size_t place)
 {
-	const struct weir_ruleset_rule *rule = &metering->list->ruleset.rules[place];
+	const struct weir_ruleset_rule *rule = &shadowing->list->ruleset.rules[place];
 	int err = 0;
 
-	if (weir_kinds[metering->list->terms[place].kind]->reads_meter)
-		err = meter_window(metering, place);
+	if (weir_kinds[shadowing->list->terms[place].kind]->reads_shadow)
+		err = shadow_window(shadowing, place);
 	if (!err && rule->strategy == WEIR_STRATEGY_WARM_UP)
-		err = meter_warm_up(metering, rule, place);
+		err = shadow_warm_up(shadowing, rule, place);
 	return err;
 }
 
 /* ---- connections, for system rules ---- */
 
 /* It drops nothing: without a limit, and as one that observes, should the tables not take a connection in. */
-static int add_tracker(struct metering *metering)
+static int add_tracker(struct shadowing *shadowing)
 {
-	struct weir_rule_list *list = metering->list;
+	struct weir_rule_list *list = shadowing->list;
 	struct weir_ruleset *ruleset = &list->ruleset;
 	const struct weir_ruleset_rule tracker = {
 		.name = strdup("tracker;connections"),
@@ -174,10 +175,10 @@ static int add_tracker(struct metering *metering)
 	};
 
 	if (!tracker.name)
-		return weir_compile_no_memory(metering->diag);
+		return weir_compile_no_memory(shadowing->diag);
 	if (ruleset->rule_count == WEIR_RULES_MAX) {
 		free(tracker.name);
-		return weir_diag_error(metering->diag, &tracker.place, NULL, "use fewer rules",
+		return weir_diag_error(shadowing->diag, &tracker.place, NULL, "use fewer rules",
 				       "system rules have no room to follow connections: at most %d rules, and one for "
 				       "that",
 				       WEIR_RULES_MAX);
@@ -185,12 +186,12 @@ static int add_tracker(struct metering *metering)
 	list->tracker = ruleset->rule_count;
 	list->terms[list->tracker] = (struct weir_terms){
 		.kind = weir_kind_id_of(&tracker),
-		.is_meter = true,
+		.is_shadow = true,
 		.units = WEIR_THRESHOLD_UNITS_MAX,
 		.units_max = WEIR_THRESHOLD_UNITS_MAX,
 	};
 	ruleset->rules[ruleset->rule_count++] = tracker;
-	metering->image->meter_count++;
+	shadowing->image->shadow_count++;
 	return 0;
 }
 
@@ -208,14 +209,14 @@ static int make_all_terms(const struct weir_ruleset *ruleset, struct weir_rule_l
 	return err;
 }
 
-int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_rule_list *list,
-			struct weir_diag *diag)
+int weir_compile_shadows(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_rule_list *list,
+			 struct weir_diag *diag)
 {
-	struct metering metering = {.image = image, .list = list, .diag = diag};
+	struct shadowing shadowing = {.image = image, .list = list, .diag = diag};
 	size_t place;
 	int err;
 
-	/* Each rule needs one meter at most, and the program has no room for more. */
+	/* Each rule needs one shadow window at most, and the program has no room for more. */
 	list->user_rules = ruleset->rule_count;
 	list->ruleset = *ruleset;
 	list->ruleset.rules = calloc(2 * ruleset->rule_count + 1, sizeof(*list->ruleset.rules));
@@ -227,11 +228,11 @@ int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *i
 	err = make_all_terms(ruleset, list, diag);
 	/* Rules that enforce come first: what they share is then found. */
 	for (place = 0; !err && place < ruleset->rule_count; place++)
-		err = ruleset->rules[place].observes ? 0 : meter_rule(&metering, place);
+		err = ruleset->rules[place].observes ? 0 : shadow_rule(&shadowing, place);
 	for (place = 0; !err && place < ruleset->rule_count; place++)
-		err = ruleset->rules[place].observes ? meter_rule(&metering, place) : 0;
+		err = ruleset->rules[place].observes ? shadow_rule(&shadowing, place) : 0;
 	if (!err && weir_tracks_connections(ruleset))
-		err = add_tracker(&metering);
+		err = add_tracker(&shadowing);
 	return err;
 }
 

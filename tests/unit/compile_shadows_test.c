@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Meters: hidden rules that keep the windows which rules with a reference are evaluated by. */
+/* Shadow windows: hidden rules that keep the windows which rules with a reference are evaluated by. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "compile_by_hand.h"
 
-static void rules_that_read_the_same_window_share_a_meter(void **state)
+static void rules_that_read_the_same_window_share_a_shadow(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_image *image;
@@ -27,30 +27,30 @@ static void rules_that_read_the_same_window_share_a_meter(void **state)
 	add_kind(ruleset, "moving", MEMORY, REJECT, ASSOCIATED);
 	image = build(ruleset);
 	assert_int_equal(image->rule_count, 8);
-	assert_int_equal(image->meter_count, 6);
-	assert_int_equal(image->rules[0].meter, 8);
-	assert_int_equal(image->rules[1].meter, 8);
-	assert_int_equal(image->rules[2].meter, 9);
-	assert_int_equal(image->rules[3].meter, 10);
-	assert_int_equal(image->rules[4].meter, 11);
-	assert_int_equal(image->rules[5].meter, 12);
-	assert_int_equal(image->rules[6].meter, 13);
-	assert_int_equal(image->rules[7].meter, 8);
-	assert_int_equal(image->resources[0].meter_count, 0);
-	assert_int_equal(image->resources[1].meter_count, 5);
-	assert_int_equal(image->resources[2].meter_count, 1);
-	assert_int_equal(image->resources[2].meter[0].kind, WEIR_METER_WINDOW);
-	assert_int_equal(image->resources[2].meter[0].rule, 13);
-	assert_int_equal(image->resources[2].meter[0].skips_dropped, 0);
+	assert_int_equal(image->shadow_count, 6);
+	assert_int_equal(image->rules[0].shadow, 8);
+	assert_int_equal(image->rules[1].shadow, 8);
+	assert_int_equal(image->rules[2].shadow, 9);
+	assert_int_equal(image->rules[3].shadow, 10);
+	assert_int_equal(image->rules[4].shadow, 11);
+	assert_int_equal(image->rules[5].shadow, 12);
+	assert_int_equal(image->rules[6].shadow, 13);
+	assert_int_equal(image->rules[7].shadow, 8);
+	assert_int_equal(image->resources[0].shadow_count, 0);
+	assert_int_equal(image->resources[1].shadow_count, 5);
+	assert_int_equal(image->resources[2].shadow_count, 1);
+	assert_int_equal(image->resources[2].shadow[0].kind, WEIR_SHADOW_WINDOW);
+	assert_int_equal(image->resources[2].shadow[0].rule, 13);
+	assert_int_equal(image->resources[2].shadow[0].skips_dropped, 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
 /* What an observer would have dropped is not counted for it, and is for the others. */
-static void a_rule_that_observes_has_a_meter_to_itself(void **state)
+static void a_rule_that_observes_has_a_shadow_to_itself(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(0, 0);
-	const struct weir_meter *meter;
+	const struct weir_shadow *shadow;
 	struct weir_image *image;
 	uint32_t place;
 
@@ -60,14 +60,14 @@ static void a_rule_that_observes_has_a_meter_to_itself(void **state)
 	add_kind(ruleset, "drops too", DIRECT, REJECT, ASSOCIATED);
 	add_kind(ruleset, "warms", WARM_UP, REJECT, ASSOCIATED)->observes = true;
 	image = build(ruleset);
-	assert_int_equal(image->rules[1].meter, image->rules[3].meter);
+	assert_int_equal(image->rules[1].shadow, image->rules[3].shadow);
 	for (place = 0; place < 5; place += 2)
-		assert_int_equal(image->rules[image->rules[place].meter].meter, place);
-	assert_int_equal(image->meter_count, 4);
-	assert_int_equal(image->resources[1].meter_count, 5);
-	for (meter = image->resources[1].meter; meter < image->resources[1].meter + 5; meter++) {
-		assert_int_equal(meter->skips_dropped, meter->rule != image->rules[1].meter);
-		assert_int_equal(meter->kind, meter->rule == 4 ? WEIR_METER_SECONDS : WEIR_METER_WINDOW);
+		assert_int_equal(image->rules[image->rules[place].shadow].shadow, place);
+	assert_int_equal(image->shadow_count, 4);
+	assert_int_equal(image->resources[1].shadow_count, 5);
+	for (shadow = image->resources[1].shadow; shadow < image->resources[1].shadow + 5; shadow++) {
+		assert_int_equal(shadow->skips_dropped, shadow->rule != image->rules[1].shadow);
+		assert_int_equal(shadow->kind, shadow->rule == 4 ? WEIR_SHADOW_SECONDS : WEIR_SHADOW_WINDOW);
 	}
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -86,12 +86,12 @@ static void a_rule_that_observed_alone_enforces_by_the_window_it_has(void **stat
 	reload(&image, ruleset, 1001 * SECOND);
 	assert_int_equal(image->rules[1].slot, slot);
 	assert_false(image->fresh_rule_slots[slot]);
-	assert_int_equal(image->resources[1].meter[0].skips_dropped, 0);
+	assert_int_equal(image->resources[1].shadow[0].skips_dropped, 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
-static void meters_of_observers_keep_their_slots_in_any_order(void **state)
+static void shadows_of_observers_keep_their_slots_in_any_order(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_ruleset_rule moved;
@@ -102,18 +102,18 @@ static void meters_of_observers_keep_their_slots_in_any_order(void **state)
 	add_kind(ruleset, "one", DIRECT, REJECT, ASSOCIATED)->observes = true;
 	add_kind(ruleset, "two", DIRECT, REJECT, ASSOCIATED)->observes = true;
 	image = build(ruleset);
-	slots[0] = image->rules[image->rules[1].meter].slot, slots[1] = image->rules[image->rules[2].meter].slot;
+	slots[0] = image->rules[image->rules[1].shadow].slot, slots[1] = image->rules[image->rules[2].shadow].slot;
 	assert_true(slots[0] != slots[1]);
 	moved = ruleset->rules[1], ruleset->rules[1] = ruleset->rules[2], ruleset->rules[2] = moved;
 	reload(&image, ruleset, 1001 * SECOND);
-	assert_int_equal(image->rules[image->rules[2].meter].slot, slots[0]);
-	assert_int_equal(image->rules[image->rules[1].meter].slot, slots[1]);
+	assert_int_equal(image->rules[image->rules[2].shadow].slot, slots[0]);
+	assert_int_equal(image->rules[image->rules[1].shadow].slot, slots[1]);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
-/* Such a meter has its reader's name, and the resource that is read may have had a rule of that name. */
-static void a_meter_takes_no_slot_of_a_rule_of_its_name(void **state)
+/* Such a shadow window has its reader's name, and the resource that is read may have had a rule of that name. */
+static void a_shadow_takes_no_slot_of_a_rule_of_its_name(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_image *image;
@@ -127,42 +127,42 @@ static void a_meter_takes_no_slot_of_a_rule_of_its_name(void **state)
 	ruleset->rules[1].relation = ASSOCIATED, ruleset->rules[1].ref_resource = 1;
 	ruleset->rules[1].observes = true;
 	reload(&image, ruleset, 1001 * SECOND);
-	assert_string_equal(image->rule_info[image->rules[image->rules[1].meter].slot].name, "rule");
-	assert_true(image->rules[image->rules[1].meter].slot != slot);
+	assert_string_equal(image->rule_info[image->rules[image->rules[1].shadow].slot].name, "rule");
+	assert_true(image->rules[image->rules[1].shadow].slot != slot);
 	assert_int_equal(image->rule_info[slot].state, WEIR_SLOT_COOLING);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
-static void a_meter_is_a_rule_of_the_resource_that_is_read(void **state)
+static void a_shadow_is_a_rule_of_the_resource_that_is_read(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, WEIR_KEY_SOURCE);
 	struct weir_rule_info *info;
 	struct weir_image *image;
-	struct weir_rule *meter;
+	struct weir_rule *shadow;
 
 	add_kind(ruleset, "rule", DIRECT, REJECT, ASSOCIATED)->window = WEIR_WINDOW_SMOOTH;
 	ruleset->rules[0].observes = true;
 	image = build(ruleset);
-	meter = &image->rules[1];
-	assert_int_equal(meter->resource, 1);
-	assert_int_equal(meter->kind, WEIR_KIND_WINDOW);
-	assert_int_equal(meter->bucket_ns, SECOND / 10);
-	assert_int_equal(meter->window, WEIR_WINDOW_SMOOTH);
-	assert_int_equal(meter->window_cells, 11);
-	assert_int_equal(meter->storage, WEIR_STORAGE_WIDE);
-	assert_int_equal(meter->key_fields, WEIR_KEY_SOURCE);
-	assert_int_equal(meter->source_mask4, 0xffffffff);
-	assert_int_equal(meter->observes, 0);
-	assert_true(meter->slot != image->rules[0].slot);
-	assert_true(image->fresh_rule_slots[meter->slot]);
-	info = &image->rule_info[meter->slot];
-	assert_int_equal(info->is_meter, 1);
+	shadow = &image->rules[1];
+	assert_int_equal(shadow->resource, 1);
+	assert_int_equal(shadow->kind, WEIR_KIND_WINDOW);
+	assert_int_equal(shadow->bucket_ns, SECOND / 10);
+	assert_int_equal(shadow->window, WEIR_WINDOW_SMOOTH);
+	assert_int_equal(shadow->window_cells, 11);
+	assert_int_equal(shadow->storage, WEIR_STORAGE_WIDE);
+	assert_int_equal(shadow->key_fields, WEIR_KEY_SOURCE);
+	assert_int_equal(shadow->source_mask4, 0xffffffff);
+	assert_int_equal(shadow->observes, 0);
+	assert_true(shadow->slot != image->rules[0].slot);
+	assert_true(image->fresh_rule_slots[shadow->slot]);
+	info = &image->rule_info[shadow->slot];
+	assert_int_equal(info->is_shadow, 1);
 	assert_int_equal(info->state, WEIR_SLOT_USED);
 	assert_int_equal(info->place, 1);
 	assert_string_equal(info->resource_name, "ref");
 	assert_non_null(strchr(info->name, ';'));
-	assert_int_equal(image->rule_info[image->rules[0].slot].is_meter, 0);
+	assert_int_equal(image->rule_info[image->rules[0].slot].is_shadow, 0);
 	/* One rule for people, and on a packet of both resources. */
 	assert_int_equal(image->packet_rules_max, 1);
 	assert_int_equal(image->resources[1].rule_count, 0);
@@ -176,7 +176,7 @@ static void a_meter_is_a_rule_of_the_resource_that_is_read(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void warm_up_is_metered_where_its_traffic_is(void **state)
+static void warm_up_is_shadowed_where_its_traffic_is(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_image *image;
@@ -184,15 +184,15 @@ static void warm_up_is_metered_where_its_traffic_is(void **state)
 	add_kind(ruleset, "own", WARM_UP, REJECT, CURRENT);
 	add_kind(ruleset, "other", WARM_UP, THROTTLING, ASSOCIATED);
 	image = build(ruleset);
-	assert_int_equal(image->resources[0].meter_count, 1);
-	assert_int_equal(image->resources[0].meter[0].kind, WEIR_METER_WARMING);
-	assert_int_equal(image->resources[0].meter[0].skips_dropped, 0);
-	assert_int_equal(image->resources[0].meter[0].rule, 0);
-	assert_int_equal(image->resources[1].meter_count, 1);
-	assert_int_equal(image->resources[1].meter[0].kind, WEIR_METER_SECONDS);
-	assert_int_equal(image->resources[1].meter[0].skips_dropped, 0);
-	assert_int_equal(image->resources[1].meter[0].rule, 1);
-	assert_int_equal(image->meter_count, 0);
+	assert_int_equal(image->resources[0].shadow_count, 1);
+	assert_int_equal(image->resources[0].shadow[0].kind, WEIR_SHADOW_WARMING);
+	assert_int_equal(image->resources[0].shadow[0].skips_dropped, 0);
+	assert_int_equal(image->resources[0].shadow[0].rule, 0);
+	assert_int_equal(image->resources[1].shadow_count, 1);
+	assert_int_equal(image->resources[1].shadow[0].kind, WEIR_SHADOW_SECONDS);
+	assert_int_equal(image->resources[1].shadow[0].skips_dropped, 0);
+	assert_int_equal(image->resources[1].shadow[0].rule, 1);
+	assert_int_equal(image->shadow_count, 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -213,7 +213,7 @@ static void thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused(vo
 	for (i = 0; i < 33; i++) {
 		if (i == 32) {
 			image = build(ruleset);
-			assert_int_equal(image->resources[3].meter_count, 32);
+			assert_int_equal(image->resources[3].shadow_count, 32);
 			assert_int_equal(image->packet_rules_max, 16);
 			weir_image_free(image);
 		}
@@ -227,7 +227,7 @@ static void thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused(vo
 	weir_ruleset_free(ruleset);
 }
 
-static void rules_and_meters_together_have_8192_places(void **state)
+static void rules_and_shadows_together_have_8192_places(void **state)
 {
 	struct weir_ruleset *ruleset = numbered_ruleset(0, 4096);
 	struct weir_image *image;
@@ -238,14 +238,14 @@ static void rules_and_meters_together_have_8192_places(void **state)
 	ruleset->rules[0].relation = ASSOCIATED;
 	ruleset->rules[0].ref_resource = 1;
 	image = build(ruleset);
-	assert_int_equal(image->rule_count + image->meter_count, WEIR_RULES_MAX);
+	assert_int_equal(image->rule_count + image->shadow_count, WEIR_RULES_MAX);
 	weir_image_free(image);
 	add_rule(ruleset, 4095, "last", 10);
 	assert_refused(ruleset, &plain_options, "rule 'r0' has no room to count resource 'r1'");
 	weir_ruleset_free(ruleset);
 }
 
-static void a_meter_keeps_its_slot_over_a_reload(void **state)
+static void a_shadow_keeps_its_slot_over_a_reload(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_image *image;
@@ -276,28 +276,28 @@ static void a_meter_keeps_its_slot_over_a_reload(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_meter(void **state)
+static void a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_shadow(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_image *image;
-	uint32_t slot, meter_slot;
+	uint32_t slot, shadow_slot;
 
 	add_resource(ruleset, "third", 0);
 	add_kind(ruleset, "rule", DIRECT, REJECT, ASSOCIATED);
 	image = build(ruleset);
-	slot = image->rules[0].slot, meter_slot = image->rules[1].slot;
+	slot = image->rules[0].slot, shadow_slot = image->rules[1].slot;
 	ruleset->rules[0].ref_resource = 2;
 	reload(&image, ruleset, 1001 * SECOND);
 	assert_int_equal(image->kept_rules, 1);
 	assert_int_equal(image->rules[0].slot, slot);
-	assert_true(image->rules[1].slot != meter_slot);
-	assert_int_equal(image->rule_info[meter_slot].state, WEIR_SLOT_COOLING);
+	assert_true(image->rules[1].slot != shadow_slot);
+	assert_int_equal(image->rule_info[shadow_slot].state, WEIR_SLOT_COOLING);
 	assert_string_equal(image->rule_info[slot].ref_resource_name, "third");
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
-static void a_meter_without_a_slot_is_refused_by_its_resource(void **state)
+static void a_shadow_without_a_slot_is_refused_by_its_resource(void **state)
 {
 	struct weir_ruleset *ruleset = numbered_ruleset(0, 512);
 	struct weir_compile_options options = plain_options;
@@ -319,18 +319,18 @@ static void a_meter_without_a_slot_is_refused_by_its_resource(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules_that_read_the_same_window_share_a_meter),
-		cmocka_unit_test(a_rule_that_observes_has_a_meter_to_itself),
+		cmocka_unit_test(rules_that_read_the_same_window_share_a_shadow),
+		cmocka_unit_test(a_rule_that_observes_has_a_shadow_to_itself),
 		cmocka_unit_test(a_rule_that_observed_alone_enforces_by_the_window_it_has),
-		cmocka_unit_test(meters_of_observers_keep_their_slots_in_any_order),
-		cmocka_unit_test(a_meter_takes_no_slot_of_a_rule_of_its_name),
-		cmocka_unit_test(a_meter_is_a_rule_of_the_resource_that_is_read),
-		cmocka_unit_test(warm_up_is_metered_where_its_traffic_is),
+		cmocka_unit_test(shadows_of_observers_keep_their_slots_in_any_order),
+		cmocka_unit_test(a_shadow_takes_no_slot_of_a_rule_of_its_name),
+		cmocka_unit_test(a_shadow_is_a_rule_of_the_resource_that_is_read),
+		cmocka_unit_test(warm_up_is_shadowed_where_its_traffic_is),
 		cmocka_unit_test(thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused),
-		cmocka_unit_test(rules_and_meters_together_have_8192_places),
-		cmocka_unit_test(a_meter_keeps_its_slot_over_a_reload),
-		cmocka_unit_test(a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_meter),
-		cmocka_unit_test(a_meter_without_a_slot_is_refused_by_its_resource),
+		cmocka_unit_test(rules_and_shadows_together_have_8192_places),
+		cmocka_unit_test(a_shadow_keeps_its_slot_over_a_reload),
+		cmocka_unit_test(a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_shadow),
+		cmocka_unit_test(a_shadow_without_a_slot_is_refused_by_its_resource),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

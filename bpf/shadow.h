@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Meters: what passed on a resource, counted for rules that go by it. A rule with relationStrategy AssociatedResource
- * reads the window of another resource, which may have no rule of its own; WarmUp goes by what passed in the second
- * before. A meter leases nothing: it counts packets that have passed.
+ * Shadow windows: what passed on a resource, counted for rules that go by it. A rule with relationStrategy
+ * AssociatedResource reads the window of another resource, which may have no rule of its own; WarmUp goes by what
+ * passed in the second before. A shadow window leases nothing: it counts packets that have passed.
  */
-#ifndef WEIR_METER_H
-#define WEIR_METER_H
+#ifndef WEIR_SHADOW_H
+#define WEIR_SHADOW_H
 
 #include "rate.h"
 #include "warm_up.h"
 
-/* ---- the window of a meter ---- */
+/* ---- its window ---- */
 
-/* Find the flow of a meter (a rule with wide or lone rows), and its row: in s->flow and s->row_number. */
-static __always_inline void *weir_find_meter_row(struct weir_scratch *s, const struct weir_rule *rule)
+/* Find the flow of a shadow window (a rule with wide or lone rows), and its row: in s->flow and s->row_number. */
+static __always_inline void *weir_find_shadow_row(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	if (rule->storage == WEIR_STORAGE_LONE) {
 		s->flow.tag = s->flow.set = 0;
@@ -23,20 +23,20 @@ static __always_inline void *weir_find_meter_row(struct weir_scratch *s, const s
 	return weir_find_row(&s->flow, -1, &s->row_number, WEIR_WIDE);
 }
 
-/* Count the packet in a meter's window, as one that a rule admitted. */
+/* Count the packet in a shadow window, as one that a rule admitted. */
 __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 {
 	struct weir_evaluation j = {.rule = weir_rule(place)};
 
 	WEIR_GLOBAL(KIND(ASSOCIATED), s, 0);
-	j.row = weir_find_meter_row(s, j.rule);
+	j.row = weir_find_shadow_row(s, j.rule);
 	if (!weir_open_evaluation(s, &j, &s->flow, WEIR_WIDE))
 		return 0;
 	if (!j.row)
 		j.row = weir_insert_row(s, &j, 0, WEIR_WIDE);
 	if (!j.row) {
 		/* It has passed, and is not counted: say so at least, where it is shown. */
-		weir_count_stall(weir_rule(j.rule->meter)->slot);
+		weir_count_stall(weir_rule(j.rule->shadow)->slot);
 		return 0;
 	}
 	weir_advance_row(s, &j, WEIR_WIDE);
@@ -47,7 +47,7 @@ __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 }
 
 /* All that the rows of all CPUs count, as seen from the present bucket, or a newer one that is known. */
-static __always_inline void weir_read_meter(struct weir_scratch *s, struct weir_evaluation *j)
+static __always_inline void weir_read_shadow(struct weir_scratch *s, struct weir_evaluation *j)
 {
 	struct weir_view *view = &s->view;
 	void *row = j->row;
@@ -77,7 +77,7 @@ static __always_inline void weir_read_meter(struct weir_scratch *s, struct weir_
 __noinline int weir_evaluate_associated(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_evaluation j = {.rule = weir_rule(rule->meter)};
+	struct weir_evaluation j = {.rule = weir_rule(rule->shadow)};
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
 	__u64 allowed, units;
 
@@ -85,10 +85,10 @@ __noinline int weir_evaluate_associated(struct weir_scratch *s, __u32 place, __u
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (weir_batch(s, j.rule, WEIR_WIDE) > allowed)
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, allowed);
-	j.row = weir_find_meter_row(s, j.rule);
+	j.row = weir_find_shadow_row(s, j.rule);
 	if (!weir_open_evaluation(s, &j, &s->flow, WEIR_WIDE))
 		return WEIR_ANSWER_ERROR;
-	weir_read_meter(s, &j);
+	weir_read_shadow(s, &j);
 	if (s->sum.ran_ahead)
 		return WEIR_ANSWER_AGAIN;
 	units = weir_window_units(&j, &s->sum);
@@ -108,7 +108,7 @@ __noinline int weir_count_second(struct weir_scratch *s, __u32 place)
 	struct weir_rule_second *at;
 	__u64 now_s, batch;
 
-	WEIR_GLOBAL(METERS, s, 0);
+	WEIR_GLOBAL(SHADOWS, s, 0);
 	seconds = bpf_map_lookup_elem(&rule_seconds, &slot);
 	if (!seconds)
 		return 0;
@@ -138,36 +138,36 @@ static __always_inline bool weir_would_drop(const struct weir_scratch *s, __u32 
 	return false;
 }
 
-__noinline int weir_count_meter(struct weir_scratch *s, __u32 kind, __u32 skips_dropped, __u32 place)
+__noinline int weir_count_shadow(struct weir_scratch *s, __u32 kind, __u32 skips_dropped, __u32 place)
 {
-	WEIR_GLOBAL(METERS, s, 0);
-	if (skips_dropped && weir_would_drop(s, kind == WEIR_METER_WINDOW ? weir_rule(place)->meter : place))
+	WEIR_GLOBAL(SHADOWS, s, 0);
+	if (skips_dropped && weir_would_drop(s, kind == WEIR_SHADOW_WINDOW ? weir_rule(place)->shadow : place))
 		return 0;
-	if (kind == WEIR_METER_WINDOW)
+	if (kind == WEIR_SHADOW_WINDOW)
 		return weir_count_window(s, place);
-	if (kind == WEIR_METER_SECONDS)
+	if (kind == WEIR_SHADOW_SECONDS)
 		return weir_count_second(s, place);
 	return config.warms_flows ? weir_count_warming(s, place) : 0;
 }
 
-__noinline int weir_count_resource_meters(struct weir_scratch *s, __u32 nth)
+__noinline int weir_count_resource_shadows(struct weir_scratch *s, __u32 nth)
 {
 	const struct weir_resource *resource;
 
-	WEIR_GLOBAL(METERS, s && nth < WEIR_PACKET_RESOURCES_MAX, 0);
+	WEIR_GLOBAL(SHADOWS, s && nth < WEIR_PACKET_RESOURCES_MAX, 0);
 	resource = weir_resource(s->resource[nth]);
-	for (__u32 i = 0; i < WEIR_RESOURCE_METERS_MAX && i < resource->meter_count; i++) {
-		const struct weir_meter *meter = &resource->meter[i];
+	for (__u32 i = 0; i < WEIR_RESOURCE_SHADOWS_MAX && i < resource->shadow_count; i++) {
+		const struct weir_shadow *shadow = &resource->shadow[i];
 
-		weir_count_meter(s, meter->kind, meter->skips_dropped, meter->rule);
+		weir_count_shadow(s, shadow->kind, shadow->skips_dropped, shadow->rule);
 	}
 	return 0;
 }
 
-static __always_inline void weir_count_meters(struct weir_scratch *s)
+static __always_inline void weir_count_shadows(struct weir_scratch *s)
 {
 	for (__u32 i = 0; i < WEIR_PACKET_RESOURCES_MAX && i < s->resource_count; i++)
-		weir_count_resource_meters(s, i);
+		weir_count_resource_shadows(s, i);
 }
 
 #endif
