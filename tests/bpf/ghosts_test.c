@@ -207,6 +207,26 @@ static void a_slow_limit_holds_in_a_flood_of_new_sources(void **state)
 	}
 }
 
+/* One that was refused, and then had a packet admitted, goes after those that have as much to lose and were not refused:
+ * it is still there, so that its next packet pushes nobody out.
+ */
+static void who_was_refused_stays_though_a_packet_was_admitted(void **state)
+{
+	struct crowd crowd;
+	uint64_t before;
+
+	crowd_open(&crowd, &kinds[1], 4, 4 * SECOND, false);
+	assert_int_equal(host_passes(&crowd, 1, 9), 4);
+	crowd.now_ns += SECOND;
+	assert_int_equal(host_passes(&crowd, 1, 1), 1);
+	push_out(&crowd, 8 * crowd.places, 4);
+	before = evicted(&crowd);
+	assert_true(before > 6 * crowd.places);
+	assert_int_equal(host_passes(&crowd, 1, 1), 0);
+	assert_int_equal(evicted(&crowd), before);
+	rig_end(&crowd.rig);
+}
+
 /* ---- all flows ---- */
 
 #define CALM 100u /* one host in so many keeps to half its limit */
@@ -308,6 +328,7 @@ int main(void)
 		cmocka_unit_test(a_penalty_that_was_pushed_out_goes_on),
 		cmocka_unit_test(a_new_flow_has_nothing_to_do_with_ghosts),
 		cmocka_unit_test(a_slow_limit_holds_in_a_flood_of_new_sources),
+		cmocka_unit_test(who_was_refused_stays_though_a_packet_was_admitted),
 		cmocka_unit_test(a_crowd_of_four_times_the_places_keeps_its_limits),
 		cmocka_unit_test(aggregate_holds_where_nothing_is_remembered),
 	};
