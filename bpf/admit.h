@@ -2,7 +2,7 @@
 /*
  * The decision: all rules of a packet, in the order of the files, must admit; the first enforced one that blocks names
  * the drop. For each rule: find the flow; ask the shortcuts; if they are unsure, ask the rule's kind. Then commit what
- * the rules have set aside, or roll it back.
+ * the rules have set aside, or abort it.
  */
 #ifndef WEIR_ADMIT_H
 #define WEIR_ADMIT_H
@@ -18,11 +18,12 @@
  * somebody listens. A rule that observes lets the packet pass without a reservation, so that its own window does not
  * count it.
  */
-static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule, bool is_heard)
+static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule,
+						   bool has_listener)
 {
 	weir_count_block(rule, s->packet.frame_bytes);
 	weir_note_block(s, rule);
-	if (unlikely(is_heard))
+	if (unlikely(has_listener))
 		weir_note_drop(s, rule->place,
 			       (rule->observes ? WEIR_EVENT_OBSERVED : 0) | weir_penalised_flag(s, rule));
 	if (rule->observes)
@@ -97,15 +98,15 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s, const struct weir_rule *rule,
 							 enum weir_answer answer)
 {
-	bool is_heard = false;
+	bool has_listener = false;
 
-	if (answer == WEIR_ANSWER_BLOCK && unlikely(s->is_heard))
+	if (answer == WEIR_ANSWER_BLOCK && unlikely(s->has_listener))
 		answer = weir_doubt_shortcut(s);
 	if (answer == WEIR_ANSWER_UNSURE && rule->storage == WEIR_STORAGE_MEDIUM && weir_takes(WEIR_SHORTCUT_FIRST))
 		answer = weir_try_first(s, rule->place, s->nth);
 	if (answer == WEIR_ANSWER_UNSURE || answer == WEIR_ANSWER_AGAIN) {
 		answer = weir_ask_kind(s, rule);
-		is_heard = answer == WEIR_ANSWER_BLOCK && s->is_heard;
+		has_listener = answer == WEIR_ANSWER_BLOCK && s->has_listener;
 	}
 	if (weir_penalises(rule)) {
 		if (answer == WEIR_ANSWER_BLOCK) {
@@ -113,12 +114,12 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 			weir_start_penalty(s, rule->place);
 		} else if (answer == WEIR_ANSWER_PENALISED) {
 			s->was_penalised = true;
-			is_heard = s->is_heard;
+			has_listener = s->has_listener;
 			answer = weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
 		}
 	}
 	if (answer == WEIR_ANSWER_BLOCK)
-		answer = weir_block(s, rule, is_heard);
+		answer = weir_block(s, rule, has_listener);
 	return answer;
 }
 

@@ -217,14 +217,14 @@ __noinline int weir_count_outcome(struct weir_scratch *s, struct weir_breaker *b
 /* ---- what was due before ---- */
 
 /* A ring has at most so many groups. Three loops, one within the other, so that the verifier follows few rounds. */
-#define WEIR_SETTLE_ROUNDS 41
-_Static_assert(WEIR_SETTLE_ROUNDS *WEIR_SETTLE_ROUNDS *WEIR_SETTLE_ROUNDS >= 1 << WEIR_RING_SHIFT_MAX, "all of a ring");
+#define WEIR_REAP_ROUNDS 41
+_Static_assert(WEIR_REAP_ROUNDS *WEIR_REAP_ROUNDS *WEIR_REAP_ROUNDS >= 1 << WEIR_RING_SHIFT_MAX, "all of a ring");
 
 /* True: there may be more. */
-__noinline int weir_settle_few(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
+__noinline int weir_reap_few(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
 {
 	WEIR_GLOBAL(BREAKERS, s && breaker, false);
-	for (int i = 0; i < WEIR_SETTLE_ROUNDS; i++) {
+	for (int i = 0; i < WEIR_REAP_ROUNDS; i++) {
 		int answer = weir_take_oldest(s, breaker, number);
 
 		if (answer == WEIR_GROUP_WAITS)
@@ -235,20 +235,20 @@ __noinline int weir_settle_few(struct weir_scratch *s, struct weir_breaker *brea
 	return true;
 }
 
-__noinline int weir_settle_some(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
+__noinline int weir_reap_some(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
 {
 	WEIR_GLOBAL(BREAKERS, s && breaker, false);
-	for (int i = 0; i < WEIR_SETTLE_ROUNDS; i++)
-		if (!weir_settle_few(s, breaker, number, place))
+	for (int i = 0; i < WEIR_REAP_ROUNDS; i++)
+		if (!weir_reap_few(s, breaker, number, place))
 			return false;
 	return true;
 }
 
 /* Bring a breaker to the present: count all that has become bad by now, each at its own moment. */
-static __always_inline void weir_settle(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
+static __always_inline void weir_reap(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
 {
-	for (int i = 0; i < WEIR_SETTLE_ROUNDS; i++)
-		if (!weir_settle_some(s, breaker, number, place))
+	for (int i = 0; i < WEIR_REAP_ROUNDS; i++)
+		if (!weir_reap_some(s, breaker, number, place))
 			break;
 }
 

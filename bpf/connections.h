@@ -434,7 +434,7 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 }
 
 /* The third: it has changed, which the figures and whoever it counted for before must know. */
-__noinline int weir_settle_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
+__noinline int weir_reap_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
 {
 	__u32 state, next, slot, *tag;
 	__u64 *at, word, changed;
@@ -475,7 +475,7 @@ static __always_inline enum weir_attempt weir_try_commit(struct weir_scratch *s,
 	if (attempt == WEIR_ATTEMPT_GOES_ON)
 		attempt = weir_change_connection(s, index, set);
 	if (attempt == WEIR_ATTEMPT_GOES_ON)
-		weir_settle_connection(s, index, set);
+		weir_reap_connection(s, index, set);
 	return attempt;
 }
 

@@ -41,7 +41,7 @@ static __always_inline bool weir_may_tell(const struct weir_scratch *s)
 {
 	const struct weir_events *all = weir_events();
 
-	return s->is_heard && all && weir_has_turn(s, &all->drops.head);
+	return s->has_listener && all && weir_has_turn(s, &all->drops.head);
 }
 
 /* Somebody listens, and the rule at `place` drops the packet, or would: to be told when the packet is decided. Of
@@ -123,7 +123,7 @@ static __always_inline void weir_tell(struct xdp_md *ctx, struct weir_scratch *s
 	if (verdict == WEIR_VERDICT_BLOCK) {
 		if (unlikely(s->noted[WEIR_NOTED_BLOCKED].is_noted))
 			weir_tell_drop(ctx, s, verdict, WEIR_NOTED_BLOCKED);
-	} else if (!weir_verdict_passes(verdict) && unlikely(s->is_heard)) {
+	} else if (!weir_verdict_passes(verdict) && unlikely(s->has_listener)) {
 		weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
 		if (weir_note_drop(s, WEIR_NO_RULE, 0))
 			weir_tell_drop(ctx, s, verdict, WEIR_NOTED_BLOCKED);

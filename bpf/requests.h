@@ -119,7 +119,7 @@ __noinline int weir_evaluate_request(struct weir_scratch *s, __u32 place, __u32 
 	number = weir_get_breaker(s, place, false);
 	breaker = number == WEIR_NO_BREAKER ? NULL : weir_breaker_by_number(number);
 	if (breaker) {
-		weir_settle(s, breaker, number, place);
+		weir_reap(s, breaker, number, place);
 		answer = weir_ask_breaker(s, &s->request[index], breaker, place);
 		if (weir_state_kind(weir_breaker_state(s, breaker)) != WEIR_BREAKER_CLOSED)
 			weir_keep_breaker(s, number, breaker, weir_rule(place));
@@ -283,7 +283,7 @@ static __always_inline void weir_end_request(struct weir_scratch *s, struct weir
 	/* It may share a group that is due later. */
 	s->outcome.is_bad = s->outcome_fails || due <= 2 * now_ns;
 	weir_count_outcome(s, breaker, place);
-	weir_settle_few(s, breaker, number, place); /* its group may be empty now */
+	weir_reap_few(s, breaker, number, place); /* its group may be empty now */
 }
 
 /* A packet of a request that is being opened passes. */
@@ -303,7 +303,7 @@ __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 in
 	set = weir_request_set(reservation);
 	if (!set || !breaker)
 		return 0;
-	weir_settle(s, breaker, number, place);
+	weir_reap(s, breaker, number, place);
 	way = weir_way_of(&set->flows, reservation->tag);
 	FORGET(s->forgotten, way);
 	request = WEIR_ELEMENT(set->request, way);

@@ -302,20 +302,20 @@ static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, co
 {
 	const struct weir_view *view = &s->view;
 	__u64 expired = view->bucket - view->window_cells;
-	__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest), counts, is_used, foreign, rank;
+	__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest), counts, is_used, other_spec, rank;
 	__u32 spec = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
 
 	is_used = weir_top_bit(-tag);
-	foreign = (spec ^ view->spec) * is_used;
+	other_spec = (spec ^ view->spec) * is_used;
 	if (by_units) {
-		if (unlikely(foreign))
+		if (unlikely(other_spec))
 			expired = weir_expired_bucket(s, spec, wide);
 		FORGET(s->forgotten, expired);
 	}
 	/* 1 when newest > expired, by their difference: in the first buckets `expired` is negative. */
 	counts = weir_top_bit(expired - newest);
 	if (!by_units)
-		counts |= weir_top_bit(-foreign);
+		counts |= weir_top_bit(-other_spec);
 	rank = WEIR_RANK_COUNTS;
 	if (by_units)
 		rank += (weir_row_units(row, wide) + 1) * !weir_is_row_full(row, wide);

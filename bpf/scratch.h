@@ -372,9 +372,9 @@ struct weir_scratch {
 	__u64 tick;		  /* jiffies when the packet came: its time, for rules that go by the tick */
 	__u64 tick_ns;		  /* when that tick began; and the second that it is in */
 	__u32 tick_s;
-	__u32 is_heard; /* somebody listens for drops, as that tick began */
-	__u64 now_ns;	/* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless an evaluation repeats */
-	__u64 wait_ns;	/* the longest that a throttling rule asks for */
+	__u32 has_listener; /* somebody listens for drops, as that tick began */
+	__u64 now_ns;  /* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless an evaluation repeats */
+	__u64 wait_ns; /* the longest that a throttling rule asks for */
 	__u32 has_now;
 	__u32 must_commit;	 /* a rule has set something aside that has to be committed when the packet passes */
 	__u32 expects_admission; /* the packet before was not blocked by a shortcut of its first rule */

@@ -83,9 +83,9 @@ static __always_inline __u64 weir_share_units(const struct weir_share_stages *st
 	return READ_ONCE(stages->units[WEIR_SHARE_FALLEN_BACK]);
 }
 
-/* Two looks at a course that may change meanwhile. False: it changed each time. */
-static __always_inline bool weir_read_course(struct weir_scratch *s, const __u64 *version,
-					     const struct weir_share_stages *stages, __u64 *ret_units)
+/* Two looks at a schedule that may change meanwhile. False: it changed each time. */
+static __always_inline bool weir_read_schedule(struct weir_scratch *s, const __u64 *version,
+					       const struct weir_share_stages *stages, __u64 *ret_units)
 {
 	for (int attempt = 0; attempt < 2; attempt++) {
 		__u64 before = READ_ONCE(*version);
@@ -133,7 +133,7 @@ static __always_inline __u64 weir_move_share(struct weir_scratch *s, const struc
 	if (demand)
 		*demand += weir_batch(s, rule, WEIR_WIDE);
 	owner = WEIR_FLOW_OWNER(s->flow.tag, s->flow.set);
-	if (!weir_read_course(s, &share->version, share->stages, &difference) || READ_ONCE(share->owner) != owner)
+	if (!weir_read_schedule(s, &share->version, share->stages, &difference) || READ_ONCE(share->owner) != owner)
 		return 0;
 	units += difference;
 	return units > WEIR_FLOW_BASE ? units - WEIR_FLOW_BASE : 0;
@@ -154,7 +154,7 @@ static __always_inline void weir_read_share(struct weir_scratch *s, const struct
 	shared = bpf_map_lookup_elem(&shares, &slot);
 	if (!shared)
 		return;
-	if (!weir_read_course(s, &shared->version, shared->stages, &units))
+	if (!weir_read_schedule(s, &shared->version, shared->stages, &units))
 		return;
 	if (config.shares_flows && rule->key_fields && READ_ONCE(shared->flows))
 		units = weir_move_share(s, rule, units);

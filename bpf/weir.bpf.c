@@ -50,7 +50,7 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 	s->tick = tick;
 	s->tick_ns = weir_tick_time_ns(tick);
 	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;
-	s->is_heard = all && READ_ONCE(all->heard_until_ns) > s->tick_ns;
+	s->has_listener = all && READ_ONCE(all->listens_until_ns) > s->tick_ns;
 	weir_allot_drops(s);
 	return 0;
 }

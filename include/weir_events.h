@@ -134,13 +134,13 @@ struct weir_journal {
 
 /* ---- the map's element ---- */
 
-/* Drops are told until heard_until_ns, CLOCK_MONOTONIC. Readers of drops set it so far ahead, again and again: when the
- * last one dies, by whatever signal, it passes, and the program is quiet. A CPU looks at it once a tick.
+/* Drops are told until listens_until_ns, CLOCK_MONOTONIC. Readers of drops set it so far ahead, again and again: when
+ * the last one dies, by whatever signal, it passes, and the program is quiet. A CPU looks at it once a tick.
  */
 #define WEIR_LISTEN_NS WEIR_NSEC_PER_SEC
 
 struct weir_events {
-	__u64 heard_until_ns;
+	__u64 listens_until_ns;
 	__u64 pad[7];
 	struct weir_event_ring drops;
 	struct weir_change_ring changes[WEIR_LANES - WEIR_LANE_PENALTIES][WEIR_CHANGE_RINGS]; /* by lane, and slot */

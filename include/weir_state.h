@@ -209,7 +209,7 @@ struct weir_shared_threshold {
 };
 
 /*
- * Map `flow_shares`: what one flow of a rule with a key may have more, or less, than the rule's share. It is a course
+ * Map `flow_shares`: what one flow of a rule with a key may have more, or less, than the rule's share. It is a schedule
  * as in `shares`, of WEIR_FLOW_BASE and that difference. Found by the id of the flow's rows: tag and set. The
  * controller writes owner 0 before anything else of a place changes hands. What of the flow came to this host is
  * counted on each CPU, in map `flow_demands` by the number of the place.

@@ -233,7 +233,7 @@ static void evaluate_flow(struct matrix *matrix, const struct wire_record *recor
 		/* A busy machine sends some of it late: that is not offered, nor admitted, in time. */
 		outcome->admitted += records[i].sent_ns < matrix->end_ns;
 		trace_add(&sent, records[i].sent_ns);
-		trace_add(&heard, records[i].heard_ns);
+		trace_add(&heard, records[i].received_ns);
 	}
 	trace_sort(&sent);
 	trace_sort(&heard);

@@ -180,7 +180,7 @@ static __always_inline void note(const struct wire_setting *now, __u32 source, _
 	if (!record)
 		return;
 	record->sent_ns = sent_ns;
-	record->heard_ns = bpf_ktime_get_ns();
+	record->received_ns = bpf_ktime_get_ns();
 	record->source = number;
 }
 

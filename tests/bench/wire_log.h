@@ -37,7 +37,7 @@ struct wire_schedule {
 
 /* A packet that passed. Its verdict fell between the two. */
 struct wire_record {
-	__u64 sent_ns, heard_ns;
+	__u64 sent_ns, received_ns;
 	__u32 source; /* less WIRE_BASE */
 	__u32 pad;
 };

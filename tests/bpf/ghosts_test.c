@@ -207,8 +207,8 @@ static void a_slow_limit_holds_in_a_flood_of_new_sources(void **state)
 	}
 }
 
-/* One that was refused, and then had a packet admitted, goes after those that have as much to lose and were not refused:
- * it is still there, so that its next packet pushes nobody out.
+/* One that was refused, and then had a packet admitted, goes after those that have as much to lose and were not
+ * refused: it is still there, so that its next packet pushes nobody out.
  */
 static void who_was_refused_stays_though_a_packet_was_admitted(void **state)
 {

@@ -75,7 +75,7 @@ static struct weir_share_stages always(uint64_t units)
 	};
 }
 
-static void push_course(const struct fixture *f, struct weir_share_stages stages, uint16_t flows)
+static void push_schedule(const struct fixture *f, struct weir_share_stages stages, uint16_t flows)
 {
 	uint32_t slot = f->rig.image->rules[0].slot;
 	struct weir_shared_threshold shared = {.stages = {stages}, .flows = flows};
@@ -87,7 +87,7 @@ static void push_course(const struct fixture *f, struct weir_share_stages stages
 /* The rule's share, in packets, and whether the program is to look for single flows. */
 static void push_share(const struct fixture *f, uint64_t packets, uint16_t flows)
 {
-	push_course(f, always(packets * f->unit), flows);
+	push_schedule(f, always(packets * f->unit), flows);
 }
 
 /* What the flow has more or less, in packets. */
@@ -184,7 +184,7 @@ static void without_flows_nothing_is_looked_for(void **state)
 }
 
 /* No controller is there to say so. */
-static void a_difference_ends_by_its_course(void **state)
+static void a_difference_ends_by_its_schedule(void **state)
 {
 	struct weir_share_stages stages;
 	struct fixture f;
@@ -200,17 +200,17 @@ static void a_difference_ends_by_its_course(void **state)
 }
 
 /* Nor that the host has been silent for too long (afterSilence: stop): no share then, and nothing of a flow either. */
-static void a_share_stops_by_its_course(void **state)
+static void a_share_stops_by_its_schedule(void **state)
 {
 	struct weir_share_stages stages;
 	struct fixture f;
 
 	begin(&f, false);
 	stages = always(5);
-	push_course(&f, stages, 0);
+	push_schedule(&f, stages, 0);
 	assert_int_equal(passed(&f, SOURCE), 5);
 	stages.stops_ns = 1;
-	push_course(&f, stages, 1);
+	push_schedule(&f, stages, 1);
 	push_flow(&f, f.rig.image->rules[0].slot, difference(&f, 0));
 	assert_int_equal(passed(&f, SOURCE), 0);
 	assert_int_equal(passed(&f, OTHER_SOURCE), 0);
@@ -223,8 +223,8 @@ int main(void)
 		cmocka_unit_test(a_flow_has_its_difference_and_others_have_the_share),
 		cmocka_unit_test(a_flow_of_another_rule_is_another),
 		cmocka_unit_test(without_flows_nothing_is_looked_for),
-		cmocka_unit_test(a_difference_ends_by_its_course),
-		cmocka_unit_test(a_share_stops_by_its_course),
+		cmocka_unit_test(a_difference_ends_by_its_schedule),
+		cmocka_unit_test(a_share_stops_by_its_schedule),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));

@@ -37,7 +37,7 @@ enum outcome { PENDING, DONE, FAILED };
 struct request {
 	struct model_tuple tuple;
 	uint64_t first_syn_ns;
-	uint64_t heard_ns; /* its latest packet */
+	uint64_t received_ns; /* its latest packet */
 	enum outcome outcome;
 	/* in windows: from counted_ns on; place: how many of the breaker's were counted before */
 	bool is_counted, is_bad;
@@ -243,7 +243,7 @@ static struct moment next_moment(const struct model_breaker_rule *rule, const st
 
 	for (i = 0; i < breaker->request_count; i++) {
 		struct request *request = &breaker->request[i];
-		uint64_t silent_ns = request->heard_ns + rule->half_open_timeout_ns;
+		uint64_t silent_ns = request->received_ns + rule->half_open_timeout_ns;
 		uint64_t slow_ns = request->first_syn_ns + rule->max_rt_ns;
 
 		if (request->outcome != PENDING)
@@ -312,7 +312,7 @@ static void add_request(struct breaker *breaker, const struct model_packet *pack
 	breaker->request[breaker->request_count++] = (struct request){
 		.tuple = model_tuple_of(packet),
 		.first_syn_ns = now_ns,
-		.heard_ns = now_ns,
+		.received_ns = now_ns,
 	};
 }
 
@@ -331,7 +331,7 @@ void model_breaker_commit(struct model_breakers *breakers, const struct model_br
 	switch (model_event_of(packet)) {
 	case MODEL_OPENING:
 		if (request)
-			request->heard_ns = now_ns; /* said once more */
+			request->received_ns = now_ns; /* said once more */
 		else
 			add_request(breaker, packet, now_ns);
 		break;

@@ -15,7 +15,7 @@ struct connection {
 	struct model_key flow; /* it is counted in; names the rule, too */
 	struct model_tuple tuple;
 	enum state state;
-	uint64_t heard_ns;
+	uint64_t received_ns;
 	uint64_t opened_ns; /* the SYN of a half-open one */
 };
 
@@ -111,8 +111,8 @@ static bool is_over(const struct model_connections *connections, const struct co
 		return false;
 	timeout_ns = timeout_ms(&connections->ruleset->settings, connection->state) * 1000000;
 	step_ns = (timeout_ns + 5) / 6;
-	assert(step_ns > 0 && connection->heard_ns <= now_ns);
-	return now_ns / step_ns - connection->heard_ns / step_ns > 6;
+	assert(step_ns > 0 && connection->received_ns <= now_ns);
+	return now_ns / step_ns - connection->received_ns / step_ns > 6;
 }
 
 /* What is over now is over for good, since time does not go back; of TCP that counted a ghost stays. */
@@ -309,7 +309,7 @@ void model_connections_pass(struct model_connections *connections, const struct 
 	if (cell.deed == EVALUATE || cell.deed == REUSED)
 		connection->opened_ns = now_ns;
 	if (connection->state != CLOSED || cell.next != CLOSED)
-		connection->heard_ns = now_ns;
+		connection->received_ns = now_ns;
 	connection->state = cell.next;
 	count_deed(counts_of_flow(connections, flow), cell.deed, handshake_us);
 	count_deed(&connections->rule[flow->rule], cell.deed, handshake_us);

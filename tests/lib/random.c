@@ -1271,11 +1271,11 @@ static struct packet_spec random_speech(struct random *random, struct random_cli
 	for (;;) {
 		/* The first speak often enough to stay, the last are mostly silent. */
 		struct random_client *client = &clients[random_below(random, random_between(random, 1, count))];
-		bool is_heard = random_client_speaks(random, client, &spec, &is_gone);
+		bool has_listener = random_client_speaks(random, client, &spec, &is_gone);
 
 		if (is_gone)
 			*client = random_client(random);
-		if (is_heard)
+		if (has_listener)
 			break;
 	}
 	if (random_percent(random, 3))

@@ -32,7 +32,7 @@
 struct connection {
 	int fd; /* 0: no connection */
 	uint16_t source;
-	uint64_t heard_ns;
+	uint64_t received_ns;
 	bool was_established; /* in the first of two looks */
 };
 
@@ -114,7 +114,7 @@ static void accept_all(int listener, int epoll)
 		connections[fd] = (struct connection){
 			.fd = fd,
 			.source = ntohl(client.sin_addr.s_addr),
-			.heard_ns = weir_host_now_ns(),
+			.received_ns = weir_host_now_ns(),
 		};
 		if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
 			die("epoll_ctl");
@@ -136,7 +136,7 @@ static void answer(struct connection *connection)
 		end(connection);
 		return;
 	}
-	connection->heard_ns = weir_host_now_ns();
+	connection->received_ns = weir_host_now_ns();
 	if (send(connection->fd, piece, bytes, MSG_NOSIGNAL) != bytes)
 		end(connection);
 }
@@ -146,7 +146,7 @@ static void end_silent(void)
 	uint64_t now = weir_host_now_ns();
 
 	for (int i = 0; i < CONNECTIONS_MAX; i++) {
-		if (!connections[i].fd || now - connections[i].heard_ns < idle_ns)
+		if (!connections[i].fd || now - connections[i].received_ns < idle_ns)
 			continue;
 		end(&connections[i]);
 		closed_idle++;

@@ -48,7 +48,7 @@ static void a_process_begins_with_nothing(void **state)
 	assert_int_equal(share.enforced, 0);
 	weir_share_ask(&share, START, 0, 0, &ask);
 	assert_int_equal(ask.peak, WEIR_PEAK_UNKNOWN);
-	assert_int_equal(ask.heard_us, WEIR_LEDGER_NEVER);
+	assert_int_equal(ask.received_us, WEIR_LEDGER_NEVER);
 	assert_string_equal(ask.epoch, "-");
 	weir_share_ask(&share, START + 1052 * MS, 0, 0, &ask);
 	assert_int_equal(ask.peak, 0);
@@ -90,7 +90,7 @@ static void a_host_with_less_than_its_fallback_rises_late(void **state)
 }
 
 /* What the data plane does by itself is what the host would have done. */
-static void a_course_says_what_will_be_enforced(void **state)
+static void a_schedule_says_what_will_be_enforced(void **state)
 {
 	static const uint64_t units[] = {20, 2000};
 	const uint64_t wait_ns = WEIR_CLUSTER_SETTLED_NS + WEIR_CLUSTER_LEASE_NS + SECOND + WEIR_CLUSTER_SETTLE_NS;
@@ -115,7 +115,7 @@ static void a_course_says_what_will_be_enforced(void **state)
 }
 
 /* It enforces no more than the schedule, and claims to know nothing of what was before. */
-static void another_process_goes_on_with_the_course(void **state)
+static void another_process_goes_on_with_the_schedule(void **state)
 {
 	static const uint64_t after_ms[] = {500, 1500, 6000};
 	static const uint64_t enforced[] = {20, 20, 1000};
@@ -130,7 +130,7 @@ static void another_process_goes_on_with_the_course(void **state)
 		weir_share_ask(&next, START + after_ms[i] * MS, 0, 0, &ask);
 		assert_int_equal(ask.peak, WEIR_PEAK_UNKNOWN);
 		assert_int_equal(ask.fallback, 1000);
-		assert_int_equal(ask.heard_us, WEIR_LEDGER_NEVER);
+		assert_int_equal(ask.received_us, WEIR_LEDGER_NEVER);
 	}
 	weir_share_resume(&next, &terms, &schedule, START + 500 * MS);
 	weir_share_plan(&next, START + 500 * MS, &same);
@@ -225,7 +225,7 @@ static void a_host_vouches_for_less_time_than_has_passed(void **state)
 	assert_int_equal(ask.now_us, 5000000 + 500000 - 500);
 	weir_share_ask(&share, START + 999 * MS, 0, 0, &ask);
 	assert_int_equal(ask.now_us, 0);
-	assert_int_equal(ask.heard_us, WEIR_LEDGER_NEVER);
+	assert_int_equal(ask.received_us, WEIR_LEDGER_NEVER);
 }
 
 static void an_answer_is_taken_once_and_in_time(void **state)
@@ -410,8 +410,8 @@ int main(void)
 		cmocka_unit_test(a_lease_ends_before_the_stores),
 		cmocka_unit_test(a_lease_that_the_store_shortens_is_short),
 		cmocka_unit_test(a_host_with_less_than_its_fallback_rises_late),
-		cmocka_unit_test(a_course_says_what_will_be_enforced),
-		cmocka_unit_test(another_process_goes_on_with_the_course),
+		cmocka_unit_test(a_schedule_says_what_will_be_enforced),
+		cmocka_unit_test(another_process_goes_on_with_the_schedule),
 		cmocka_unit_test(a_smaller_threshold_holds_at_once_and_what_was_is_remembered),
 		cmocka_unit_test(what_was_pushed_late_counts_until_then),
 		cmocka_unit_test(a_share_given_up_is_told_when_it_has_left_the_window),

@@ -652,16 +652,16 @@ static void an_observed_refusal_that_a_later_rule_blocks_is_counted_and_not_reme
 /* The last packet of the history at an edge of a step, and at the last nanosecond of one: both end at the same time. */
 static void ends_in_the_seventh_step(struct setup *setup, const char *history, uint64_t step_ns)
 {
-	uint64_t heard_ns[] = {START + step_ns, START + 2 * step_ns - 1}, over_ns = START + 8 * step_ns;
+	uint64_t received_ns[] = {START + step_ns, START + 2 * step_ns - 1}, over_ns = START + 8 * step_ns;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(heard_ns); i++) {
+	for (i = 0; i < ARRAY_SIZE(received_ns); i++) {
 		const char *packet;
 
 		begin_with(setup);
 		add_limit(setup, 1);
 		for (packet = history; *packet; packet++)
-			play_packet(setup, *packet, heard_ns[i]);
+			play_packet(setup, *packet, received_ns[i]);
 		assert_int_equal(counts_at(setup, over_ns - 1).now, 1);
 		assert_int_equal(counts_at(setup, over_ns).now, 0);
 		assert_int_equal(counts_now(setup).closed_by_idle, 1);

@@ -80,7 +80,7 @@ static void a_change_of_the_lists_alone_is_a_step(void **state)
 	weir_history_free(&history);
 }
 
-static void a_trial_leaves_no_trace_when_it_returns(void **state)
+static void unconfirmed_rules_leave_no_trace_when_they_return(void **state)
 {
 	struct weir_history history = {};
 
@@ -169,7 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_leave_the_set_in_force_and_the_one_before),
 		cmocka_unit_test(a_change_of_the_lists_alone_is_a_step),
-		cmocka_unit_test(a_trial_leaves_no_trace_when_it_returns),
+		cmocka_unit_test(unconfirmed_rules_leave_no_trace_when_they_return),
 		cmocka_unit_test(what_is_kept_comes_back_with_its_lists),
 		cmocka_unit_test(damaged_bytes_are_refused_or_read),
 	};

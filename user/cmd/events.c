@@ -89,13 +89,13 @@ static bool prefixes_meet(const struct weir_prefix *a, const struct weir_prefix 
 }
 
 /* Of a drop the packet's, of a change that of its flow's key. False: it has none. */
-static bool find_source(const struct weir_happening *happening, const struct weir_rule_info *rule,
+static bool find_source(const struct weir_reported *reported, const struct weir_rule_info *rule,
 			struct weir_prefix *ret_source)
 {
-	const struct weir_event *event = &happening->event;
+	const struct weir_event *event = &reported->event;
 	struct weir_ends ends;
 
-	if (happening->kind == WEIR_HAPPENING_DROP) {
+	if (reported->kind == WEIR_REPORTED_DROP) {
 		if (!weir_frame_ends(event->frame, event->kept_bytes, &ends))
 			return false;
 		*ret_source = (struct weir_prefix){.family = ends.family, .bits = ends.family == 6 ? 128 : 32};
@@ -112,21 +112,20 @@ static bool find_source(const struct weir_happening *happening, const struct wei
 	return true;
 }
 
-static bool is_wanted(const struct listener *listener, const struct weir_happening *happening)
+static bool is_wanted(const struct listener *listener, const struct weir_reported *reported)
 {
-	const struct weir_rule_info *rule = weir_happening_rule(listener->watch.instance, happening);
+	const struct weir_rule_info *rule = weir_reported_rule(listener->watch.instance, reported);
 	const struct wanted *wanted = &listener->wanted;
 	struct weir_prefix source;
 
 	if (!wanted->rule && !wanted->has_source)
 		return true;
-	if (happening->kind == WEIR_HAPPENING_MISSED) /* of whom, the counters do not say */
-		return happening->missed.of == WEIR_HAPPENING_DROP ||
+	if (reported->kind == WEIR_REPORTED_MISSED) /* of whom, the counters do not say */
+		return reported->missed.of == WEIR_REPORTED_DROP ||
 		       (rule && (!wanted->rule || !strcmp(rule->name, wanted->rule)));
-	if (happening->kind > WEIR_HAPPENING_BREAKER || (wanted->rule && (!rule || strcmp(rule->name, wanted->rule))))
+	if (reported->kind > WEIR_REPORTED_BREAKER || (wanted->rule && (!rule || strcmp(rule->name, wanted->rule))))
 		return false;
-	return !wanted->has_source ||
-	       (find_source(happening, rule, &source) && prefixes_meet(&source, &wanted->source));
+	return !wanted->has_source || (find_source(reported, rule, &source) && prefixes_meet(&source, &wanted->source));
 }
 
 static int read_wanted(const struct weir_options *options, struct wanted *ret_wanted, struct weir_diag *diag)
@@ -142,32 +141,32 @@ static int read_wanted(const struct weir_options *options, struct wanted *ret_wa
 }
 
 /* And not how many had no line. */
-static bool is_event(const struct weir_happening *happening)
+static bool is_event(const struct weir_reported *reported)
 {
-	return happening->kind != WEIR_HAPPENING_MISSED;
+	return reported->kind != WEIR_REPORTED_MISSED;
 }
 
 /* Leave what is wanted; of the past, where it is not to be all, the latest. */
-static void choose(const struct listener *listener, bool is_past, struct weir_happenings *happenings)
+static void choose(const struct listener *listener, bool is_past, struct weir_reported_events *events)
 {
-	size_t kept = 0, first, events = 0;
+	size_t kept = 0, first, real = 0;
 
-	for (size_t i = 0; i < happenings->count; i++)
-		if (is_wanted(listener, &happenings->all[i]))
-			happenings->all[kept++] = happenings->all[i];
-	for (first = kept; first && (!is_past || events < listener->left); first--)
-		events += is_event(&happenings->all[first - 1]);
+	for (size_t i = 0; i < events->count; i++)
+		if (is_wanted(listener, &events->all[i]))
+			events->all[kept++] = events->all[i];
+	for (first = kept; first && (!is_past || real < listener->left); first--)
+		real += is_event(&events->all[first - 1]);
 	if (first)
-		memmove(happenings->all, happenings->all + first, (kept - first) * sizeof(*happenings->all));
-	happenings->count = kept - first;
+		memmove(events->all, events->all + first, (kept - first) * sizeof(*events->all));
+	events->count = kept - first;
 }
 
 /* ---- printing ---- */
 
-static int print_words(const struct weir_instance *instance, const struct weir_happening *happening)
+static int print_words(const struct weir_instance *instance, const struct weir_reported *reported)
 {
-	_cleanup_(weir_freep) char *words = weir_happening_words(instance, happening);
-	const uint64_t wall_ns = weir_host_wall_ns(happening->time_ns);
+	_cleanup_(weir_freep) char *words = weir_reported_words(instance, reported);
+	const uint64_t wall_ns = weir_host_wall_ns(reported->time_ns);
 	const time_t second = wall_ns / WEIR_NSEC_PER_SEC;
 	char clock[32] = "?";
 	struct tm local;
@@ -177,13 +176,13 @@ static int print_words(const struct weir_instance *instance, const struct weir_h
 	if (localtime_r(&second, &local))
 		strftime(clock, sizeof(clock), "%Y-%m-%d %H:%M:%S", &local);
 	printf("%s.%03u %-10s %s\n", clock, (unsigned int)(wall_ns % WEIR_NSEC_PER_SEC / 1000000),
-	       weir_happening_name(happening), words);
+	       weir_reported_name(reported), words);
 	return 0;
 }
 
-static int print_json(const struct weir_instance *instance, const struct weir_happening *happening)
+static int print_json(const struct weir_instance *instance, const struct weir_reported *reported)
 {
-	json_t *document = weir_happening_describe(instance, happening);
+	json_t *document = weir_reported_describe(instance, reported);
 	_cleanup_(weir_freep) char *text = weir_json_dump(document, JSON_COMPACT);
 	int err = text ? 0 : -ENOMEM;
 
@@ -194,16 +193,16 @@ static int print_json(const struct weir_instance *instance, const struct weir_ha
 	return err;
 }
 
-static int tell_one(struct listener *listener, const struct weir_happening *happening)
+static int tell_one(struct listener *listener, const struct weir_reported *reported)
 {
 	int err = 0;
 
 	if (listener->capture.stream)
-		err = weir_event_capture_add(&listener->capture, listener->watch.instance, happening);
+		err = weir_event_capture_add(&listener->capture, listener->watch.instance, reported);
 	if (err || !listener->prints)
 		return err;
-	return listener->wants_json ? print_json(listener->watch.instance, happening)
-				    : print_words(listener->watch.instance, happening);
+	return listener->wants_json ? print_json(listener->watch.instance, reported)
+				    : print_words(listener->watch.instance, reported);
 }
 
 /* So that the capture is whole at any moment: what a full disk took of the last packets goes again. A pipe has no
@@ -229,13 +228,13 @@ static int flush_capture(struct listener *listener, struct weir_diag *diag)
 /* What has happened since; -ENOENT: and the instance was detached. */
 static int tell_new(struct listener *listener, bool is_past, struct weir_diag *diag)
 {
-	_cleanup_(weir_happenings_free) struct weir_happenings happenings = {};
-	int err = weir_event_watch_read(&listener->watch, &happenings, diag), failed = 0;
+	_cleanup_(weir_reported_events_free) struct weir_reported_events events = {};
+	int err = weir_event_watch_read(&listener->watch, &events, diag), failed = 0;
 
-	choose(listener, is_past, &happenings);
-	for (size_t i = 0; !failed && listener->left && i < happenings.count; i++) {
-		failed = tell_one(listener, &happenings.all[i]);
-		if (listener->left != SIZE_MAX && is_event(&happenings.all[i]))
+	choose(listener, is_past, &events);
+	for (size_t i = 0; !failed && listener->left && i < events.count; i++) {
+		failed = tell_one(listener, &events.all[i]);
+		if (listener->left != SIZE_MAX && is_event(&events.all[i]))
 			listener->left--;
 	}
 	if (failed && failed != -EPIPE)

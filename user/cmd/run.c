@@ -118,7 +118,7 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 	weir_hold_signals();
 	attach_options.is_controlled = true;
 	attach_options.ends_with_run = !options->keeps;
-	attach_options.takes_over_foreign = options->starts_afresh;
+	attach_options.takes_over_incompatible = options->starts_afresh;
 	if (weir_instance_is_attached_as(&attach_options, &there)) {
 		run->attached_ns = there.attached_ns;
 		run->leaves = options->keeps || !there.ends_with_run;

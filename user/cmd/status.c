@@ -300,12 +300,12 @@ static void print_counts(const struct weir_instance *instance)
 		printf("  rules with occupy windows: %u\n", weir_count_occupy(instance));
 }
 
-static void print_foreign_tables(const struct weir_instance *instance)
+static void print_incompatible_tables(const struct weir_instance *instance)
 {
 	int count = 0;
 
 	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
-		if (instance->is_foreign[table])
+		if (instance->is_incompatible[table])
 			printf("%s%s",
 			       count++ ? ", " : "  tables of another version of weir, which start afresh at a reload: ",
 			       weir_table_name(table));
@@ -346,7 +346,7 @@ static void print_text(const struct weir_status_view *view)
 	print_policies(instance);
 	if (info->observes)
 		puts("  observes: all is evaluated and counted, and nothing dropped");
-	print_foreign_tables(instance);
+	print_incompatible_tables(instance);
 	print_span(instance);
 	print_counts(instance);
 	print_controller(view->instance->name, &view->controller);
@@ -419,7 +419,7 @@ static int show(const char *name, struct listing *listing, struct weir_diag *dia
 }
 
 /* Its rules cannot be shown: the command of that version can, and a reload makes it this one's. */
-static void show_foreign(const char *name, const struct weir_instance_info *head, struct listing *listing)
+static void show_incompatible(const char *name, const struct weir_instance_info *head, struct listing *listing)
 {
 	char remark[320], option[WEIR_INSTANCE_OPTION_BYTES];
 
@@ -455,8 +455,8 @@ static int show_listed(const char *name, struct listing *listing, struct weir_di
 	struct weir_instance_info head;
 	int err;
 
-	if (weir_instance_is_foreign(name, &head)) {
-		show_foreign(name, &head, listing);
+	if (weir_instance_is_incompatible(name, &head)) {
+		show_incompatible(name, &head, listing);
 		return 0;
 	}
 	err = weir_instance_open_listed(name, &instance, diag);

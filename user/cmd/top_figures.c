@@ -262,7 +262,7 @@ int weir_top_read(struct weir_top *top, struct weir_diag *diag)
 	if (!err)
 		err = weir_controller_look(top->instance, &top->controller, diag);
 	weir_cluster_view_free(&top->cluster);
-	if (!err && !top->instance->is_foreign[WEIR_TABLE_SHARES])
+	if (!err && !top->instance->is_incompatible[WEIR_TABLE_SHARES])
 		err = weir_cluster_view_look(top->instance, &top->cluster, diag);
 	if (!err)
 		err = read_flows(top, diag);

@@ -219,16 +219,16 @@ static int take_events(struct weir_source *source, size_t most, size_t drops_mos
 		       struct weir_diag *diag)
 {
 	const json_t *drops = NULL;
-	_cleanup_(weir_happenings_free) struct weir_happenings happenings = {};
+	_cleanup_(weir_reported_events_free) struct weir_reported_events events = {};
 	const struct weir_instance *instance;
 	int err = weir_source_open(source, &instance, diag);
 
 	if (!err)
-		err = weir_events_read_past(instance, &happenings, diag);
+		err = weir_events_read_past(instance, &events, diag);
 	if (!err && drops_most)
 		err = weir_source_read_drops(source, instance, &drops, diag);
 	if (!err)
-		*ret_document = merge(weir_events_describe_past(instance, &happenings, most), drops, drops_most);
+		*ret_document = merge(weir_events_describe_past(instance, &events, most), drops, drops_most);
 	return err;
 }
 

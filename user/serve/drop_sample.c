@@ -37,21 +37,21 @@ static int begin(struct weir_drop_sample *sample, const char *instance, struct w
 }
 
 /* Changes are kept by the instance itself. */
-static bool is_about_drops(const struct weir_happening *happening)
+static bool is_about_drops(const struct weir_reported *reported)
 {
-	return happening->kind == WEIR_HAPPENING_DROP ||
-	       (happening->kind == WEIR_HAPPENING_MISSED && happening->missed.of == WEIR_HAPPENING_DROP);
+	return reported->kind == WEIR_REPORTED_DROP ||
+	       (reported->kind == WEIR_REPORTED_MISSED && reported->missed.of == WEIR_REPORTED_DROP);
 }
 
 static int add_new(struct weir_drop_sample *sample, struct weir_diag *diag)
 {
-	_cleanup_(weir_happenings_free) struct weir_happenings happenings = {};
-	int err = weir_event_watch_read(&sample->watch, &happenings, diag);
+	_cleanup_(weir_reported_events_free) struct weir_reported_events events = {};
+	int err = weir_event_watch_read(&sample->watch, &events, diag);
 
-	for (size_t i = 0; !err && i < happenings.count; i++)
-		if (is_about_drops(&happenings.all[i]))
+	for (size_t i = 0; !err && i < events.count; i++)
+		if (is_about_drops(&events.all[i]))
 			weir_json_append(&sample->events,
-					 weir_happening_describe(sample->watch.instance, &happenings.all[i]));
+					 weir_reported_describe(sample->watch.instance, &events.all[i]));
 	if (!err && !sample->events)
 		err = weir_diag_fail(diag, ENOMEM, NULL, "cannot keep drops");
 	while (!err && json_array_size(sample->events) > WEIR_DROP_SAMPLE_EVENTS)

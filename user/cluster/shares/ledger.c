@@ -59,7 +59,7 @@ void weir_ledger_write_ask(const struct weir_share_ask *ask, weir_ledger_word wo
 	write_number(words[7], (int64_t)ask->fallback);
 	snprintf(words[8], WEIR_LEDGER_WORD_CHARS, "%s", ask->epoch);
 	write_number(words[9], ask->now_us);
-	write_number(words[10], ask->heard_us);
+	write_number(words[10], ask->received_us);
 	write_number(words[11], ask->contact_us);
 	write_number(words[12], ask->total);
 	write_number(words[13], (int64_t)ask->base);

@@ -37,7 +37,7 @@ local function read_rule(n)
   return {
     threshold = number(1), rest_us = number(2), may_fall_back = ARGV[at + 3] == '1', leaves = ARGV[at + 4] == '1',
     ask = number(5), share = number(6), peak = number(7), fallback = number(8), -- peak: NEVER when the host does not know
-    epoch = ARGV[at + 9], now_us = number(10), heard_us = number(11), contact_us = number(12), total = number(13),
+    epoch = ARGV[at + 9], now_us = number(10), received_us = number(11), contact_us = number(12), total = number(13),
     wanted = {}, base = number(14), flows_most = number(15), -- NEVER: this one's flows are not shared
     silent_us = number(16), stops = number(17), longest_us = number(18),
   }
@@ -45,7 +45,7 @@ end
 
 -- Returns nil where somebody else has written.
 local function read_entry(name, text)
-  local process_of, turn_of, hold, fallback, ask, heard_us, ends_us, rest_us, silent_us, stops =
+  local process_of, turn_of, hold, fallback, ask, received_us, ends_us, rest_us, silent_us, stops =
     string.match(text, '^(%S+) (%d+) (%d+) (%d+) (-?%d+) (-?%d+) (%d+) (%d+) (%d+) ([01])$')
   if not process_of then return nil end
   return {
@@ -53,7 +53,7 @@ local function read_entry(name, text)
     hold = tonumber(hold),         -- never has it enforced more since `rest_us` ago, and it will not before the next turn
     fallback = tonumber(fallback), -- without a lease it never enforces more than this, at last
     ask = tonumber(ask),           -- what it could use; NEVER: it has left
-    heard_us = tonumber(heard_us), -- the latest answer that it has confirmed
+    received_us = tonumber(received_us), -- the latest answer that it has confirmed
     ends_us = tonumber(ends_us), rest_us = tonumber(rest_us),
     silent_us = tonumber(silent_us), -- its fallback is reserved for so long after its lease, and a rest
     stops = tonumber(stops),         -- 1: then it enforces nothing; 0: it goes on [10]
@@ -62,7 +62,7 @@ end
 
 local function entry_text(entry)
   return string.format('%s %d %d %d %d %d %d %d %d %d', entry.process, entry.turn, entry.hold, entry.fallback,
-    entry.ask, entry.heard_us, entry.ends_us, entry.rest_us, entry.silent_us, entry.stops)
+    entry.ask, entry.received_us, entry.ends_us, entry.rest_us, entry.silent_us, entry.stops)
 end
 
 -- The longest that anybody is waited for who has something.
@@ -148,7 +148,7 @@ end
 
 -- It has confirmed an answer so lately that it cannot have fallen back.
 local function is_live(ledger, entry)
-  return entry.heard_us ~= NEVER and ledger.now_us < entry.heard_us + lease_us
+  return entry.received_us ~= NEVER and ledger.now_us < entry.received_us + lease_us
 end
 
 -- What of the threshold must be left alone for the sake of `entry`. A host that may have fallen back already counts with
@@ -216,7 +216,7 @@ local function note(ledger, rule)
     mine.hold, mine.fallback = rule.peak, rule.fallback
   end
   mine.process, mine.turn, mine.ask = process, turn, rule.leaves and NEVER or rule.ask
-  mine.heard_us, mine.rest_us = rule.heard_us, rule.rest_us
+  mine.received_us, mine.rest_us = rule.received_us, rule.rest_us
   mine.silent_us, mine.stops = rule.silent_us, rule.stops
   -- Once more a lease: the ledger's time may be so far behind what a host will vouch for in its next message [4].
   mine.ends_us = ledger.now_us + (rule.leaves and 0 or lease_us) + lease_us
@@ -318,7 +318,7 @@ local function refusal(ledger, rule)
   elseif mine and turn <= mine.turn then
     return LATE
   end
-  if rule.heard_us ~= NEVER and not is_live(ledger, rule) then return LATE end
+  if rule.received_us ~= NEVER and not is_live(ledger, rule) then return LATE end
   return nil
 end
 
@@ -331,7 +331,7 @@ local function serve(key, rule)
   if rule.epoch == ledger.epoch then
     ledger.now_us = math.max(ledger.now_us, rule.now_us)
   else
-    rule.heard_us, rule.contact_us = NEVER, 0
+    rule.received_us, rule.contact_us = NEVER, 0
     ledger.owed, ledger.longest_us = math.max(ledger.owed, rule.total), math.max(ledger.longest_us, rule.longest_us)
     if not ledger.hosts[host] and rule.is_of_former then ledger.came = ledger.came + rule.fallback - rule.base end
   end

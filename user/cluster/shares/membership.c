@@ -52,11 +52,11 @@ void weir_ledger_field(const char *shown, char field[WEIR_LEDGER_FIELD_CHARS])
 	*to = '\0';
 }
 
-/* "host:NAME" and "process turn hold fallback ask heard_us ends_us rest_us silent_us stops" */
+/* "host:NAME" and "process turn hold fallback ask received_us ends_us rest_us silent_us stops" */
 bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, struct weir_ledger_host *ret_host)
 {
 	struct weir_ledger_host host = {};
-	int64_t heard_us;
+	int64_t received_us;
 	int stops;
 
 	if (strncmp(field, HOST_FIELD, strlen(HOST_FIELD)) != 0)
@@ -64,11 +64,12 @@ bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, 
 	field += strlen(HOST_FIELD);
 	if (!*field || strlen(field) >= WEIR_CLUSTER_NAME_CHARS ||
 	    sscanf(text, "%*s %*s %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %*s %" SCNd64 " %d",
-		   &host.hold, &host.fallback, &host.wanted, &heard_us, &host.ends_us, &host.silent_us, &stops) != 7)
+		   &host.hold, &host.fallback, &host.wanted, &received_us, &host.ends_us, &host.silent_us, &stops) != 7)
 		return false;
 	host.stops = stops;
 	show_name(field, host.name);
-	host.is_live = host.wanted >= 0 && heard_us >= 0 && now_us < heard_us + (int64_t)(WEIR_CLUSTER_LEASE_NS / 1000);
+	host.is_live =
+		host.wanted >= 0 && received_us >= 0 && now_us < received_us + (int64_t)(WEIR_CLUSTER_LEASE_NS / 1000);
 	*ret_host = host;
 	return true;
 }

@@ -107,7 +107,7 @@ void weir_share_begin(struct weir_share *share, const struct weir_share_terms *t
 		.fallback = terms->base,
 		.rises_ns = UINT64_MAX,
 		.stops_ns = UINT64_MAX,
-		.heard_us = WEIR_LEDGER_NEVER,
+		.received_us = WEIR_LEDGER_NEVER,
 	};
 	share->peak_known_ns = now_ns + rest_ns(share);
 	/* What a process before this one gave up of flows is in use elsewhere, until that is over [9]. */
@@ -263,7 +263,7 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 		.epoch = share->epoch[0] ? share->epoch : "-",
 		.now_us = time->is_known ? ledger_now_us(time, now_ns) : 0,
 		/* Without a lease this host may fall back at any time: the ledger must not count on its word [5]. */
-		.heard_us = share->has_lease && time->is_known ? share->heard_us : WEIR_LEDGER_NEVER,
+		.received_us = share->has_lease && time->is_known ? share->received_us : WEIR_LEDGER_NEVER,
 		.contact_us = time->is_known ? (int64_t)(at_most_ns(now_ns - time->since_ns) / NSEC_PER_USEC) : 0,
 		.total = share->total,
 		.base = share->terms.base,
@@ -335,7 +335,7 @@ void weir_share_take(struct weir_share *share, const struct weir_share_answer *a
 	/* From when it was asked for, which is before it was given; the ledger counts from then [4]. */
 	share->ends_ns = asked_ns + at_most_ns((uint64_t)answer->lease_us * NSEC_PER_USEC);
 	share->rises_ns = now_ns + rise_ns(share);
-	share->heard_us = answer->now_us;
+	share->received_us = answer->now_us;
 	share->fallback = answer->fallback;
 	share->hosts = answer->hosts;
 	share->total = answer->total;

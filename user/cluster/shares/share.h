@@ -85,7 +85,7 @@ struct weir_share {
 	uint64_t stops_ns;	/* nothing is enforced from then on, without another lease; UINT64_MAX: it goes on */
 	struct weir_peaks peaks;
 	struct weir_ledger_time time;
-	int64_t heard_us;		      /* the ledger's time in the answer that gave the lease */
+	int64_t received_us;		      /* the ledger's time in the answer that gave the lease */
 	char epoch[WEIR_CLUSTER_EPOCH_CHARS]; /* of the last ledger heard of; empty: of none */
 	int64_t hosts;			      /* that it knew, and what they all may fall back to */
 	int64_t total;
@@ -106,7 +106,7 @@ struct weir_share_ask {
 	uint64_t fallback;
 	const char *epoch; /* points into the share */
 	int64_t now_us;
-	int64_t heard_us;
+	int64_t received_us;
 	int64_t contact_us;
 	int64_t total;
 	uint64_t base;

@@ -50,7 +50,7 @@ struct weir_farewell *weir_farewell_prepare(const struct weir_instance *instance
 	struct weir_farewell *farewell = calloc(1, sizeof(*farewell));
 	struct weir_shared_threshold shared;
 
-	if (!farewell || instance->is_foreign[WEIR_TABLE_SHARES])
+	if (!farewell || instance->is_incompatible[WEIR_TABLE_SHARES])
 		goto nothing;
 	farewell->cluster = instance->info.cluster;
 	farewell->keys = calloc(instance->rule_count + 1, sizeof(*farewell->keys));

@@ -54,7 +54,7 @@ int weir_flow_places_follow(struct weir_flow_places *places, const struct weir_i
 	unmap(places);
 	if (err)
 		return err;
-	if (instance->is_foreign[WEIR_TABLE_FLOW_SHARES] || instance->is_foreign[WEIR_TABLE_FLOW_DEMANDS])
+	if (instance->is_incompatible[WEIR_TABLE_FLOW_SHARES] || instance->is_incompatible[WEIR_TABLE_FLOW_DEMANDS])
 		return 0;
 	places->sets = weir_array_map(instance->map_fd[WEIR_TABLE_FLOW_SHARES], WEIR_FLOW_SHARE_SETS,
 				      sizeof(*places->sets), true);

@@ -136,8 +136,8 @@ int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct wei
 	weir_top_drops_unmap(&flows->top_drops);
 	if (err || !flows->places.sets)
 		return err;
-	if (instance->info.rule_slots && !instance->is_foreign[WEIR_TABLE_TOP_DROPS] &&
-	    !instance->is_foreign[WEIR_TABLE_TOP_DROP_KEYS] && cpus > 0)
+	if (instance->info.rule_slots && !instance->is_incompatible[WEIR_TABLE_TOP_DROPS] &&
+	    !instance->is_incompatible[WEIR_TABLE_TOP_DROP_KEYS] && cpus > 0)
 		err = weir_top_drops_map(&flows->top_drops, instance->map_fd[WEIR_TABLE_TOP_DROPS],
 					 instance->map_fd[WEIR_TABLE_TOP_DROP_KEYS],
 					 (uint32_t)cpus * WEIR_TOP_DROPS_SETS, false);

@@ -151,11 +151,11 @@ static void drop(struct weir_history *history, size_t place)
 	history->sets[place] = NULL;
 }
 
-void weir_history_push(struct weir_history *history, struct weir_kept_set *set, bool is_on_trial)
+void weir_history_push(struct weir_history *history, struct weir_kept_set *set, bool is_unconfirmed)
 {
 	const struct weir_kept_set *latest = history->sets[0];
 
-	if (!is_on_trial && latest && latest->digest == set->digest) {
+	if (!is_unconfirmed && latest && latest->digest == set->digest) {
 		weir_kept_set_free(history->sets[0]);
 		history->sets[0] = set;
 		return;
@@ -164,7 +164,7 @@ void weir_history_push(struct weir_history *history, struct weir_kept_set *set, 
 	for (size_t place = WEIR_HISTORY_SETS - 1; place; place--)
 		history->sets[place] = history->sets[place - 1];
 	history->sets[0] = set;
-	if (!is_on_trial)
+	if (!is_unconfirmed)
 		weir_history_confirm(history);
 }
 

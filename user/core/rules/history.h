@@ -56,9 +56,9 @@ int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **re
 
 /*
  * A rule set takes the place of the latest, which is the one before it from then on; what is equal to the latest is no
- * step back. With `is_on_trial` the one before that stays as well, for weir_history_return().
+ * step back. With `is_unconfirmed` the one before that stays as well, for weir_history_return().
  */
-void weir_history_push(struct weir_history *history, struct weir_kept_set *set, bool is_on_trial);
+void weir_history_push(struct weir_history *history, struct weir_kept_set *set, bool is_unconfirmed);
 /* The latest and the one before it change places. */
 void weir_history_swap(struct weir_history *history);
 /* As if the latest, which was on trial, had never been. */

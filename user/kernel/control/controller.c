@@ -44,7 +44,7 @@
 /* Who asks for drops (weir_controller_hear) is heard so much longer. The page asks once a second, and later when
  * answers are slow. Chosen, not derived.
  */
-#define HEARD_NS (3 * SECOND_NS)
+#define LISTENS_NS (3 * SECOND_NS)
 
 /* ---- ticking ---- */
 
@@ -135,10 +135,10 @@ static void listen_for_others(struct weir_controller *controller, uint64_t now_n
 	const uint64_t wanted =
 		controller->drops_wanted ? __atomic_load_n(controller->drops_wanted, __ATOMIC_RELAXED) : 0;
 
-	if (wanted == controller->drops_heard)
+	if (wanted == controller->drops_received)
 		return;
-	controller->drops_heard = wanted;
-	weir_instance_listen(controller->name, now_ns + HEARD_NS);
+	controller->drops_received = wanted;
+	weir_instance_listen(controller->name, now_ns + LISTENS_NS);
 }
 
 static int step(struct weir_controller *controller, struct weir_diag *diag)

@@ -50,7 +50,7 @@ struct weir_controller {
 	struct weir_follow follow;
 	uint64_t followed_ns;
 	const uint64_t *drops_wanted; /* another process counts it up; NULL: there is none */
-	uint64_t drops_heard;	      /* what it said last */
+	uint64_t drops_received;      /* what it said last */
 	bool must_follow;	      /* something has come or gone, or another command was at work the last time */
 };
 

@@ -51,7 +51,7 @@ static int look_at_shares(const struct weir_instance *instance, uint64_t *thresh
 
 		if (!instance->rules[slot].cluster)
 			continue;
-		if (instance->is_foreign[WEIR_TABLE_SHARES] ||
+		if (instance->is_incompatible[WEIR_TABLE_SHARES] ||
 		    bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_SHARES], &slot, &shared))
 			return weir_diag_fail(diag, errno, NULL, "cannot read the shares of instance '%s'",
 					      instance->name);

@@ -93,7 +93,7 @@ static int refuse_second_attach(const char *instance, bool is_on_others, struct 
 	snprintf(hint, sizeof(hint), "'weir reload%s' replaces its rules, 'weir detach%s' takes it off%s",
 		 weir_instance_option(instance, option), option,
 		 is_on_others ? "; '--instance NAME' makes another" : "");
-	if (weir_instance_is_foreign(instance, &head))
+	if (weir_instance_is_incompatible(instance, &head))
 		snprintf(hint, sizeof(hint),
 			 "by another version of weir: 'weir reload%s --fresh FILE...' makes it this one's",
 			 weir_instance_option(instance, option));
@@ -387,7 +387,7 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, str
 	struct weir_diag ignored = {}; /* who attaches then says it */
 	int err = weir_instance_open(options->instance, &instance, &ignored);
 
-	if (err == -EPROTO && options->takes_over_foreign)
+	if (err == -EPROTO && options->takes_over_incompatible)
 		err = weir_instance_open_any(options->instance, &instance, &ignored);
 	weir_diag_free(&ignored);
 	if (err || instance->info.netns != weir_host_netns() || !has_mode(instance, options->mode) ||
@@ -395,7 +395,7 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, str
 		return false;
 	*ret_attachment = (struct weir_attachment){
 		.attached_ns = instance->info.attached_ns,
-		.ends_with_run = !instance->is_all_foreign && instance->info.ends_with_run,
+		.ends_with_run = !instance->is_all_incompatible && instance->info.ends_with_run,
 	};
 	return true;
 }

@@ -160,7 +160,7 @@ static int detach_one(const char *name, const char *interface, struct weir_diag 
 	if (!weir_instance_count_links(name) && !weir_wanted_has_patterns(instance->info.wanted))
 		return weir_instance_remove(name, diag);
 	weir_instance_trim_pace(name);
-	return instance->is_all_foreign ? 0 : weir_instance_write_info(instance, diag);
+	return instance->is_all_incompatible ? 0 : weir_instance_write_info(instance, diag);
 }
 
 /* The instance of this name is the one that was attached at attached_ns. */
@@ -168,9 +168,9 @@ static bool is_same_attachment(const char *instance, uint64_t attached_ns)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_INSTANCE));
 	struct weir_instance_info info;
-	bool is_foreign;
+	bool is_incompatible;
 
-	return fd >= 0 && !weir_info_read(fd, &info, &is_foreign) && info.attached_ns == attached_ns;
+	return fd >= 0 && !weir_info_read(fd, &info, &is_incompatible) && info.attached_ns == attached_ns;
 }
 
 int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag)

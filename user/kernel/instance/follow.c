@@ -223,8 +223,8 @@ int weir_instance_add(const struct weir_attach_options *options, struct weir_dia
 	err = weir_bpffs_lock(&lock_fd, diag);
 	if (!err)
 		err = weir_instance_open_as_is(options->instance, &instance, diag);
-	if (!err && instance->is_all_foreign)
-		err = weir_instance_fail_foreign(instance, diag);
+	if (!err && instance->is_all_incompatible)
+		err = weir_instance_fail_incompatible(instance, diag);
 	return err ? err : add_words(instance, options, diag);
 }
 

@@ -118,7 +118,7 @@ int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 	if (!err)
 		err = weir_instance_open_as_is(name, &instance, diag);
 	if (!err)
-		err = weir_instance_accept_foreign(instance, options->starts_afresh, diag);
+		err = weir_instance_accept_incompatible(instance, options->starts_afresh, diag);
 	if (!err && loads)
 		err = weir_transition_check(instance, transition.kind, diag);
 	return err ? err : foresee(instance, &transition, loads, ret_forecast, diag);

@@ -57,11 +57,11 @@ struct weir_instance {
 	/* Tables of another version (enum weir_table_id), with those that are of no use without them. They are not
 	 * open: map_fd is -1.
 	 */
-	bool is_foreign[WEIR_TABLE_COUNT];
+	bool is_incompatible[WEIR_TABLE_COUNT];
 	/* Its descriptions are of another version, and so is everything: of `info` there is only the head, and no
 	 * rules. Only reload opens such.
 	 */
-	bool is_all_foreign;
+	bool is_all_incompatible;
 };
 
 /*
@@ -152,7 +152,7 @@ int weir_instance_read_clock(const struct weir_instance *instance, const struct 
 /* Whether it is another version's, so far that it cannot be opened or shown. *ret_head: what all versions share, as in
  * pins/info.h.
  */
-bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head);
+bool weir_instance_is_incompatible(const char *name, struct weir_instance_info *ret_head);
 
 void weir_instance_free(struct weir_instance *instance);
 
@@ -174,9 +174,9 @@ struct weir_attach_options {
 	enum weir_attach_mode mode;
 	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
 	bool is_controlled;
-	bool ends_with_run;	 /* the caller will take it off in the end, or who goes on with it */
-	bool takes_over_foreign; /* for weir_instance_is_attached_as(): what another version attached, too */
-	bool allows_merging;	 /* packets that were merged may count as one in skb mode (network/merging.h) */
+	bool ends_with_run;	      /* the caller will take it off in the end, or who goes on with it */
+	bool takes_over_incompatible; /* for weir_instance_is_attached_as(): what another version attached, too */
+	bool allows_merging;	      /* packets that were merged may count as one in skb mode (network/merging.h) */
 };
 
 /* Whether they mean the interface of this name: by name, or by a pattern and no exception. */

@@ -31,7 +31,7 @@ int weir_instance_expect_attached(const char *name, struct weir_diag *diag);
 
 /* ---- open.c ---- */
 
-/* As weir_instance_open_now(), but another version's, too: see is_all_foreign. */
+/* As weir_instance_open_now(), but another version's, too: see is_all_incompatible. */
 int weir_instance_open_any(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
 /* ---- read.c ---- */
@@ -42,17 +42,17 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 
 /* ---- table_versions.c ---- */
 
-/* Sets is_foreign and is_all_foreign by the instance's info. */
-void weir_instance_find_foreign(struct weir_instance *instance, bool is_info_foreign);
+/* Sets is_incompatible and is_all_incompatible by the instance's info. */
+void weir_instance_find_incompatible(struct weir_instance *instance, bool is_info_incompatible);
 
 /* Whether a rule that keeps its slot at a reload loses its windows all the same, with a table of another version. */
 bool weir_instance_empties(const struct weir_instance *instance, const struct weir_rule_info *rule);
 
 /* Say that it is another version's. Returns -EPROTO. */
-int weir_instance_fail_foreign(const struct weir_instance *instance, struct weir_diag *diag);
+int weir_instance_fail_incompatible(const struct weir_instance *instance, struct weir_diag *diag);
 
 /* Tables of another version start afresh at a reload: say so, or refuse (-EINVAL). */
-int weir_instance_accept_foreign(const struct weir_instance *instance, bool starts_afresh, struct weir_diag *diag);
+int weir_instance_accept_incompatible(const struct weir_instance *instance, bool starts_afresh, struct weir_diag *diag);
 
 /* ---- interfaces.c ---- */
 

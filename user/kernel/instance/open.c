@@ -100,8 +100,8 @@ int weir_instance_open_listed(const char *name, struct weir_instance **ret_insta
 
 	if (!err && instance && !instance->is_settled)
 		err = weir_instance_fail_unsettled(name, diag);
-	if (!err && instance && instance->is_all_foreign)
-		err = weir_instance_fail_foreign(instance, diag);
+	if (!err && instance && instance->is_all_incompatible)
+		err = weir_instance_fail_incompatible(instance, diag);
 	if (!err)
 		*ret_instance = TAKE_PTR(instance);
 	return err;
@@ -142,8 +142,8 @@ int weir_instance_open_now(const char *name, struct weir_instance **ret_instance
 	int err = weir_instance_open_any(name, &instance, diag);
 
 	assert(err || instance);
-	if (!err && instance->is_all_foreign)
-		err = weir_instance_fail_foreign(instance, diag);
+	if (!err && instance->is_all_incompatible)
+		err = weir_instance_fail_incompatible(instance, diag);
 	if (!err)
 		*ret_instance = TAKE_PTR(instance);
 	return err;

@@ -18,11 +18,11 @@ bool weir_instance_refresh(struct weir_instance *instance)
 {
 	struct weir_instance_info info;
 	struct weir_link *links;
-	bool is_foreign;
+	bool is_incompatible;
 	size_t count;
 
 	if (!instance->is_settled || !weir_instance_exists(instance->name) ||
-	    weir_info_read(instance->map_fd[WEIR_TABLE_INSTANCE], &info, &is_foreign) || is_foreign ||
+	    weir_info_read(instance->map_fd[WEIR_TABLE_INSTANCE], &info, &is_incompatible) || is_incompatible ||
 	    info.generation != instance->info.generation || weir_links_read(instance->name, &links, &count))
 		return false;
 	free(instance->links);
@@ -46,16 +46,16 @@ static void *read_all(int map_fd, uint32_t count, size_t value_bytes)
 
 static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 {
-	bool is_foreign;
+	bool is_incompatible;
 	int err;
 
-	err = weir_info_read(instance->map_fd[WEIR_TABLE_INSTANCE], &instance->info, &is_foreign);
+	err = weir_info_read(instance->map_fd[WEIR_TABLE_INSTANCE], &instance->info, &is_incompatible);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
-	err = weir_info_expose_aliens(instance->name, &instance->info);
+	err = weir_info_expose_incompatible(instance->name, &instance->info);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at the tables of instance '%s'", instance->name);
-	weir_instance_find_foreign(instance, is_foreign);
+	weir_instance_find_incompatible(instance, is_incompatible);
 	return 0;
 }
 
@@ -89,9 +89,9 @@ static int open_maps(struct weir_instance *instance, struct weir_diag *diag)
 	if (!err)
 		err = read_info(instance, diag);
 	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
-		if (map != WEIR_TABLE_INSTANCE && !instance->is_foreign[map])
+		if (map != WEIR_TABLE_INSTANCE && !instance->is_incompatible[map])
 			err = open_map(instance, map, diag);
-	if (err || instance->is_foreign[WEIR_TABLE_THRESHOLDS])
+	if (err || instance->is_incompatible[WEIR_TABLE_THRESHOLDS])
 		return err;
 	instance->thresholds_fd = weir_pin_open(instance->name, WEIR_PIN_THRESHOLDS);
 	if (instance->thresholds_fd < 0)
@@ -178,16 +178,16 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 	err = weir_instance_expect_attached(name, diag);
 	if (!err)
 		err = open_maps(instance, diag);
-	if (!err && !instance->is_all_foreign)
+	if (!err && !instance->is_all_incompatible)
 		err = read_descriptions(instance, diag);
-	if (!err && !instance->is_all_foreign)
+	if (!err && !instance->is_all_incompatible)
 		err = put_in_order(instance, diag);
 	if (!err)
 		err = weir_instance_read_links(instance, diag);
 	if (err)
 		return err;
 	weir_guard_look(instance);
-	instance->is_settled = instance->is_all_foreign || is_settled(instance);
+	instance->is_settled = instance->is_all_incompatible || is_settled(instance);
 	*ret_instance = TAKE_PTR(instance);
 	return 0;
 }
@@ -238,7 +238,8 @@ int weir_instance_read_clock(const struct weir_instance *instance, const struct 
 	int err;
 
 	*ret_clock = rule->tokens.clock;
-	if (!rule->moves || instance->is_foreign[WEIR_TABLE_THRESHOLDS] || instance->is_foreign[WEIR_TABLE_CONTROL])
+	if (!rule->moves || instance->is_incompatible[WEIR_TABLE_THRESHOLDS] ||
+	    instance->is_incompatible[WEIR_TABLE_CONTROL])
 		return 0;
 	err = read_pushed(instance, rule->place, &pushed);
 	if (err)

@@ -30,7 +30,7 @@ static int carry_timed(const struct weir_instance *instance, const struct weir_i
 	const uint32_t before = instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size;
 	const uint32_t room = image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES];
 
-	if (instance->is_foreign[WEIR_TABLE_TIMED_ADDRESSES] || !before || !room || before == room)
+	if (instance->is_incompatible[WEIR_TABLE_TIMED_ADDRESSES] || !before || !room || before == room)
 		return 0;
 	return weir_timed_addresses_carry(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES],
 					  weir_object_map_fd(object, WEIR_TABLE_TIMED_ADDRESSES), weir_host_now_ns());
@@ -57,7 +57,7 @@ static int write_descriptions(const struct weir_instance *instance, const struct
 {
 	int err;
 
-	if (instance->is_all_foreign)
+	if (instance->is_all_incompatible)
 		return 0;
 	err = weir_array_write(instance->map_fd[WEIR_TABLE_RULE_INFO], rules, instance->info.rule_slots,
 			       sizeof(*rules));
@@ -80,7 +80,7 @@ static int describe_both(const struct weir_instance *instance, const struct weir
 	_cleanup_(weir_freep) struct weir_resource_info *resources =
 		calloc(image->resource_slots + 1, sizeof(*resources));
 
-	if (instance->is_all_foreign)
+	if (instance->is_all_incompatible)
 		return 0;
 	if (!rules || !resources)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
@@ -132,7 +132,7 @@ static int mark_replaced(const struct weir_instance *instance, const struct weir
 	struct weir_instance_info info = instance->info;
 	int err;
 
-	if (instance->is_all_foreign) {
+	if (instance->is_all_incompatible) {
 		info.abi_version = WEIR_ABI_VERSION;
 		weir_info_describe_tables(&info, image->config.sizes);
 	}
@@ -211,7 +211,8 @@ static int attach_pace(const struct weir_instance *instance, struct weir_diag *d
 /* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
 int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
-	if (!image->config.paces || (weir_pace_is_attached(instance->name) && !instance->is_foreign[WEIR_TABLE_PACE]))
+	if (!image->config.paces ||
+	    (weir_pace_is_attached(instance->name) && !instance->is_incompatible[WEIR_TABLE_PACE]))
 		return 0;
 	for (size_t i = 0; i < instance->link_count; i++)
 		if (!instance->links[i].is_native)
@@ -229,7 +230,7 @@ static int start_pace(const struct weir_instance *instance, const struct weir_im
 	int err = weir_reload_check_pace(instance, image, diag);
 
 	if (err || !image->config.paces || weir_pace_is_attached(instance->name) ||
-	    instance->is_foreign[WEIR_TABLE_PACE])
+	    instance->is_incompatible[WEIR_TABLE_PACE])
 		return err;
 	err = attach_pace(instance, diag);
 	*ret_is_new = !err;
@@ -241,7 +242,7 @@ static int start_pace(const struct weir_instance *instance, const struct weir_im
  */
 static int replace_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
-	if (!image->config.paces || !instance->is_foreign[WEIR_TABLE_PACE])
+	if (!image->config.paces || !instance->is_incompatible[WEIR_TABLE_PACE])
 		return 0;
 	weir_pace_detach(instance->name); /* there may be none */
 	if (!attach_pace(instance, diag))
@@ -271,7 +272,7 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 	weir_instance_update_info(&instance->info, settings, image, object);
 	err = weir_array_write(weir_object_map_fd(object, WEIR_TABLE_INSTANCE), &instance->info, 1,
 			       sizeof(instance->info));
-	if (!err && instance->is_foreign[WEIR_TABLE_INSTANCE])
+	if (!err && instance->is_incompatible[WEIR_TABLE_INSTANCE])
 		err = weir_info_retire(instance->map_fd[WEIR_TABLE_INSTANCE], instance->info.generation);
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
 		   : 0;
@@ -378,7 +379,7 @@ static void describe_result(const struct weir_instance *instance, const struct w
 		.observes_now = image->config.observes,
 	};
 
-	if (!instance->is_all_foreign) {
+	if (!instance->is_all_incompatible) {
 		result.allow_before = before->allow_count;
 		result.deny_before = before->deny_count;
 		result.observed_before = before->observes;
@@ -461,7 +462,7 @@ int weir_instance_transition(const char *name, enum weir_transition_kind kind, c
 	if (!err)
 		err = weir_instance_open_as_is(name, &instance, diag);
 	if (!err)
-		err = weir_instance_accept_foreign(instance, options->starts_afresh, diag);
+		err = weir_instance_accept_incompatible(instance, options->starts_afresh, diag);
 	if (!err)
 		err = weir_transition_plan(instance, kind, ruleset, options, &transition, diag);
 	if (err)

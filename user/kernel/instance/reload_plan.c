@@ -39,7 +39,7 @@ static bool forgets_connections(const struct weir_instance *instance, const stru
 bool weir_reload_replaces(const struct weir_instance *instance, const struct weir_image *image,
 			  enum weir_table_id table)
 {
-	if (instance->is_foreign[table] || has_other_size(instance, image, table))
+	if (instance->is_incompatible[table] || has_other_size(instance, image, table))
 		return true;
 	switch (table) {
 	case WEIR_TABLE_SHARERS:
@@ -65,7 +65,7 @@ uint64_t weir_reload_new_bytes(const struct weir_instance *instance, const struc
 	uint64_t bytes;
 
 	weir_image_memory(image, image->config.cpus, &memory);
-	if (instance->is_all_foreign)
+	if (instance->is_all_incompatible)
 		return memory.total;
 	bytes = memory.matching + weir_lists_memory(&image->lists);
 	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
@@ -79,7 +79,7 @@ struct weir_rule_info *weir_reload_rules_now(const struct weir_instance *instanc
 	const uint32_t slots = instance->info.rule_slots;
 	struct weir_rule_info *rules = calloc(slots + 1, sizeof(*rules));
 
-	if (!rules || instance->is_all_foreign)
+	if (!rules || instance->is_all_incompatible)
 		return rules;
 	for (uint32_t slot = 0; slot < slots; slot++) {
 		rules[slot] = instance->rules[slot];
@@ -106,22 +106,22 @@ struct weir_previous weir_reload_what_runs(const struct weir_instance *instance,
 	       sizeof(previous.connection_timeout_ms));
 	/* Rules keep their slots; what another version has there is not to decide what size it gets. */
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
-		previous.sizes[table] = instance->is_foreign[table] ? 0 : instance->info.tables[table].size;
+		previous.sizes[table] = instance->is_incompatible[table] ? 0 : instance->info.tables[table].size;
 	return previous;
 }
 
 /* The rules whose warm-up goes on; NULL: none. */
 static const struct weir_rule_info *rules_that_warm(const struct weir_instance *instance)
 {
-	return instance->is_foreign[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
+	return instance->is_incompatible[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
 }
 
 int weir_reload_load(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
 		     struct weir_object **ret_object, struct weir_diag *diag)
 {
 	struct weir_object_options options = {
-		.seed = instance->is_all_foreign ? NULL : instance->info.seed,
-		.tick_origin_ns = instance->is_all_foreign ? 0 : instance->info.tick_origin_ns,
+		.seed = instance->is_all_incompatible ? NULL : instance->info.seed,
+		.tick_origin_ns = instance->is_all_incompatible ? 0 : instance->info.tick_origin_ns,
 		.now_ns = weir_host_now_ns(),
 		.previous_rules = rules_that_warm(instance),
 		.is_trial = is_trial,
@@ -202,7 +202,7 @@ static int check_timed(const struct weir_instance *instance, const struct weir_i
 	size_t addresses = 0, prefixes = 0;
 	int err = 0;
 
-	if (instance->is_foreign[WEIR_TABLE_TIMED_ADDRESSES] ||
+	if (instance->is_incompatible[WEIR_TABLE_TIMED_ADDRESSES] ||
 	    room >= instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size)
 		return 0;
 	err = weir_timed_addresses_count(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], now_ns, &addresses);
@@ -260,9 +260,9 @@ int weir_reload_prepare(struct weir_instance *instance, const struct weir_transi
 	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
 	if (transition->kind == WEIR_TRANSITION_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
 		weir_guard_take_back(instance, &previous);
-	err = weir_instance_build_image(transition->ruleset, instance->is_all_foreign ? NULL : &previous,
+	err = weir_instance_build_image(transition->ruleset, instance->is_all_incompatible ? NULL : &previous,
 					transition->emptied, ret_image, diag);
-	if (!err && !instance->is_all_foreign)
+	if (!err && !instance->is_all_incompatible)
 		err = warn_of_renumbering(&previous, *ret_image, diag);
 	if (!err)
 		err = check_span(instance, *ret_image, diag);

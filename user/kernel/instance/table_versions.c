@@ -60,33 +60,34 @@ static bool is_ours(const struct weir_instance_info *info, int table)
 }
 
 /* Nothing can be said of its rules. */
-static bool is_all_foreign(const struct weir_instance_info *info, bool is_info_foreign)
+static bool is_all_incompatible(const struct weir_instance_info *info, bool is_info_incompatible)
 {
-	for (size_t i = 0; !is_info_foreign && i < ARRAY_SIZE(described_by); i++)
-		is_info_foreign = !is_ours(info, described_by[i]);
-	return is_info_foreign;
+	for (size_t i = 0; !is_info_incompatible && i < ARRAY_SIZE(described_by); i++)
+		is_info_incompatible = !is_ours(info, described_by[i]);
+	return is_info_incompatible;
 }
 
-void weir_instance_find_foreign(struct weir_instance *instance, bool is_info_foreign)
+void weir_instance_find_incompatible(struct weir_instance *instance, bool is_info_incompatible)
 {
-	bool *is_foreign = instance->is_foreign;
+	bool *is_incompatible = instance->is_incompatible;
 
-	instance->is_all_foreign = is_all_foreign(&instance->info, is_info_foreign);
+	instance->is_all_incompatible = is_all_incompatible(&instance->info, is_info_incompatible);
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
-		is_foreign[table] = instance->is_all_foreign || !is_ours(&instance->info, table);
+		is_incompatible[table] = instance->is_all_incompatible || !is_ours(&instance->info, table);
 	/* Five times: tables of breakers, by way of each other. */
 	for (size_t i = 0; i < 5 * ARRAY_SIZE(needs); i++)
-		is_foreign[needs[i % ARRAY_SIZE(needs)].table] |= is_foreign[needs[i % ARRAY_SIZE(needs)].without];
+		is_incompatible[needs[i % ARRAY_SIZE(needs)].table] |=
+			is_incompatible[needs[i % ARRAY_SIZE(needs)].without];
 }
 
-bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head)
+bool weir_instance_is_incompatible(const char *name, struct weir_instance_info *ret_head)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(name, weir_table_name(WEIR_TABLE_INSTANCE));
-	bool is_foreign;
+	bool is_incompatible;
 
-	if (fd < 0 || weir_info_read(fd, ret_head, &is_foreign) || weir_info_expose_aliens(name, ret_head))
+	if (fd < 0 || weir_info_read(fd, ret_head, &is_incompatible) || weir_info_expose_incompatible(name, ret_head))
 		return false;
-	return is_all_foreign(ret_head, is_foreign) || !is_ours(ret_head, WEIR_TABLE_CONTROL) ||
+	return is_all_incompatible(ret_head, is_incompatible) || !is_ours(ret_head, WEIR_TABLE_CONTROL) ||
 	       !is_ours(ret_head, WEIR_TABLE_THRESHOLDS);
 }
 
@@ -195,7 +196,7 @@ bool weir_instance_empties(const struct weir_instance *instance, const struct we
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(holding); i++)
-		if (instance->is_foreign[holding[i]] && rows[holding[i]].is_used_by(rule))
+		if (instance->is_incompatible[holding[i]] && rows[holding[i]].is_used_by(rule))
 			return true;
 	return false;
 }
@@ -210,7 +211,7 @@ static const char *why(const struct weir_instance *instance, int map, char words
 		snprintf(words, WHY_BYTES, "table '%s' is of no use without another that does", weir_table_name(map));
 	else if (!theirs)
 		snprintf(words, WHY_BYTES, "it has no table '%s' that is complete", weir_table_name(map));
-	else if (theirs == WEIR_TABLE_ALIEN)
+	else if (theirs == WEIR_TABLE_INCOMPATIBLE)
 		snprintf(words, WHY_BYTES,
 			 "another build of this version made its table '%s', with values of other sizes",
 			 weir_table_name(map));
@@ -234,7 +235,7 @@ static const char *why_all(const struct weir_instance *instance, char words[WHY_
 	return words;
 }
 
-int weir_instance_fail_foreign(const struct weir_instance *instance, struct weir_diag *diag)
+int weir_instance_fail_incompatible(const struct weir_instance *instance, struct weir_diag *diag)
 {
 	char words[WHY_BYTES], hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
 
@@ -256,7 +257,7 @@ int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t t
 	char words[WHY_BYTES], hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
 
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
-		if (!(tables & WEIR_TABLE_BIT(table)) || !instance->is_foreign[table])
+		if (!(tables & WEIR_TABLE_BIT(table)) || !instance->is_incompatible[table])
 			continue;
 		snprintf(hint, sizeof(hint),
 			 "the weir that loaded its rules can; 'weir reload%s --fresh FILE...' makes it this one's",
@@ -273,7 +274,7 @@ int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t t
 /* What the other version does not have, or a reload that died has begun to replace, holds nothing to lose. */
 static bool is_lost(const struct weir_instance *instance, int map)
 {
-	return instance->is_foreign[map] && instance->info.tables[map].version && !is_idle(instance, map);
+	return instance->is_incompatible[map] && instance->info.tables[map].version && !is_idle(instance, map);
 }
 
 /* Refused, or a warning. Returns how many there are. */
@@ -321,16 +322,16 @@ static int refuse_some(const struct weir_instance *instance, struct weir_diag *d
 		instance->name);
 }
 
-int weir_instance_accept_foreign(const struct weir_instance *instance, bool starts_afresh, struct weir_diag *diag)
+int weir_instance_accept_incompatible(const struct weir_instance *instance, bool starts_afresh, struct weir_diag *diag)
 {
 	char words[WHY_BYTES];
 
 	/* Not even the head of its description: nobody knows where its interfaces are. */
 	if (!instance->info.magic)
-		return weir_instance_fail_foreign(instance, diag);
+		return weir_instance_fail_incompatible(instance, diag);
 	if (!starts_afresh)
-		return instance->is_all_foreign ? refuse_all(instance, diag) : refuse_some(instance, diag);
-	if (instance->is_all_foreign)
+		return instance->is_all_incompatible ? refuse_all(instance, diag) : refuse_some(instance, diag);
+	if (instance->is_all_incompatible)
 		weir_diag_warning(diag, NULL, NULL, NULL, "all windows, connections and counters start afresh: %s",
 				  why_all(instance, words));
 	else

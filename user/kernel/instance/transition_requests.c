@@ -101,8 +101,8 @@ int weir_instance_confirm(const char *name, uint64_t *ret_generation, struct wei
 	err = weir_bpffs_lock(&lock_fd, diag);
 	if (!err)
 		err = weir_instance_open_as_is(name, &instance, diag);
-	if (!err && instance->is_all_foreign)
-		err = weir_instance_fail_foreign(instance, diag);
+	if (!err && instance->is_all_incompatible)
+		err = weir_instance_fail_incompatible(instance, diag);
 	if (!err)
 		err = confirm(instance, diag);
 	if (err)

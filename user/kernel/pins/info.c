@@ -54,7 +54,7 @@ static void sort_tables(struct weir_instance_info *info)
 	memcpy(info->tables, sorted, sizeof(sorted));
 }
 
-int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign)
+int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_incompatible)
 {
 	_cleanup_(weir_freep) void *value = NULL;
 	struct weir_instance_info info = {};
@@ -74,7 +74,7 @@ int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is
 		memcpy(&info, value, sizeof(info));
 	sort_tables(&info);
 	*ret_info = info;
-	*ret_is_foreign = !is_ours;
+	*ret_is_incompatible = !is_ours;
 	return 0;
 }
 
@@ -88,7 +88,7 @@ void weir_info_describe_tables(struct weir_instance_info *info, const __u32 size
 	}
 }
 
-int weir_info_expose_aliens(const char *instance, struct weir_instance_info *info)
+int weir_info_expose_incompatible(const char *instance, struct weir_instance_info *info)
 {
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
 		_cleanup_(weir_closep) int fd = -1;
@@ -101,7 +101,7 @@ int weir_info_expose_aliens(const char *instance, struct weir_instance_info *inf
 		if (is_shaped < 0 && is_shaped != -ENOENT)
 			return is_shaped;
 		if (!is_shaped)
-			info->tables[table].version = WEIR_TABLE_ALIEN;
+			info->tables[table].version = WEIR_TABLE_INCOMPATIBLE;
 	}
 	return 0;
 }
@@ -124,7 +124,7 @@ uint64_t weir_info_netns(const char *instance)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_INSTANCE));
 	struct weir_instance_info info;
-	bool is_foreign;
+	bool is_incompatible;
 
-	return fd < 0 || weir_info_read(fd, &info, &is_foreign) ? 0 : info.netns;
+	return fd < 0 || weir_info_read(fd, &info, &is_incompatible) ? 0 : info.netns;
 }

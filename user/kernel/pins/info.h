@@ -11,19 +11,19 @@
 #include "weir_abi.h"
 
 /*
- * Read an instance's map `instance`. *ret_is_foreign: another version wrote it, and only the head is there, from
+ * Read an instance's map `instance`. *ret_is_incompatible: another version wrote it, and only the head is there, from
  * `magic` to `netns`, which all versions share; `abi_version` 0 when not even that can be told. Its tables begin with
  * ours, by enum weir_table_id; version 0: it has none of this name, or it is being replaced. Returns 0 or -errno.
  */
-int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign);
+int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_incompatible);
 
 /*
  * A build between two versions may have laid out a table in another way under the same number. Look at the pinned maps:
- * those that are not of this version's sizes get WEIR_TABLE_ALIEN for a version. Before any other is read or written.
- * -errno: some could not be looked at.
+ * those that are not of this version's sizes get WEIR_TABLE_INCOMPATIBLE for a version. Before any other is read or
+ * written. -errno: some could not be looked at.
  */
-#define WEIR_TABLE_ALIEN UINT32_MAX
-int weir_info_expose_aliens(const char *instance, struct weir_instance_info *info);
+#define WEIR_TABLE_INCOMPATIBLE UINT32_MAX
+int weir_info_expose_incompatible(const char *instance, struct weir_instance_info *info);
 
 /* Say that the tables are as this version lays them out, and as large as a load made them. */
 void weir_info_describe_tables(struct weir_instance_info *info, const __u32 sizes[WEIR_TABLE_COUNT]);

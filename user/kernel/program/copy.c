@@ -33,7 +33,7 @@ static bool is_in_one_chunk(const char *name)
 	       !strcmp(name, "offender_keys");
 }
 
-static int fail_foreign(struct weir_diag *diag)
+static int fail_incompatible(struct weir_diag *diag)
 {
 	weir_diag_error(diag, NULL, NULL, "'weir reload' puts this version's program in force, and keeps the windows",
 			"the program that is attached is not the one of this weir: another version or build loaded it");
@@ -139,7 +139,7 @@ static int compare_programs(const struct weir_object *object, __u32 program_id, 
 		err = weir_program_tag(weir_object_program_fd(object), ours);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at the program that is attached");
-	return memcmp(theirs, ours, sizeof(ours)) ? fail_foreign(diag) : 0;
+	return memcmp(theirs, ours, sizeof(ours)) ? fail_incompatible(diag) : 0;
 }
 
 int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_copy, __u32 *ret_fields,
@@ -154,7 +154,7 @@ int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_co
 	if (!err)
 		err = copy_maps(object, program_id);
 	if (err == -EPROTO)
-		return fail_foreign(diag);
+		return fail_incompatible(diag);
 	if (err)
 		return weir_diag_fail(diag, -err, err == -EPERM ? "run it as root, or with CAP_SYS_ADMIN" : NULL,
 				      "cannot look at the program that is attached");

@@ -18,9 +18,9 @@ void weir_events_unmap(struct weir_events *events)
 
 void weir_events_listen(struct weir_events *events, uint64_t until_ns)
 {
-	__u64 others_ns = __atomic_load_n(&events->heard_until_ns, __ATOMIC_RELAXED);
+	__u64 others_ns = __atomic_load_n(&events->listens_until_ns, __ATOMIC_RELAXED);
 
-	while (others_ns < until_ns && !__atomic_compare_exchange_n(&events->heard_until_ns, &others_ns, until_ns,
+	while (others_ns < until_ns && !__atomic_compare_exchange_n(&events->listens_until_ns, &others_ns, until_ns,
 								    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		;
 }

@@ -214,7 +214,7 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 	return 0;
 }
 
-/* Word by word: a controller may be writing courses of other rules' flows beside them. */
+/* Word by word: a controller may be writing schedules of other rules' flows beside them. */
 static int forget_flow_shares(const struct weir_object *object, uint32_t slot)
 {
 	struct weir_flow_share_set *sets = weir_array_map(weir_object_map_fd(object, WEIR_TABLE_FLOW_SHARES),

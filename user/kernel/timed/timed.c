@@ -289,8 +289,9 @@ static int give_prefix(struct giving *giving, const struct weir_timed_order *ord
 
 bool weir_timed_is_readable(const struct weir_instance *instance)
 {
-	return !instance->is_foreign[WEIR_TABLE_TIMED_STATE] && !instance->is_foreign[WEIR_TABLE_TIMED_ADDRESSES] &&
-	       !instance->is_foreign[WEIR_TABLE_TIMED_PREFIXES];
+	return !instance->is_incompatible[WEIR_TABLE_TIMED_STATE] &&
+	       !instance->is_incompatible[WEIR_TABLE_TIMED_ADDRESSES] &&
+	       !instance->is_incompatible[WEIR_TABLE_TIMED_PREFIXES];
 }
 
 static int expect_room(const struct weir_instance *instance, struct weir_diag *diag)

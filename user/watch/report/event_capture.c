@@ -46,16 +46,16 @@ static int number_of(struct weir_event_capture *capture, const struct weir_insta
 }
 
 int weir_event_capture_add(struct weir_event_capture *capture, const struct weir_instance *instance,
-			   const struct weir_happening *happening)
+			   const struct weir_reported *reported)
 {
-	const struct weir_event *event = &happening->event;
+	const struct weir_event *event = &reported->event;
 	_cleanup_(weir_freep) char *comment = NULL;
 	struct weir_frame frame;
 	uint32_t number;
 
-	if (happening->kind != WEIR_HAPPENING_DROP)
+	if (reported->kind != WEIR_REPORTED_DROP)
 		return 0;
-	comment = weir_happening_comment(instance, happening);
+	comment = weir_reported_comment(instance, reported);
 	if (!comment || number_of(capture, instance, event, &number))
 		return -ENOMEM;
 	frame = (struct weir_frame){

@@ -21,6 +21,6 @@ void weir_event_capture_free(struct weir_event_capture *capture);
 
 /* Append it, if it is a drop, or would have been one. 0 or -ENOMEM. */
 int weir_event_capture_add(struct weir_event_capture *capture, const struct weir_instance *instance,
-			   const struct weir_happening *happening);
+			   const struct weir_reported *reported);
 
 #endif

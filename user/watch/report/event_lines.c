@@ -24,20 +24,20 @@ static const char *const journal_names[WEIR_JOURNAL_KINDS] = {
 	[WEIR_JOURNAL_ALLOW] = "allow",
 };
 
-const char *weir_happening_name(const struct weir_happening *happening)
+const char *weir_reported_name(const struct weir_reported *reported)
 {
-	switch (happening->kind) {
-	case WEIR_HAPPENING_DROP:
-		return happening->event.flags & WEIR_EVENT_OBSERVED ? "wouldDrop" : "drop";
-	case WEIR_HAPPENING_PENALTY:
+	switch (reported->kind) {
+	case WEIR_REPORTED_DROP:
+		return reported->event.flags & WEIR_EVENT_OBSERVED ? "wouldDrop" : "drop";
+	case WEIR_REPORTED_PENALTY:
 		return "penalty";
-	case WEIR_HAPPENING_BREAKER:
+	case WEIR_REPORTED_BREAKER:
 		return "breaker";
-	case WEIR_HAPPENING_JOURNAL:
-		return happening->entry.kind < WEIR_JOURNAL_KINDS ? journal_names[happening->entry.kind] : "?";
-	case WEIR_HAPPENING_STALE:
+	case WEIR_REPORTED_JOURNAL:
+		return reported->entry.kind < WEIR_JOURNAL_KINDS ? journal_names[reported->entry.kind] : "?";
+	case WEIR_REPORTED_STALE:
 		return "stale";
-	case WEIR_HAPPENING_MISSED:
+	case WEIR_REPORTED_MISSED:
 		return "missed";
 	}
 	return "?";
@@ -50,9 +50,9 @@ static const char *format_address(const struct weir_ends *ends, const uint8_t ad
 
 static const char *const missed_names[] = {"drops", "penalties", "changes of breakers", "entries of the journal"};
 
-static const char *missed_name(const struct weir_happening *happening)
+static const char *missed_name(const struct weir_reported *reported)
 {
-	return happening->missed.of < ARRAY_SIZE(missed_names) ? missed_names[happening->missed.of] : "events";
+	return reported->missed.of < ARRAY_SIZE(missed_names) ? missed_names[reported->missed.of] : "events";
 }
 
 /* ---- JSON ---- */
@@ -76,30 +76,30 @@ static json_t *describe_packet(const struct weir_instance *instance, const struc
 	return fields;
 }
 
-static void add_drop(const struct weir_instance *instance, const struct weir_happening *happening,
+static void add_drop(const struct weir_instance *instance, const struct weir_reported *reported,
 		     const struct weir_rule_info *rule, json_t *fields)
 {
-	const struct weir_event *event = &happening->event;
+	const struct weir_event *event = &reported->event;
 
 	json_object_set_new(fields, "verdict",
 			    json_string(event->verdict < WEIR_VERDICT_COUNT ? weir_verdict_names[event->verdict]
 									    : "?"));
 	json_object_set_new(fields, "penalised", json_boolean(event->flags & WEIR_EVENT_PENALISED));
 	json_object_set_new(fields, "packet", describe_packet(instance, event));
-	if (rule && weir_happening_has_figures(happening))
+	if (rule && weir_reported_has_figures(reported))
 		weir_json_add_drop_figures(rule, event->used, event->threshold, fields);
 }
 
-static void add_rule(const struct weir_instance *instance, const struct weir_happening *happening,
+static void add_rule(const struct weir_instance *instance, const struct weir_reported *reported,
 		     const struct weir_rule_info *rule, json_t *fields)
 {
 	json_object_set_new(fields, "rule", rule ? json_string(rule->name) : json_null());
 	if (!rule)
 		return;
 	json_object_set_new(fields, "resource", rule->system ? json_null() : json_string(rule->resource_name));
-	if (happening->kind == WEIR_HAPPENING_MISSED)
+	if (reported->kind == WEIR_REPORTED_MISSED)
 		return;
-	json_object_set_new(fields, "key", weir_flow_key_describe(instance, rule, &happening->event.key));
+	json_object_set_new(fields, "key", weir_flow_key_describe(instance, rule, &reported->event.key));
 }
 
 static void add_breaker(const struct weir_event *event, json_t *fields)
@@ -112,35 +112,35 @@ static void add_breaker(const struct weir_event *event, json_t *fields)
 }
 
 /* As a line of words has it. */
-static void add_words(const struct weir_instance *instance, const struct weir_happening *happening, json_t *fields)
+static void add_words(const struct weir_instance *instance, const struct weir_reported *reported, json_t *fields)
 {
-	_cleanup_(weir_freep) char *words = weir_happening_words(instance, happening);
+	_cleanup_(weir_freep) char *words = weir_reported_words(instance, reported);
 
 	json_object_set_new(fields, "text", words ? weir_json_text(words) : json_null());
 }
 
-json_t *weir_happening_describe(const struct weir_instance *instance, const struct weir_happening *happening)
+json_t *weir_reported_describe(const struct weir_instance *instance, const struct weir_reported *reported)
 {
-	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
-	json_t *fields = json_pack("{s:s, s:I, s:s}", "event", weir_happening_name(happening), "timeNs",
-				   (json_int_t)weir_host_wall_ns(happening->time_ns), "instance", instance->name);
+	const struct weir_rule_info *rule = weir_reported_rule(instance, reported);
+	json_t *fields = json_pack("{s:s, s:I, s:s}", "event", weir_reported_name(reported), "timeNs",
+				   (json_int_t)weir_host_wall_ns(reported->time_ns), "instance", instance->name);
 
 	if (!fields)
 		return NULL;
-	if (happening->kind <= WEIR_HAPPENING_BREAKER || rule)
-		add_rule(instance, happening, rule, fields);
-	if (happening->kind == WEIR_HAPPENING_DROP)
-		add_drop(instance, happening, rule, fields);
-	if (happening->kind == WEIR_HAPPENING_PENALTY)
+	if (reported->kind <= WEIR_REPORTED_BREAKER || rule)
+		add_rule(instance, reported, rule, fields);
+	if (reported->kind == WEIR_REPORTED_DROP)
+		add_drop(instance, reported, rule, fields);
+	if (reported->kind == WEIR_REPORTED_PENALTY)
 		json_object_set_new(fields, "untilNs",
-				    json_integer((json_int_t)weir_host_wall_ns(happening->event.value)));
-	if (happening->kind == WEIR_HAPPENING_BREAKER)
-		add_breaker(&happening->event, fields);
-	if (happening->kind != WEIR_HAPPENING_DROP)
-		add_words(instance, happening, fields);
-	if (happening->kind == WEIR_HAPPENING_MISSED) {
-		json_object_set_new(fields, "count", json_integer((json_int_t)happening->missed.count));
-		json_object_set_new(fields, "of", json_string(missed_name(happening)));
+				    json_integer((json_int_t)weir_host_wall_ns(reported->event.value)));
+	if (reported->kind == WEIR_REPORTED_BREAKER)
+		add_breaker(&reported->event, fields);
+	if (reported->kind != WEIR_REPORTED_DROP)
+		add_words(instance, reported, fields);
+	if (reported->kind == WEIR_REPORTED_MISSED) {
+		json_object_set_new(fields, "count", json_integer((json_int_t)reported->missed.count));
+		json_object_set_new(fields, "of", json_string(missed_name(reported)));
 	}
 	return fields;
 }
@@ -186,10 +186,10 @@ static void print_packet(const struct weir_instance *instance, const struct weir
 }
 
 /* Why a packet was dropped. */
-static void print_reason(const struct weir_instance *instance, const struct weir_happening *happening,
+static void print_reason(const struct weir_instance *instance, const struct weir_reported *reported,
 			 const struct weir_rule_info *rule, FILE *text)
 {
-	const struct weir_event *event = &happening->event;
+	const struct weir_event *event = &reported->event;
 	char words[WEIR_WORDS_BYTES];
 
 	if (event->rule_slot == WEIR_EVENT_NO_RULE)
@@ -198,18 +198,18 @@ static void print_reason(const struct weir_instance *instance, const struct weir
 		print_flow(instance, rule, event, text);
 	if (event->flags & WEIR_EVENT_PENALISED)
 		fprintf(text, ", penalised");
-	if (rule && weir_happening_has_figures(happening))
+	if (rule && weir_reported_has_figures(reported))
 		fprintf(text, ", %s", weir_format_drop_figures(rule, event->used, event->threshold, words));
 }
 
-static void print_change(const struct weir_instance *instance, const struct weir_happening *happening,
+static void print_change(const struct weir_instance *instance, const struct weir_reported *reported,
 			 const struct weir_rule_info *rule, FILE *text)
 {
-	const struct weir_event *event = &happening->event;
+	const struct weir_event *event = &reported->event;
 	char words[WEIR_WORDS_BYTES];
 
 	print_flow(instance, rule, event, text);
-	if (happening->kind == WEIR_HAPPENING_PENALTY)
+	if (reported->kind == WEIR_REPORTED_PENALTY)
 		fprintf(text, ": blocked for %s",
 			weir_format_age(event->value > event->time_ns ? event->value - event->time_ns : 0, words));
 	else
@@ -218,57 +218,57 @@ static void print_change(const struct weir_instance *instance, const struct weir
 			(unsigned long long)(event->used & 0xffffffff), (unsigned long long)(event->used >> 32));
 }
 
-static void print_missed(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
+static void print_missed(const struct weir_reported *reported, const struct weir_rule_info *rule, FILE *text)
 {
-	const unsigned long long count = happening->missed.count;
+	const unsigned long long count = reported->missed.count;
 
 	if (rule)
-		fprintf(text, "%llu more %s of rule '%s' not shown", count, missed_name(happening), rule->name);
-	else if (happening->missed.of == WEIR_HAPPENING_DROP)
+		fprintf(text, "%llu more %s of rule '%s' not shown", count, missed_name(reported), rule->name);
+	else if (reported->missed.of == WEIR_REPORTED_DROP)
 		fprintf(text, "%llu more drop%s not shown", count, weir_plural(count));
 	else
-		fprintf(text, "%llu %s came faster than they were read", count, missed_name(happening));
+		fprintf(text, "%llu %s came faster than they were read", count, missed_name(reported));
 }
 
-static void print_words(const struct weir_instance *instance, const struct weir_happening *happening, FILE *text)
+static void print_words(const struct weir_instance *instance, const struct weir_reported *reported, FILE *text)
 {
-	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
+	const struct weir_rule_info *rule = weir_reported_rule(instance, reported);
 
-	switch (happening->kind) {
-	case WEIR_HAPPENING_DROP:
-		print_reason(instance, happening, rule, text);
+	switch (reported->kind) {
+	case WEIR_REPORTED_DROP:
+		print_reason(instance, reported, rule, text);
 		fprintf(text, ": ");
-		print_packet(instance, &happening->event, text);
+		print_packet(instance, &reported->event, text);
 		break;
-	case WEIR_HAPPENING_PENALTY:
-	case WEIR_HAPPENING_BREAKER:
-		print_change(instance, happening, rule, text);
+	case WEIR_REPORTED_PENALTY:
+	case WEIR_REPORTED_BREAKER:
+		print_change(instance, reported, rule, text);
 		break;
-	case WEIR_HAPPENING_JOURNAL:
-		fprintf(text, "%s", happening->entry.text);
+	case WEIR_REPORTED_JOURNAL:
+		fprintf(text, "%s", reported->entry.text);
 		break;
-	case WEIR_HAPPENING_STALE:
+	case WEIR_REPORTED_STALE:
 		fprintf(text, "the controller has not been heard of: thresholds that move are at their safe values");
 		break;
-	case WEIR_HAPPENING_MISSED:
-		print_missed(happening, rule, text);
+	case WEIR_REPORTED_MISSED:
+		print_missed(reported, rule, text);
 		break;
 	}
 }
 
-static void print_comment(const struct weir_instance *instance, const struct weir_happening *happening, FILE *text)
+static void print_comment(const struct weir_instance *instance, const struct weir_reported *reported, FILE *text)
 {
-	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
+	const struct weir_rule_info *rule = weir_reported_rule(instance, reported);
 
-	fprintf(text, "%s: ", weir_happening_name(happening));
-	print_reason(instance, happening, rule, text);
+	fprintf(text, "%s: ", weir_reported_name(reported));
+	print_reason(instance, reported, rule, text);
 	if (rule && !rule->system)
 		fprintf(text, ", resource '%s'", rule->resource_name);
 }
 
 /* As print() prints it; NULL: out of memory. */
-static char *as_text(void print(const struct weir_instance *, const struct weir_happening *, FILE *),
-		     const struct weir_instance *instance, const struct weir_happening *happening)
+static char *as_text(void print(const struct weir_instance *, const struct weir_reported *, FILE *),
+		     const struct weir_instance *instance, const struct weir_reported *reported)
 {
 	char *words = NULL;
 	size_t bytes;
@@ -276,60 +276,59 @@ static char *as_text(void print(const struct weir_instance *, const struct weir_
 
 	if (!text)
 		return NULL;
-	print(instance, happening, text);
+	print(instance, reported, text);
 	fclose(text);
 	weir_make_printable(words, "");
 	return words;
 }
 
-char *weir_happening_words(const struct weir_instance *instance, const struct weir_happening *happening)
+char *weir_reported_words(const struct weir_instance *instance, const struct weir_reported *reported)
 {
-	return as_text(print_words, instance, happening);
+	return as_text(print_words, instance, reported);
 }
 
-char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening)
+char *weir_reported_comment(const struct weir_instance *instance, const struct weir_reported *reported)
 {
-	return as_text(print_comment, instance, happening);
+	return as_text(print_comment, instance, reported);
 }
 
 /* Of one rule at most this part of a list, unless there is room. Chosen, not derived. */
 #define RULE_PART 4
 
 /* It is a change of a rule of which `count` more come after it. */
-static bool has_later(const struct weir_happenings *happenings, size_t at, size_t count)
+static bool has_later(const struct weir_reported_events *events, size_t at, size_t count)
 {
-	const struct weir_happening *happening = &happenings->all[at];
+	const struct weir_reported *reported = &events->all[at];
 
-	if (happening->kind != WEIR_HAPPENING_PENALTY && happening->kind != WEIR_HAPPENING_BREAKER)
+	if (reported->kind != WEIR_REPORTED_PENALTY && reported->kind != WEIR_REPORTED_BREAKER)
 		return false;
-	for (size_t i = at + 1; count && i < happenings->count; i++)
-		count -= happenings->all[i].kind == happening->kind &&
-			 happenings->all[i].event.rule_slot == happening->event.rule_slot;
+	for (size_t i = at + 1; count && i < events->count; i++)
+		count -= events->all[i].kind == reported->kind &&
+			 events->all[i].event.rule_slot == reported->event.rule_slot;
 	return !count;
 }
 
 /* Marks the latest `most`, of each rule at most `of_rule`; returns how many are yet to be found. */
-static size_t choose(const struct weir_happenings *happenings, size_t of_rule, size_t most, bool *chosen)
+static size_t choose(const struct weir_reported_events *events, size_t of_rule, size_t most, bool *chosen)
 {
-	for (size_t i = happenings->count; i-- && most;)
-		if (!chosen[i] && !has_later(happenings, i, of_rule)) {
+	for (size_t i = events->count; i-- && most;)
+		if (!chosen[i] && !has_later(events, i, of_rule)) {
 			chosen[i] = true;
 			most--;
 		}
 	return most;
 }
 
-json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,
+json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_reported_events *events,
 				  size_t most)
 {
-	_cleanup_(weir_freep) bool *chosen = calloc(happenings->count + 1, sizeof(*chosen));
+	_cleanup_(weir_freep) bool *chosen = calloc(events->count + 1, sizeof(*chosen));
 	json_t *list = chosen ? json_array() : NULL;
 
 	if (chosen)
-		choose(happenings, happenings->count + 1, choose(happenings, most / RULE_PART + 1, most, chosen),
-		       chosen);
-	for (size_t i = 0; chosen && i < happenings->count; i++)
+		choose(events, events->count + 1, choose(events, most / RULE_PART + 1, most, chosen), chosen);
+	for (size_t i = 0; chosen && i < events->count; i++)
 		if (chosen[i])
-			weir_json_append(&list, weir_happening_describe(instance, &happenings->all[i]));
+			weir_json_append(&list, weir_reported_describe(instance, &events->all[i]));
 	return list;
 }

@@ -8,23 +8,23 @@
 #include "state/event_reader.h"
 
 /* "drop", "penalty", "reload": the same in words and in JSON. */
-const char *weir_happening_name(const struct weir_happening *happening);
+const char *weir_reported_name(const struct weir_reported *reported);
 
 /* NULL: out of memory. */
-json_t *weir_happening_describe(const struct weir_instance *instance, const struct weir_happening *happening);
+json_t *weir_reported_describe(const struct weir_instance *instance, const struct weir_reported *reported);
 
 /* The latest of them, so many at most, as a list, oldest first: of one rule's changes a part, while others are left.
  * NULL: out of memory.
  */
-json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,
+json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_reported_events *events,
 				  size_t most);
 
 /* What happened, without when. The caller frees it; NULL: out of memory. */
-char *weir_happening_words(const struct weir_instance *instance, const struct weir_happening *happening);
+char *weir_reported_words(const struct weir_instance *instance, const struct weir_reported *reported);
 
 /* Of a drop, why: "drop: rule 'dns', source 203.0.113.9, used 20 of 20 packets, resource 'dns'". The caller frees it;
  * NULL: out of memory.
  */
-char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening);
+char *weir_reported_comment(const struct weir_instance *instance, const struct weir_reported *reported);
 
 #endif

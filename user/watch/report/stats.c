@@ -16,7 +16,7 @@ static int read_pace(struct weir_stats_view *view, struct weir_diag *diag)
 	const char *name = view->instance->name;
 	int err;
 
-	view->paces = weir_pace_is_attached(name) && !view->instance->is_foreign[WEIR_TABLE_PACE];
+	view->paces = weir_pace_is_attached(name) && !view->instance->is_incompatible[WEIR_TABLE_PACE];
 	if (!view->paces)
 		return 0;
 	err = weir_instance_expect_tables(view->instance, WEIR_TABLE_BIT(WEIR_TABLE_PACE),

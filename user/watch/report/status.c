@@ -63,15 +63,15 @@ int weir_status_read(const struct weir_instance *instance, struct weir_status_vi
 	_cleanup_(weir_status_free) struct weir_status_view view = {.instance = instance};
 	int err = weir_controller_look(instance, &view.controller, diag);
 
-	if (!err && !instance->is_foreign[WEIR_TABLE_PENALISED_FLOWS])
+	if (!err && !instance->is_incompatible[WEIR_TABLE_PENALISED_FLOWS])
 		err = weir_penalties_read(instance, WEIR_ANY_RULE, 1, &view.penalties, diag);
 	if (!err)
 		err = weir_signals_look(instance, &view.signals, diag);
 	if (!err)
 		err = weir_row_ghosts_look(instance, &view.row_ghosts, diag);
-	if (!err && !instance->is_foreign[WEIR_TABLE_SHARES])
+	if (!err && !instance->is_incompatible[WEIR_TABLE_SHARES])
 		err = weir_cluster_view_look(instance, &view.cluster, diag);
-	if (!err && !instance->is_foreign[WEIR_TABLE_REQUESTS])
+	if (!err && !instance->is_incompatible[WEIR_TABLE_REQUESTS])
 		err = weir_breakers_read(instance, &view.breakers, diag);
 	if (!err && weir_timed_is_readable(instance)) {
 		err = weir_timed_count(instance, &view.timed, diag);
@@ -368,12 +368,12 @@ static json_t *describe_netns(const struct weir_instance *instance)
 }
 
 /* Those that a reload by this version would have to make anew. */
-static json_t *describe_foreign_tables(const struct weir_instance *instance)
+static json_t *describe_incompatible_tables(const struct weir_instance *instance)
 {
 	json_t *names = json_array();
 
 	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
-		if (instance->is_foreign[table])
+		if (instance->is_incompatible[table])
 			weir_json_append(&names, json_string(weir_table_name(table)));
 	return names;
 }
@@ -395,7 +395,7 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 			 "s:o, s:o, s:o, s:o}",
 			 "instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
-			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
+			 describe_incompatible_tables(instance), "generation", (json_int_t)info->generation,
 			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
 			 (now_ns - info->loaded_ns) / 1e9, "returnsSeconds", describe_unconfirmed(instance),
 			 "limitsHoldSeconds", describe_span(instance), "netns", describe_netns(instance), "links",

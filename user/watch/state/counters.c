@@ -108,7 +108,7 @@ int weir_totals_read(const struct weir_instance *instance, struct weir_totals *r
 	struct weir_counters counters = {};
 	int err = 0;
 
-	if (!instance->is_foreign[WEIR_TABLE_TOTALS])
+	if (!instance->is_incompatible[WEIR_TABLE_TOTALS])
 		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
 	if (!err)
 		*ret_totals = counters.totals;

@@ -84,35 +84,34 @@ void weir_event_watch_close(struct weir_event_watch *watch)
 	*watch = (struct weir_event_watch){};
 }
 
-void weir_happenings_free(struct weir_happenings *happenings)
+void weir_reported_events_free(struct weir_reported_events *events)
 {
-	free(happenings->all);
-	*happenings = (struct weir_happenings){};
+	free(events->all);
+	*events = (struct weir_reported_events){};
 }
 
-static struct weir_happening *add(struct weir_happenings *happenings, enum weir_happening_kind kind, uint64_t time_ns)
+static struct weir_reported *add(struct weir_reported_events *events, enum weir_reported_kind kind, uint64_t time_ns)
 {
-	struct weir_happening *slot =
-		weir_array_add((void **)&happenings->all, happenings->count, sizeof(*happenings->all));
+	struct weir_reported *slot = weir_array_add((void **)&events->all, events->count, sizeof(*events->all));
 
 	if (!slot)
 		return NULL;
-	happenings->count++;
+	events->count++;
 	slot->kind = kind;
 	slot->time_ns = time_ns;
 	return slot;
 }
 
-static int add_missed(struct weir_happenings *happenings, enum weir_happening_kind of, uint64_t count,
+static int add_missed(struct weir_reported_events *events, enum weir_reported_kind of, uint64_t count,
 		      uint32_t rule_slot, uint64_t time_ns)
 {
-	struct weir_happening *happening = add(happenings, WEIR_HAPPENING_MISSED, time_ns);
+	struct weir_reported *reported = add(events, WEIR_REPORTED_MISSED, time_ns);
 
-	if (!happening)
+	if (!reported)
 		return -ENOMEM;
-	happening->missed.count = count;
-	happening->missed.of = of;
-	happening->missed.rule_slot = rule_slot;
+	reported->missed.count = count;
+	reported->missed.of = of;
+	reported->missed.rule_slot = rule_slot;
 	return 0;
 }
 
@@ -157,21 +156,21 @@ static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
 }
 
 /* What an observing rule would drop is in none of the totals: the packet passed. */
-static bool is_in_totals(const struct weir_event_watch *watch, const struct weir_happening *happening)
+static bool is_in_totals(const struct weir_event_watch *watch, const struct weir_reported *reported)
 {
-	const struct weir_rule_info *rule = weir_happening_rule(watch->instance, happening);
+	const struct weir_rule_info *rule = weir_reported_rule(watch->instance, reported);
 
 	return !rule || !rule->observes;
 }
 
-static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct weir_happenings *happenings)
+static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct weir_reported_events *events)
 {
 	const uint64_t count = watch->untold;
 
 	if (!watch->wants_drops || watch->tally_ns != now_ns + TALLY_NS || watch->untold <= 0)
 		return 0;
 	watch->untold = 0;
-	return add_missed(happenings, WEIR_HAPPENING_DROP, count, WEIR_EVENT_NO_RULE, weir_host_now_ns());
+	return add_missed(events, WEIR_REPORTED_DROP, count, WEIR_EVENT_NO_RULE, weir_host_now_ns());
 }
 
 /* ---- changes that are not told one by one ---- */
@@ -233,20 +232,19 @@ static uint64_t flooded_until_ns(const struct weir_event_watch *watch)
 
 /* When changes of this rule were last not told; never: what is missing is older than what is there. */
 static uint64_t missed_ns(const struct weir_event_watch *watch, enum weir_event_lane lane, uint32_t slot,
-			  const struct weir_happenings *happenings, uint64_t now_ns)
+			  const struct weir_reported_events *events, uint64_t now_ns)
 {
 	const uint64_t until_ns = weir_events_flooded_until_ns(watch->events, weir_events_ring(lane, slot));
 
 	if (until_ns)
 		return until_ns < now_ns ? until_ns : now_ns;
-	for (size_t i = 0; i < happenings->count; i++)
-		if (happenings->all[i].kind == (enum weir_happening_kind)lane &&
-		    happenings->all[i].event.rule_slot == slot)
-			return happenings->all[i].time_ns;
+	for (size_t i = 0; i < events->count; i++)
+		if (events->all[i].kind == (enum weir_reported_kind)lane && events->all[i].event.rule_slot == slot)
+			return events->all[i].time_ns;
 	return now_ns;
 }
 
-static int tell_untold_changes(struct weir_event_watch *watch, struct weir_happenings *happenings)
+static int tell_untold_changes(struct weir_event_watch *watch, struct weir_reported_events *events)
 {
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
 	const uint64_t now_ns = weir_host_now_ns();
@@ -266,8 +264,8 @@ static int tell_untold_changes(struct weir_event_watch *watch, struct weir_happe
 		if (!accounted)
 			return -ENOMEM;
 		if (changes > *accounted && rule->state != WEIR_SLOT_FREE)
-			err = add_missed(happenings, (enum weir_happening_kind)lane, changes - *accounted, slot,
-					 missed_ns(watch, lane, slot, happenings, now_ns));
+			err = add_missed(events, (enum weir_reported_kind)lane, changes - *accounted, slot,
+					 missed_ns(watch, lane, slot, events, now_ns));
 		*accounted = changes; /* or a reload has made them anew */
 	}
 	return err;
@@ -282,7 +280,7 @@ static bool is_of_same_flow(const struct weir_event *a, const struct weir_event 
 	       (a->rule_slot == WEIR_EVENT_NO_RULE || !memcmp(&a->key, &b->key, sizeof(a->key)));
 }
 
-static bool has_flow_of(const struct weir_happening *drops, size_t count, const struct weir_happening *drop)
+static bool has_flow_of(const struct weir_reported *drops, size_t count, const struct weir_reported *drop)
 {
 	for (size_t i = 0; i < count; i++)
 		if (is_of_same_flow(&drops[i].event, &drop->event))
@@ -291,10 +289,10 @@ static bool has_flow_of(const struct weir_happening *drops, size_t count, const 
 }
 
 /* Of the drops from `first` on. */
-static void keep_sample(struct weir_event_watch *watch, struct weir_happenings *happenings, size_t first)
+static void keep_sample(struct weir_event_watch *watch, struct weir_reported_events *events, size_t first)
 {
-	struct weir_happening *all = happenings->all;
-	size_t end = happenings->count, kept = end; /* those that are kept go to the end, and then to their place */
+	struct weir_reported *all = events->all;
+	size_t end = events->count, kept = end; /* those that are kept go to the end, and then to their place */
 
 	for (size_t i = end; i-- > first;) {
 		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i]))
@@ -304,115 +302,115 @@ static void keep_sample(struct weir_event_watch *watch, struct weir_happenings *
 	}
 	if (kept > first)
 		memmove(all + first, all + kept, (end - kept) * sizeof(*all));
-	happenings->count = first + end - kept;
+	events->count = first + end - kept;
 }
 
 /* ---- reading ---- */
 
 /* What was overwritten before it was read is among what counters know and nobody has told. */
-static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_happenings *happenings)
+static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_reported_events *events)
 {
-	_Static_assert((int)WEIR_HAPPENING_DROP == WEIR_LANE_DROPS &&
-			       (int)WEIR_HAPPENING_PENALTY == WEIR_LANE_PENALTIES &&
-			       (int)WEIR_HAPPENING_BREAKER == WEIR_LANE_BREAKERS,
+	_Static_assert((int)WEIR_REPORTED_DROP == WEIR_LANE_DROPS &&
+			       (int)WEIR_REPORTED_PENALTY == WEIR_LANE_PENALTIES &&
+			       (int)WEIR_REPORTED_BREAKER == WEIR_LANE_BREAKERS,
 		       "a lane has one kind");
-	const enum weir_happening_kind kind = (enum weir_happening_kind)weir_events_lane(ring);
-	const size_t first = happenings->count;
+	const enum weir_reported_kind kind = (enum weir_reported_kind)weir_events_lane(ring);
+	const size_t first = events->count;
 	struct weir_event_cursor *cursor = &watch->rings[ring];
-	struct weir_happening *happening;
+	struct weir_reported *reported;
 	struct weir_event event;
 	uint64_t *accounted;
 
 	while (weir_events_read(watch->events, ring, cursor, &event)) {
-		happening = add(happenings, kind, event.time_ns);
-		if (!happening)
+		reported = add(events, kind, event.time_ns);
+		if (!reported)
 			return -ENOMEM;
-		happening->event = event;
-		accounted = kind == WEIR_HAPPENING_DROP ? NULL : accounted_for(watch, event.rule_slot);
+		reported->event = event;
+		accounted = kind == WEIR_REPORTED_DROP ? NULL : accounted_for(watch, event.rule_slot);
 		if (accounted)
 			++*accounted;
-		else if (kind == WEIR_HAPPENING_DROP && is_in_totals(watch, happening))
+		else if (kind == WEIR_REPORTED_DROP && is_in_totals(watch, reported))
 			watch->untold--;
 	}
-	if (kind == WEIR_HAPPENING_DROP && watch->drops_most)
-		keep_sample(watch, happenings, first);
-	if (kind != WEIR_HAPPENING_DROP && cursor->missed)
+	if (kind == WEIR_REPORTED_DROP && watch->drops_most)
+		keep_sample(watch, events, first);
+	if (kind != WEIR_REPORTED_DROP && cursor->missed)
 		watch->changes_ns = 0;
 	cursor->missed = 0;
 	return 0;
 }
 
 static int read_journal(struct weir_event_watch *watch, enum weir_journal_number number,
-			struct weir_happenings *happenings)
+			struct weir_reported_events *events)
 {
 	struct weir_event_cursor *cursor = &watch->journals[number];
 	const bool has_begun = cursor->passed;
-	struct weir_happening *happening;
+	struct weir_reported *reported;
 	struct weir_journal_entry entry;
 	uint64_t missed;
 
 	while (weir_journal_read(watch->events, number, cursor, &entry)) {
-		happening = add(happenings, WEIR_HAPPENING_JOURNAL, entry.time_ns);
-		if (!happening)
+		reported = add(events, WEIR_REPORTED_JOURNAL, entry.time_ns);
+		if (!reported)
 			return -ENOMEM;
 		entry.text[sizeof(entry.text) - 1] = '\0';
-		happening->entry = entry;
+		reported->entry = entry;
 	}
 	missed = cursor->missed;
 	cursor->missed = 0;
 	/* Of what was there before the reader came nothing was missed. */
 	return missed && has_begun
-		       ? add_missed(happenings, WEIR_HAPPENING_JOURNAL, missed, WEIR_EVENT_NO_RULE, weir_host_now_ns())
+		       ? add_missed(events, WEIR_REPORTED_JOURNAL, missed, WEIR_EVENT_NO_RULE, weir_host_now_ns())
 		       : 0;
 }
 
 /* A controller that ends in good order leaves no heartbeat, and says so in the journal. */
-static int look_at_heartbeat(struct weir_event_watch *watch, struct weir_happenings *happenings)
+static int look_at_heartbeat(struct weir_event_watch *watch, struct weir_reported_events *events)
 {
 	const uint64_t now_ns = weir_host_now_ns();
 	struct weir_control control;
 	bool is_stale;
 
-	if (watch->instance->is_foreign[WEIR_TABLE_CONTROL] ||
+	if (watch->instance->is_incompatible[WEIR_TABLE_CONTROL] ||
 	    weir_array_read(watch->instance->map_fd[WEIR_TABLE_CONTROL], &control, 1, sizeof(control)))
 		return 0;
 	is_stale = control.heartbeat_ns && now_ns > control.heartbeat_ns + control.validity_ns;
 	if (is_stale && !watch->is_stale &&
-	    !add(happenings, WEIR_HAPPENING_STALE, control.heartbeat_ns + control.validity_ns))
+	    !add(events, WEIR_REPORTED_STALE, control.heartbeat_ns + control.validity_ns))
 		return -ENOMEM;
 	watch->is_stale = is_stale;
 	return 0;
 }
 
-static int read_all(struct weir_event_watch *watch, struct weir_happenings *happenings)
+static int read_all(struct weir_event_watch *watch, struct weir_reported_events *events)
 {
 	const uint64_t now_ns = weir_host_now_ns();
-	int err = look_at_heartbeat(watch, happenings);
+	int err = look_at_heartbeat(watch, events);
 
 	if (!err)
 		err = count_untold(watch, now_ns);
 	for (size_t ring = watch->wants_drops ? 0 : 1; !err && ring < WEIR_EVENT_RINGS; ring++)
-		err = read_ring(watch, ring, happenings);
+		err = read_ring(watch, ring, events);
 	if (!err)
-		err = tell_untold(watch, now_ns, happenings);
+		err = tell_untold(watch, now_ns, events);
 	if (!err)
-		err = tell_untold_changes(watch, happenings);
+		err = tell_untold_changes(watch, events);
 	for (int journal = 0; !err && journal < WEIR_JOURNALS; journal++)
-		err = read_journal(watch, journal, happenings);
+		err = read_journal(watch, journal, events);
 	return err;
 }
 
 static int compare_times(const void *left, const void *right)
 {
-	const struct weir_happening *a = left, *b = right;
+	const struct weir_reported *a = left, *b = right;
 
 	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
 }
 
-static void sort(struct weir_happenings *happenings)
+static void sort(struct weir_reported_events *events)
 {
-	if (happenings->count)
-		qsort(happenings->all, happenings->count, sizeof(*happenings->all), compare_times);
+	if (events->count)
+		qsort(events->all, events->count, sizeof(*events->all), compare_times);
 }
 
 /* A reload gives slots to rules. Afterwards: the slots of rules that are gone are not given away at once, so what was
@@ -441,68 +439,68 @@ static int refresh(struct weir_event_watch *watch, struct weir_diag *diag)
 	return err;
 }
 
-int weir_event_watch_read(struct weir_event_watch *watch, struct weir_happenings *ret_happenings,
+int weir_event_watch_read(struct weir_event_watch *watch, struct weir_reported_events *ret_reported,
 			  struct weir_diag *diag)
 {
-	struct weir_happenings happenings = {};
+	struct weir_reported_events events = {};
 	struct weir_diag ignored = {};
 	int err;
 
 	if (watch->wants_drops && !watch->only_reads)
 		weir_events_listen(watch->events, weir_host_now_ns() + WEIR_LISTEN_NS);
-	err = read_all(watch, &happenings);
+	err = read_all(watch, &events);
 	if (err)
 		weir_diag_fail(diag, -err, NULL, "cannot read the events of instance '%s'", watch->instance->name);
 	if (!err)
 		err = refresh(watch, &ignored);
 	if (err == -ENOENT) { /* the last of it */
 		weir_event_watch_tally(watch);
-		read_all(watch, &happenings);
+		read_all(watch, &events);
 	} else {
 		weir_diag_move(diag, &ignored, false);
 	}
 	weir_diag_free(&ignored);
-	sort(&happenings);
-	*ret_happenings = happenings;
+	sort(&events);
+	*ret_reported = events;
 	return err;
 }
 
-int weir_events_read_past(const struct weir_instance *instance, struct weir_happenings *ret_happenings,
+int weir_events_read_past(const struct weir_instance *instance, struct weir_reported_events *ret_reported,
 			  struct weir_diag *diag)
 {
 	/* A reader of one reading, which changes nothing of the instance that it borrows. */
 	struct weir_event_watch watch = {.instance = (struct weir_instance *)instance};
-	struct weir_happenings happenings = {};
+	struct weir_reported_events events = {};
 	int err = map_events(&watch, diag);
 
 	if (!err) {
-		err = read_all(&watch, &happenings);
+		err = read_all(&watch, &events);
 		if (err)
 			weir_diag_fail(diag, -err, NULL, "cannot read the events of instance '%s'", instance->name);
 	}
 	weir_events_unmap(watch.events);
 	free(watch.accounted);
-	sort(&happenings);
-	*ret_happenings = happenings;
+	sort(&events);
+	*ret_reported = events;
 	return err;
 }
 
 /* ---- what is in one ---- */
 
-const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
-						 const struct weir_happening *happening)
+const struct weir_rule_info *weir_reported_rule(const struct weir_instance *instance,
+						const struct weir_reported *reported)
 {
-	const bool is_missed = happening->kind == WEIR_HAPPENING_MISSED;
-	const uint32_t slot = is_missed ? happening->missed.rule_slot : happening->event.rule_slot;
+	const bool is_missed = reported->kind == WEIR_REPORTED_MISSED;
+	const uint32_t slot = is_missed ? reported->missed.rule_slot : reported->event.rule_slot;
 
-	if ((happening->kind > WEIR_HAPPENING_BREAKER && !is_missed) || slot >= instance->info.rule_slots ||
+	if ((reported->kind > WEIR_REPORTED_BREAKER && !is_missed) || slot >= instance->info.rule_slots ||
 	    instance->rules[slot].state == WEIR_SLOT_FREE)
 		return NULL;
 	return &instance->rules[slot];
 }
 
-bool weir_happening_has_figures(const struct weir_happening *happening)
+bool weir_reported_has_figures(const struct weir_reported *reported)
 {
-	return happening->kind == WEIR_HAPPENING_DROP && happening->event.used != WEIR_EVENT_UNKNOWN &&
-	       happening->event.threshold != WEIR_EVENT_UNKNOWN;
+	return reported->kind == WEIR_REPORTED_DROP && reported->event.used != WEIR_EVENT_UNKNOWN &&
+	       reported->event.threshold != WEIR_EVENT_UNKNOWN;
 }

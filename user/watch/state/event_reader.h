@@ -9,31 +9,31 @@
 #include "instance/instance.h"
 #include "program/events.h"
 
-enum weir_happening_kind {
-	WEIR_HAPPENING_DROP,
-	WEIR_HAPPENING_PENALTY,
-	WEIR_HAPPENING_BREAKER,
-	WEIR_HAPPENING_JOURNAL,
-	WEIR_HAPPENING_STALE,  /* the controller is gone, or hangs: thresholds that move are at their safe values */
-	WEIR_HAPPENING_MISSED, /* more than are told one by one; of the journal: than the reader could follow */
+enum weir_reported_kind {
+	WEIR_REPORTED_DROP,
+	WEIR_REPORTED_PENALTY,
+	WEIR_REPORTED_BREAKER,
+	WEIR_REPORTED_JOURNAL,
+	WEIR_REPORTED_STALE,  /* the controller is gone, or hangs: thresholds that move are at their safe values */
+	WEIR_REPORTED_MISSED, /* more than are told one by one; of the journal: than the reader could follow */
 };
 
-struct weir_happening {
-	enum weir_happening_kind kind;
+struct weir_reported {
+	enum weir_reported_kind kind;
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	union {
 		struct weir_event event;
 		struct weir_journal_entry entry;
 		struct {
 			uint64_t count;
-			enum weir_happening_kind of;
+			enum weir_reported_kind of;
 			uint32_t rule_slot; /* of a rule's changes; else WEIR_EVENT_NO_RULE */
 		} missed;
 	};
 };
 
-struct weir_happenings {
-	struct weir_happening *all; /* in order of time */
+struct weir_reported_events {
+	struct weir_reported *all; /* in order of time */
 	size_t count;
 };
 
@@ -79,21 +79,21 @@ static inline void weir_event_watch_tally(struct weir_event_watch *watch)
 #define WEIR_EVENT_WATCH_PERIOD_MS 100
 
 /*
- * What has happened since. The caller frees *ret_happenings, also when it fails: -ENOENT, the instance was detached;
+ * What has happened since. The caller frees *ret_reported, also when it fails: -ENOENT, the instance was detached;
  * what happened until then is there.
  */
-int weir_event_watch_read(struct weir_event_watch *watch, struct weir_happenings *ret_happenings,
+int weir_event_watch_read(struct weir_event_watch *watch, struct weir_reported_events *ret_reported,
 			  struct weir_diag *diag);
-/* The changes that an instance keeps, in order of time. The caller frees *ret_happenings. */
-int weir_events_read_past(const struct weir_instance *instance, struct weir_happenings *ret_happenings,
+/* The changes that an instance keeps, in order of time. The caller frees *ret_reported. */
+int weir_events_read_past(const struct weir_instance *instance, struct weir_reported_events *ret_reported,
 			  struct weir_diag *diag);
-void weir_happenings_free(struct weir_happenings *happenings);
+void weir_reported_events_free(struct weir_reported_events *events);
 
 /* The rule of an event, or of what is missing; NULL: none, or it is not known any more. */
-const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
-						 const struct weir_happening *happening);
+const struct weir_rule_info *weir_reported_rule(const struct weir_instance *instance,
+						const struct weir_reported *reported);
 
 /* It tells how the flow stood under its rule. */
-bool weir_happening_has_figures(const struct weir_happening *happening);
+bool weir_reported_has_figures(const struct weir_reported *reported);
 
 #endif

@@ -291,7 +291,7 @@ static void examine_weir(uint32_t program_id, struct weir_findings *findings)
 		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached (program %u)", program_id);
 		return;
 	}
-	if (weir_instance_is_foreign(name, &head)) {
+	if (weir_instance_is_incompatible(name, &head)) {
 		snprintf(advice, sizeof(advice), "'weir reload --instance %s --fresh FILE...' makes it this one's",
 			 name);
 		weir_find(findings, WEIR_FINDING_NOTE, "programs", advice,

@@ -186,7 +186,7 @@ static void read_top_drops(struct scan *scan, int cpus)
 	const struct weir_instance *instance = scan->instance;
 	struct weir_top_drops top_drops;
 
-	if (instance->is_foreign[WEIR_TABLE_TOP_DROPS] ||
+	if (instance->is_incompatible[WEIR_TABLE_TOP_DROPS] ||
 	    weir_top_drops_map(&top_drops, instance->map_fd[WEIR_TABLE_TOP_DROPS],
 			       instance->map_fd[WEIR_TABLE_TOP_DROP_KEYS], cpus * WEIR_TOP_DROPS_SETS, false))
 		return;

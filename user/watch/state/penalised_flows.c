@@ -85,7 +85,7 @@ int weir_penalties_lay_ghosts(const struct weir_instance *instance, struct weir_
 	const uint32_t sets = instance->info.tables[WEIR_TABLE_GHOSTS].size;
 	struct weir_ghost_set *ghosts;
 
-	if (!sets || !weir_penalties_are_given(instance) || instance->is_foreign[WEIR_TABLE_GHOSTS])
+	if (!sets || !weir_penalties_are_given(instance) || instance->is_incompatible[WEIR_TABLE_GHOSTS])
 		return 0;
 	ghosts = weir_array_map(instance->map_fd[WEIR_TABLE_GHOSTS], sets, sizeof(*ghosts), true);
 	if (!ghosts)

@@ -86,7 +86,7 @@ static int add_ghosts(const struct weir_instance *instance, struct weir_row_ghos
 	const uint32_t ghosts = instance->info.tables[WEIR_TABLE_GHOSTS].size, last = WEIR_GHOST_HEAD(ghosts);
 	struct weir_ghost_set head;
 
-	if (!ghosts || instance->is_foreign[WEIR_TABLE_GHOSTS])
+	if (!ghosts || instance->is_incompatible[WEIR_TABLE_GHOSTS])
 		return 0;
 	if (weir_map_look_up(instance->map_fd[WEIR_TABLE_GHOSTS], &last, &head))
 		return -errno;
@@ -105,7 +105,7 @@ int weir_row_ghosts_look(const struct weir_instance *instance, struct weir_row_g
 	int err;
 
 	*ret_sum = sum;
-	if (!sets || instance->is_foreign[WEIR_TABLE_ROW_GHOSTS])
+	if (!sets || instance->is_incompatible[WEIR_TABLE_ROW_GHOSTS])
 		return 0;
 	err = add_heads(instance, sets, &sum);
 	if (!err)
