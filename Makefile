@@ -485,7 +485,7 @@ check-arrows:
 check-shell:
 	$(call step,SHELL,.ci contrib tests) shellcheck $(SCRIPTS)
 
-# What it must be told of macros, and what it gets wrong, is in tests/check. Skeletons it must not find: it reads their
+# Which macros it must know, and what it gets wrong, is in tests/check. Skeletons it must not find: it reads their
 # bytes one by one, for minutes.
 check-cppcheck:
 	$(call step,CPPCHECK,user tests) test -z '$(firstword $(CHECKED_SRC))' || cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \

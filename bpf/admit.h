@@ -73,7 +73,7 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 
 /* A shortcut has blocked the packet by the rule asked last. While somebody listens that will not do, since it does not
  * know how the flow stands: find the flow and its row, so that the kind can be asked. It gives the same answer. Of a
- * flood this is done for those packets that will be told.
+ * flood this is done for those packets that will be reported.
  */
 __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 {

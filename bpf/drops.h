@@ -36,7 +36,7 @@ static __always_inline __u32 weir_penalised_flag(const struct weir_scratch *s, c
 	return config.penalises && rule->penalty_ms && s->was_penalised ? WEIR_EVENT_PENALISED : 0;
 }
 
-/* Will a drop be told, if there is one now? */
+/* Will a drop be reported, if there is one now? */
 static __always_inline bool weir_may_tell(const struct weir_scratch *s)
 {
 	const struct weir_events *all = weir_events();

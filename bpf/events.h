@@ -74,7 +74,7 @@ static __always_inline void weir_end_event(struct weir_scratch *s, struct weir_e
 
 /* ---- changes of state ---- */
 
-/* Other CPUs got in between each time: it is not told. */
+/* Other CPUs got in between each time: it is not reported. */
 #define WEIR_CHANGE_ATTEMPTS 3
 
 /* One more in this slice of time, if it may have one. */

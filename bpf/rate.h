@@ -169,7 +169,7 @@ static __always_inline __u64 weir_window_units(const struct weir_evaluation *j, 
 /* ---- fullness, for the shortcuts ---- */
 
 /* When the window frees its next unit, in ns since the present bucket began: with an oldest bucket to weigh, when its
- * share falls by one; else when the bucket ends. 0: that cannot be told cheaply.
+ * share falls by one; else when the bucket ends. 0: that cannot be known cheaply.
  */
 static __always_inline __u64 weir_frees_ns(const struct weir_evaluation *j, const struct weir_sum *sum)
 {

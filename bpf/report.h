@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the lab is told of a packet: its verdict, its resources and rules, and, if it asks, which flow the packet is of
+ * What the lab learns of a packet: its verdict, its resources and rules, and, if it asks, which flow the packet is of
  * under each rule. So userspace finds a flow's state without a second idea of keys and hashes.
  */
 #ifndef WEIR_REPORT_H

@@ -117,7 +117,9 @@ __noinline int weir_count_second(struct weir_scratch *s, __u32 place)
 	index = now_s;
 	OPAQUE(index);
 	at = &seconds->at[index & (WEIR_RULE_SECONDS - 1)];
-	/* The clock went back by so much that a newer second has this place: that one is still to be told. */
+	/* The clock went back by so much that a newer second has this place: that one is still to be given to the
+	 * controller.
+	 */
 	if (at->second > now_s)
 		return 0;
 	if (at->second != now_s) {

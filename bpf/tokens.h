@@ -185,7 +185,7 @@ static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const s
 
 /* What a bucket lacks of being full now, by its word and what was read of `touched` after it. */
 enum weir_bucket_state {
-	WEIR_BUCKET_KNOWN,   /* a time, of this flow, near enough to be told */
+	WEIR_BUCKET_KNOWN,   /* a time, of this flow, near enough to be told apart */
 	WEIR_BUCKET_IS_FULL, /* and says so, in this flow's name */
 	WEIR_BUCKET_PAST,    /* a time of long ago, or another flow's words: full, but has to be made so */
 	WEIR_BUCKET_AHEAD,   /* the clock went back, in a capture, further than can be told */

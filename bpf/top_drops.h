@@ -227,7 +227,7 @@ __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 	return 0;
 }
 
-/* Is the packet of the flow that this CPU counted last, under that rule? False when it cannot be told cheaply. */
+/* Is the packet of the flow that this CPU counted last, under that rule? False when it cannot be known cheaply. */
 static __always_inline bool weir_is_last_dropped(const struct weir_scratch *s, const struct weir_rule *rule)
 {
 	const struct weir_last_dropped *last = &s->last_dropped;

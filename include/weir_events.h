@@ -20,15 +20,15 @@ enum weir_event_lane {
 	WEIR_LANES
 };
 
-/* Of drops, so many are told in a slice of time at most, on all CPUs together: 954 a second. The ring then holds half a
- * second of them, and readers look ten times a second. Chosen, not derived.
+/* Of drops, so many are reported in a slice of time at most, on all CPUs together: 954 a second. The ring then holds
+ * half a second of them, and readers look ten times a second. Chosen, not derived.
  */
 #define WEIR_EVENT_SLICE_SHIFT 23 /* 2^23 ns: 8.4 ms */
 #define WEIR_EVENTS_A_SLICE 8
 #define WEIR_RING_EVENTS 512 /* a power of two */
 
 /* Changes: a rule has the ring of its slot modulo their number, so that up to sixteen rules, mostly, have one each. In
- * a slice so many are told; after a slice in which that was not enough half as many, down to one. So half of what a
+ * a slice so many are reported; after a slice in which that was not enough half as many, down to one. So half of what a
  * rule told before a flood stays in its ring for two minutes, even if the flood is of the same rule. What is left out,
  * rule_counters know: they count all. All chosen, not derived.
  */
@@ -78,10 +78,10 @@ struct weir_event {
 struct weir_ring_head {
 	__u64 last; /* number of the latest event; it may yet be being written */
 	/* The latest slice of time with an event, and in the lowest 8 bits how many it has had; of changes, in the 8
-	 * bits above these, how often what may be told is halved.
+	 * bits above these, how often what may be reported is halved.
 	 */
 	__u64 slice;
-	__u64 flooded_until_ns; /* of changes: the end of the latest slice in which one was not told; CLOCK_MONOTONIC */
+	__u64 flooded_until_ns; /* of changes: end of the latest slice with one not reported; CLOCK_MONOTONIC */
 	__u64 pad[5];
 };
 
@@ -134,8 +134,8 @@ struct weir_journal {
 
 /* ---- the map's element ---- */
 
-/* Drops are told until listens_until_ns, CLOCK_MONOTONIC. Readers of drops set it so far ahead, again and again: when
- * the last one dies, by whatever signal, it passes, and the program is quiet. A CPU looks at it once a tick.
+/* Drops are reported until listens_until_ns, CLOCK_MONOTONIC. Readers of drops set it so far ahead, again and again:
+ * when the last one dies, by whatever signal, it passes, and the program is quiet. A CPU looks at it once a tick.
  */
 #define WEIR_LISTEN_NS WEIR_NSEC_PER_SEC
 

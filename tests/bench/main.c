@@ -2,7 +2,7 @@
 /*
  * The bench: is the shipped BPF object as fast and as exact as it must be, and what stands beside it? `make bench`
  * runs every part and writes docs/bench.md; `make bench-quick` only those that a change of the program is likely
- * to move. Exit 3 when a must is missed. How each part measures is told at the head of its file, and in words for
+ * to move. Exit 3 when a must is missed. How each part measures is reported at the head of its file, and in words for
  * users in method.md.
  *
  * Whatever is attached, to devices of our own network namespace, goes away with the process, however it ends. What

@@ -61,7 +61,7 @@ static void copy_plain(char *text, size_t bytes, const char *markdown)
 	text[length] = 0;
 }
 
-/* What is told in the table, and would make every other bar short here. */
+/* What is reported in the table, and would make every other bar short here. */
 static bool is_left_out(const char *name)
 {
 	return strstr(name, "connlimit") || strstr(name, "tracking alone");

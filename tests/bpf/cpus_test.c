@@ -45,7 +45,7 @@ static int note_cells(const struct contest *contest, struct flow *flow, int whic
 }
 
 /*
- * A call that repeats may sleep before or after its runs; only how long these took is told. So they were
+ * A call that repeats may sleep before or after its runs; only how long these took is known. So they were
  * surely under way from `duration` before its end to `duration` after its start, and the buckets that
  * ended then were being sent to.
  */

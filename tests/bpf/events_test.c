@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events (bpf/events.h): what is told of a drop is right, and no more is told than may be; nothing while nobody
- * listens. Changes of penalties and breakers are told always, and no flood pushes out another rule's. By the real
- * clock: in the lab nothing is told.
+ * Events (bpf/events.h): what is reported of a drop is right, and no more is reported than may be; nothing while nobody
+ * listens. Changes of penalties and breakers are reported always, and no flood pushes out another rule's. By the real
+ * clock: in the lab nothing is reported.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -176,9 +176,9 @@ static struct weir_event the_only_event(size_t ring)
 	return event;
 }
 
-/* ---- what is told of a drop ---- */
+/* ---- what is reported of a drop ---- */
 
-static void a_drop_is_told_with_rule_key_window_and_threshold(void **state)
+static void a_drop_is_reported_with_rule_key_window_and_threshold(void **state)
 {
 	static const struct {
 		uint64_t interval_ns;
@@ -227,7 +227,7 @@ static void a_drop_is_told_with_rule_key_window_and_threshold(void **state)
 	}
 }
 
-static void a_rule_without_a_flow_key_is_told_with_what_its_window_has_used(void **state)
+static void a_rule_without_a_flow_key_is_reported_with_what_its_window_has_used(void **state)
 {
 	struct weir_event event;
 	struct rig rig;
@@ -244,7 +244,7 @@ static void a_rule_without_a_flow_key_is_told_with_what_its_window_has_used(void
 }
 
 /* What a shortcut decides it does not know all about: by narrow, medium and lone rows, and by tokens. */
-static void a_drop_of_a_flow_that_is_known_to_be_full_is_told_with_what_it_has_used(void **state)
+static void a_drop_of_a_flow_that_is_known_to_be_full_is_reported_with_what_it_has_used(void **state)
 {
 	static const struct {
 		uint32_t key_fields;
@@ -283,8 +283,8 @@ static void a_drop_of_a_flow_that_is_known_to_be_full_is_told_with_what_it_has_u
 	}
 }
 
-/* Of two rules the one that blocked it; what was found of the other must not be told of it. */
-static void of_two_rules_it_is_told_of_the_one_that_blocked(void **state)
+/* Of two rules the one that blocked it; what was found of the other must not be reported for it. */
+static void of_two_rules_the_one_that_blocked_is_reported(void **state)
 {
 	struct weir_event event;
 	struct rig rig;
@@ -302,7 +302,7 @@ static void of_two_rules_it_is_told_of_the_one_that_blocked(void **state)
 	end(&rig);
 }
 
-static void a_drop_without_a_rule_is_told_by_its_verdict(void **state)
+static void a_drop_without_a_rule_is_reported_by_its_verdict(void **state)
 {
 	uint8_t frame[PACKET_BYTES_MAX];
 	struct weir_event event;
@@ -344,13 +344,13 @@ static void a_drop_for_a_penalty_says_so(void **state)
 	end(&rig);
 }
 
-static void what_would_be_dropped_is_told_and_says_so(void **state)
+static void what_would_be_dropped_is_reported_and_says_so(void **state)
 {
 	struct weir_event event;
 	struct rig rig;
 
 	begin(&rig, WEIR_KEY_SOURCE)->observes = true;
-	/* Would drop it, too: the first is told, as if they were enforced. */
+	/* Would drop it, too: the first is reported, as if they were enforced. */
 	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, LIMIT, 600 * SECOND, 10)->observes = true;
 	load(&rig);
 	listen_now();
@@ -545,7 +545,7 @@ static void a_system_rule_tells_the_signal(void **state)
 /* Three times as many flows as there are rows, all of which are full: two in three are known to be so by what their
  * rows left behind.
  */
-static void a_flow_that_was_pushed_out_is_told_with_what_it_had_used(void **state)
+static void a_flow_that_was_pushed_out_is_reported_with_what_it_had_used(void **state)
 {
 	struct weir_event_cursor cursor = {};
 	struct weir_event event;
@@ -562,14 +562,14 @@ static void a_flow_that_was_pushed_out_is_told_with_what_it_had_used(void **stat
 		assert_true(weir_events_read(events, DROPS, &cursor, &event));
 		assert_int_equal(event.threshold, LIMIT);
 		assert_int_equal(event.used, LIMIT);
-		sleep_ns(2 * MS); /* so that the next is told, too */
+		sleep_ns(2 * MS); /* so that the next is reported, too */
 	}
 	end(&rig);
 }
 
-/* ---- how much is told ---- */
+/* ---- how much is reported ---- */
 
-static void while_nobody_listens_no_drop_is_told(void **state)
+static void while_nobody_listens_no_drop_is_reported(void **state)
 {
 	struct rig rig;
 
@@ -581,7 +581,7 @@ static void while_nobody_listens_no_drop_is_told(void **state)
 }
 
 /* Nobody tells the program that the reader is gone. */
-static void soon_after_a_reader_has_died_no_drop_is_told(void **state)
+static void soon_after_a_reader_has_died_no_drop_is_reported(void **state)
 {
 	uint64_t before_it;
 	struct rig rig;
@@ -607,7 +607,7 @@ static void check_rate(uint64_t count, uint64_t passed_ns)
 	assert_in_range(count, 1, (slices + 3) * WEIR_EVENTS_A_SLICE);
 }
 
-static void of_a_flood_no_more_is_told_than_may_be(void **state)
+static void of_a_flood_no_more_is_reported_than_may_be(void **state)
 {
 	uint64_t begun_ns;
 	struct rig rig;
@@ -627,7 +627,7 @@ static void of_a_flood_no_more_is_told_than_may_be(void **state)
 
 /* ---- changes ---- */
 
-static void a_penalty_that_begins_is_told_though_nobody_listens(void **state)
+static void a_penalty_that_begins_is_reported_though_nobody_listens(void **state)
 {
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
@@ -648,7 +648,7 @@ static void a_penalty_that_begins_is_told_though_nobody_listens(void **state)
 	end(&rig);
 }
 
-static void a_breaker_that_opens_is_told_of_its_own_flow(void **state)
+static void a_breaker_that_opens_is_reported_with_its_own_flow(void **state)
 {
 	struct weir_event event;
 	struct rig rig;
@@ -676,8 +676,8 @@ static uint64_t changes_of(const struct rig *rig, uint32_t slot)
 	return sum;
 }
 
-/* As many as fill a ring four times, if it took them all. Of a flood's own rule the first are told, and then fewer and
- * fewer; all are counted.
+/* As many as fill a ring four times, if it took them all. Of a flood's own rule the first are reported, and then fewer
+ * and fewer; all are counted.
  */
 static void no_flood_pushes_out_what_other_rules_told(void **state)
 {
@@ -733,7 +733,7 @@ static void a_flood_of_breakers_is_bounded_and_counted(void **state)
 }
 
 /* After a slice that was not enough, half as many; and one that was gives the half back. */
-static void while_a_flood_lasts_less_and_less_is_told(void **state)
+static void while_a_flood_lasts_less_and_less_is_reported(void **state)
 {
 	struct weir_ring_head *head;
 	uint64_t now_slice, before;
@@ -813,13 +813,13 @@ static void an_event_that_is_never_finished_is_given_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_drop_is_told_with_rule_key_window_and_threshold),
-		cmocka_unit_test(a_rule_without_a_flow_key_is_told_with_what_its_window_has_used),
-		cmocka_unit_test(a_drop_of_a_flow_that_is_known_to_be_full_is_told_with_what_it_has_used),
-		cmocka_unit_test(of_two_rules_it_is_told_of_the_one_that_blocked),
-		cmocka_unit_test(a_drop_without_a_rule_is_told_by_its_verdict),
+		cmocka_unit_test(a_drop_is_reported_with_rule_key_window_and_threshold),
+		cmocka_unit_test(a_rule_without_a_flow_key_is_reported_with_what_its_window_has_used),
+		cmocka_unit_test(a_drop_of_a_flow_that_is_known_to_be_full_is_reported_with_what_it_has_used),
+		cmocka_unit_test(of_two_rules_the_one_that_blocked_is_reported),
+		cmocka_unit_test(a_drop_without_a_rule_is_reported_by_its_verdict),
 		cmocka_unit_test(a_drop_for_a_penalty_says_so),
-		cmocka_unit_test(what_would_be_dropped_is_told_and_says_so),
+		cmocka_unit_test(what_would_be_dropped_is_reported_and_says_so),
 		cmocka_unit_test(throttling_tells_how_long_the_packet_would_wait_and_may),
 		cmocka_unit_test(of_a_packet_larger_than_the_threshold_throttling_tells_no_wait),
 		cmocka_unit_test(tokens_tell_what_the_bucket_lacks_and_holds),
@@ -828,15 +828,15 @@ int main(void)
 		cmocka_unit_test(concurrency_tells_how_many_are_open),
 		cmocka_unit_test(a_breaker_tells_what_it_opened_by),
 		cmocka_unit_test(a_system_rule_tells_the_signal),
-		cmocka_unit_test(a_flow_that_was_pushed_out_is_told_with_what_it_had_used),
-		cmocka_unit_test(while_nobody_listens_no_drop_is_told),
-		cmocka_unit_test(soon_after_a_reader_has_died_no_drop_is_told),
-		cmocka_unit_test(of_a_flood_no_more_is_told_than_may_be),
-		cmocka_unit_test(a_penalty_that_begins_is_told_though_nobody_listens),
-		cmocka_unit_test(a_breaker_that_opens_is_told_of_its_own_flow),
+		cmocka_unit_test(a_flow_that_was_pushed_out_is_reported_with_what_it_had_used),
+		cmocka_unit_test(while_nobody_listens_no_drop_is_reported),
+		cmocka_unit_test(soon_after_a_reader_has_died_no_drop_is_reported),
+		cmocka_unit_test(of_a_flood_no_more_is_reported_than_may_be),
+		cmocka_unit_test(a_penalty_that_begins_is_reported_though_nobody_listens),
+		cmocka_unit_test(a_breaker_that_opens_is_reported_with_its_own_flow),
 		cmocka_unit_test(no_flood_pushes_out_what_other_rules_told),
 		cmocka_unit_test(a_flood_of_breakers_is_bounded_and_counted),
-		cmocka_unit_test(while_a_flood_lasts_less_and_less_is_told),
+		cmocka_unit_test(while_a_flood_lasts_less_and_less_is_reported),
 		cmocka_unit_test(a_reader_that_is_too_slow_knows_how_many_it_has_missed),
 		cmocka_unit_test(an_event_that_is_never_finished_is_given_up),
 	};

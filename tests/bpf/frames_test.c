@@ -159,7 +159,7 @@ static void damage(struct frames *frames)
 }
 
 /* A frame so long that its header cannot say it (BIG TCP), or nearly; zeros follow the headers. The kernel takes no
- * whole one to try, so the program is told its length.
+ * whole one to try, so the program is given its length.
  */
 #define LONG_GIVEN_BYTES 20000 /* eight extension headers of 2,048 bytes end before that */
 

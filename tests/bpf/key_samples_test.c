@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whose row it is, for `weir flows`: of a flow that sends much, every rule's row is told of. By the real clock, as
+ * Whose row it is, for `weir flows`: of a flow that sends much, every rule's row is reported. By the real clock, as
  * under the virtual one every admission is noted.
  */
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static bool has_key_sample(const struct rig *rig, uint32_t slot)
 /* The first rule has narrow rows, the others wide ones: by their limit, and as they count bytes. An hour each, so that
  * no bucket begins but the first; and in one run, so that jiffies hardly move on.
  */
-static void flow_that_sends_much_is_told_of_under_each_rule_of_its_packets(void **state)
+static void flow_that_sends_much_is_reported_under_each_rule_of_its_packets(void **state)
 {
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", PORT, 18);
 	uint8_t frame[PACKET_BYTES_MAX];
@@ -74,7 +74,7 @@ static void flow_that_sends_much_is_told_of_under_each_rule_of_its_packets(void 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flow_that_sends_much_is_told_of_under_each_rule_of_its_packets),
+		cmocka_unit_test(flow_that_sends_much_is_reported_under_each_rule_of_its_packets),
 	};
 
 	return cmocka_run_group_tests_name("key_samples", tests, NULL, NULL);

@@ -195,7 +195,7 @@ static uint32_t count_penalised(struct rig *rig, uint32_t first, uint32_t count,
 	return blocked;
 }
 
-/* Penalties that have ended make room for new ones, and those are no evictions. Whether one has ended is told by steps
+/* Penalties that have ended make room for new ones, and those are no evictions. Whether one has ended is known by steps
  * of the clock.
  */
 static void an_ended_penalty_is_the_first_to_go(void **state)

@@ -111,7 +111,7 @@ static void file_without_samples_has_none(void **state)
 	assert_int_equal(csv->count, 0);
 }
 
-static void mistake_is_told_at_its_line_with_what_to_do(void **state)
+static void mistake_is_reported_at_its_line_with_what_to_do(void **state)
 {
 	static const char not_one[] = "not a sample 'time_ns,load1,cpu_usage'";
 	static const char three[] = "write three numbers, as in 1700000000000000000,0.75,0.31";
@@ -164,7 +164,7 @@ static void mistake_is_told_at_its_line_with_what_to_do(void **state)
 	}
 }
 
-static void all_mistakes_of_a_file_are_told(void **state)
+static void all_mistakes_of_a_file_are_reported(void **state)
 {
 	struct csv *csv = *state;
 
@@ -306,8 +306,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(samples_are_read_in_millionths_rounded_up),
 		TEST(file_without_samples_has_none),
-		TEST(mistake_is_told_at_its_line_with_what_to_do),
-		TEST(all_mistakes_of_a_file_are_told),
+		TEST(mistake_is_reported_at_its_line_with_what_to_do),
+		TEST(all_mistakes_of_a_file_are_reported),
 		TEST(lines_that_are_no_text_are_mistakes),
 		TEST(sixteen_megabytes_of_anything_are_answered_in_a_second_and_128_megabytes),
 		TEST(file_without_an_end_is_refused),

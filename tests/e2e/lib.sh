@@ -213,7 +213,7 @@ at_least() { # WHAT HAVE LEAST
 }
 
 # Put a third namespace between the two ends, in which a tool passes everything on: the receiver's answers after as many
-# ms as it is told. The sender's end has 10.1.0.1.
+# ms as it is reported. The sender's end has 10.1.0.1.
 make_slow_path() { # MS
 	ip netns add "$mid" || fail "cannot make a network namespace"
 	ip -n "$near" link del out

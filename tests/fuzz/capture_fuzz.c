@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Captures, pcap and pcapng: read to their end, or to where they are damaged, which is told; each frame as Ethernet. */
+/* Captures, pcap and pcapng: read to their end, or to where they are damaged, which is reported; each frame as
+ * Ethernet.
+ */
 #include "fuzz.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a reload is told of the load before, in tests: all that its image says.
+ * What a reload knows of the load before, in tests: all that its image says.
  */
 #ifndef WEIR_TESTS_PREVIOUS_H
 #define WEIR_TESTS_PREVIOUS_H

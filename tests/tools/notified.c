@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * notified: the ear of a service manager. Binds the datagram socket that NOTIFY_SOCKET is to name, says "listening",
- * and prints each line that it is told, until it is ended.
+ * and prints each line that it receives, until it is ended.
  */
 #include <stdio.h>
 #include <string.h>

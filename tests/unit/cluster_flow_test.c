@@ -156,7 +156,7 @@ static void what_is_given_up_is_lent(void **state)
 	assert_int_equal(weir_flow_lent(&flow), 0);
 	answer(&flow, &rule, now_ns, -900);
 	assert_int_equal(weir_flow_lent(&flow), 900);
-	/* A window later the ledger is told. */
+	/* A window later the ledger learns of it. */
 	now_ns += 1100 * MS;
 	answer(&flow, &rule, now_ns, -900);
 	answer(&flow, &rule, now_ns + 200 * MS, 0);
@@ -168,7 +168,7 @@ static void what_is_given_up_is_lent(void **state)
 	assert_int_equal(weir_flow_lent(&flow), 0);
 }
 
-static void what_is_lent_is_told_as_held_of_the_rule(void **state)
+static void what_is_lent_is_reported_as_held_of_the_rule(void **state)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_share_ask ask;
@@ -253,7 +253,7 @@ int main(void)
 		cmocka_unit_test(a_flow_has_the_rules_share_and_its_difference),
 		cmocka_unit_test(a_host_asks_for_what_it_could_use),
 		cmocka_unit_test(what_is_given_up_is_lent),
-		cmocka_unit_test(what_is_lent_is_told_as_held_of_the_rule),
+		cmocka_unit_test(what_is_lent_is_reported_as_held_of_the_rule),
 		cmocka_unit_test(a_host_gives_up_no_more_than_its_share),
 		cmocka_unit_test(a_flow_has_no_more_than_the_threshold),
 		cmocka_unit_test(what_is_more_is_given_back_and_what_is_less_comes_back_late),

@@ -31,7 +31,7 @@ static const struct weir_share_terms usual = {
 
 /* ---- worlds at random ---- */
 
-/* What is lost with a ledger can be told again by hosts that knew it. One of them must come while the new ledger is
+/* What is lost with a ledger can be reported again by hosts that knew it. One of them must come while the new ledger is
  * quiet; docs/cluster.md says what happens otherwise.
  */
 static bool has_witness(const struct world *w)

@@ -166,7 +166,7 @@ static void what_was_pushed_late_counts_until_then(void **state)
 	assert_int_equal(ask.peak, 500);
 }
 
-static void a_share_given_up_is_told_when_it_has_left_the_window(void **state)
+static void a_share_given_up_is_reported_when_it_has_left_the_window(void **state)
 {
 	struct weir_share share = leased(2000);
 	struct weir_share_answer answer = lease_of(500);
@@ -330,7 +330,7 @@ static void a_host_that_keeps_its_fallback_does_so_for_ever(void **state)
 	assert_int_equal(weir_share_next_ns(&share), UINT64_MAX);
 }
 
-/* The ledger goes by what it was told last, which may not have been confirmed. */
+/* The ledger goes by what it heard last, which may not have been confirmed. */
 static void the_shorter_silence_holds_until_the_other_is_confirmed(void **state)
 {
 	const struct weir_share_terms shorter = terms_of_silence(MINUTE, true);
@@ -343,7 +343,7 @@ static void the_shorter_silence_holds_until_the_other_is_confirmed(void **state)
 	assert_int_equal(share.stops_ns, START + MINUTE - 60 * MS);
 	weir_share_change(&share, &longer, START + SECOND);
 	assert_int_equal(share.stops_ns, START + MINUTE - 60 * MS);
-	/* One that was told the shorter one is answered when the longer one holds. */
+	/* One that knows the shorter one is answered when the longer one holds. */
 	weir_share_change(&share, &shorter, START + SECOND);
 	weir_share_ask(&share, START + SECOND, 0, 0, &ask);
 	assert_int_equal(ask.silent_us, 60000000);
@@ -414,7 +414,7 @@ int main(void)
 		cmocka_unit_test(another_process_goes_on_with_the_schedule),
 		cmocka_unit_test(a_smaller_threshold_holds_at_once_and_what_was_is_remembered),
 		cmocka_unit_test(what_was_pushed_late_counts_until_then),
-		cmocka_unit_test(a_share_given_up_is_told_when_it_has_left_the_window),
+		cmocka_unit_test(a_share_given_up_is_reported_when_it_has_left_the_window),
 		cmocka_unit_test(shares_that_shrink_often_are_not_forgotten),
 		cmocka_unit_test(a_host_that_leaves_enforces_nothing),
 		cmocka_unit_test(a_host_vouches_for_less_time_than_has_passed),

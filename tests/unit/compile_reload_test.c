@@ -72,7 +72,7 @@ static void a_changed_threshold_keeps_the_slot_under_a_new_version(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-/* A bucket is told by what marks its rule's virtual time, and what it lacks by how much of that a token is. */
+/* A bucket is known by what marks its rule's virtual time, and what it lacks by how much of that a token is. */
 static void a_changed_threshold_or_burst_leaves_token_buckets_as_they_are(void **state)
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);

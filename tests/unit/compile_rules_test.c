@@ -463,7 +463,7 @@ static void every_warm_up_too_large_is_refused_by_name(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void the_program_is_told_what_any_rule_asks_for(void **state)
+static void the_program_is_shown_what_any_rule_asks_for(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_image *image;
@@ -520,7 +520,7 @@ static uint32_t fields_asked_for(uint32_t key, uint32_t ref_key, enum weir_relat
 	return fields;
 }
 
-static void the_program_is_told_which_fields_flow_keys_are_made_of(void **state)
+static void the_program_is_shown_which_fields_flow_keys_are_made_of(void **state)
 {
 	static const struct {
 		uint32_t key, field;
@@ -543,7 +543,7 @@ static void the_program_is_told_which_fields_flow_keys_are_made_of(void **state)
 	}
 }
 
-static void the_program_is_told_which_fields_matches_and_connections_ask_for(void **state)
+static void the_program_is_shown_which_fields_matches_and_connections_ask_for(void **state)
 {
 	struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_ruleset_rule *rule = add_kind(ruleset, "rule", DIRECT, REJECT, CURRENT);
@@ -655,9 +655,9 @@ int main(void)
 		cmocka_unit_test(what_is_pushed_first_is_what_holds_without_a_controller),
 		cmocka_unit_test(descriptions_say_what_a_controller_needs),
 		cmocka_unit_test(every_warm_up_too_large_is_refused_by_name),
-		cmocka_unit_test(the_program_is_told_what_any_rule_asks_for),
-		cmocka_unit_test(the_program_is_told_which_fields_flow_keys_are_made_of),
-		cmocka_unit_test(the_program_is_told_which_fields_matches_and_connections_ask_for),
+		cmocka_unit_test(the_program_is_shown_what_any_rule_asks_for),
+		cmocka_unit_test(the_program_is_shown_which_fields_flow_keys_are_made_of),
+		cmocka_unit_test(the_program_is_shown_which_fields_matches_and_connections_ask_for),
 		cmocka_unit_test(overrides_are_written_as_the_program_looks_them_up),
 		cmocka_unit_test(a_row_must_hold_the_largest_override),
 		cmocka_unit_test(packets_too_far_apart_to_throttle_are_refused),

@@ -11,7 +11,7 @@
 
 #include "compile_by_hand.h"
 
-/* ---- tables of each CPU, and what the program is told of them ---- */
+/* ---- tables of each CPU, and what the program knows of them ---- */
 
 static void unused_flow_tables_are_one_chunk(void **state)
 {

@@ -203,7 +203,7 @@ static void now_is_never_above_the_maximum(void **state)
 	assert_int_equal(figures.now, 10);
 }
 
-static void shortest_handshake_is_told_also_when_it_took_no_time(void **state)
+static void shortest_handshake_is_reported_also_when_it_took_no_time(void **state)
 {
 	struct weir_connection_flow flow = {
 		.owner = WEIR_CONNECTION_OWNER(WEIR_CONNECTION_USES_COUNTS, TAG),
@@ -286,7 +286,7 @@ int main(void)
 		cmocka_unit_test(rule_without_a_flow_key_has_what_its_only_flow_has),
 		cmocka_unit_test(figures_read_between_two_changes_are_never_below_zero),
 		cmocka_unit_test(now_is_never_above_the_maximum),
-		cmocka_unit_test(shortest_handshake_is_told_also_when_it_took_no_time),
+		cmocka_unit_test(shortest_handshake_is_reported_also_when_it_took_no_time),
 		cmocka_unit_test(connection_counts_by_its_state),
 		cmocka_unit_test(connection_counts_until_the_time_out_of_its_state),
 		cmocka_unit_test(word_that_another_flow_left_is_no_connection),

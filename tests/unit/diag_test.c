@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What people are told: mistakes before warnings, and notes last; nothing is said twice or lost on its way. */
+/* What people are reported: mistakes before warnings, and notes last; nothing is said twice or lost on its way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

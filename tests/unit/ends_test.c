@@ -111,7 +111,7 @@ static void a_later_fragment_has_no_ports(void **state)
 	check(&spec, UDP, false);
 }
 
-static void of_ipv6_with_an_extension_that_is_told(void **state)
+static void of_ipv6_with_an_extension_that_is_reported(void **state)
 {
 	static const uint8_t extensions[] = {HOP_BY_HOP, FRAGMENT};
 
@@ -193,7 +193,7 @@ int main(void)
 		cmocka_unit_test(udp_lite_has_ports),
 		cmocka_unit_test(ports_are_behind_the_options_of_ipv4),
 		cmocka_unit_test(a_later_fragment_has_no_ports),
-		cmocka_unit_test(of_ipv6_with_an_extension_that_is_told),
+		cmocka_unit_test(of_ipv6_with_an_extension_that_is_reported),
 		cmocka_unit_test(two_tags_at_most_stand_before_ip),
 		cmocka_unit_test(what_is_not_ip_tells_nothing),
 		cmocka_unit_test(an_ipv4_header_that_is_too_short_has_no_ports),

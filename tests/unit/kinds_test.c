@@ -36,7 +36,7 @@ static void every_kind_has_the_words_that_complaints_and_lists_print(void **stat
 		assert_non_null(kind->threshold_hint);
 		assert_non_null(kind->below_one);
 		assert_non_null(kind->below_one_hint);
-		/* What it counts is told as units over an interval, or by a noun and a metricType of its own; circuit
+		/* What it counts is shown as units over an interval, or by a noun and a metricType of its own; circuit
 		 * breakers stand in a list of their own.
 		 */
 		assert_int_equal(kind->has_interval, kind->noun == NULL);

@@ -260,7 +260,7 @@ static void a_rate_is_so_much_in_an_interval(void **state)
 	assert_true(rate.interval_ns == WEIR_NSEC_PER_SEC / 2);
 }
 
-static void what_is_no_rate_is_told_how_to_become_one(void **state)
+static void what_is_no_rate_is_shown_how_to_become_one(void **state)
 {
 	static const struct {
 		const char *token, *message, *hint;
@@ -314,7 +314,7 @@ int main(void)
 		cmocka_unit_test(a_time_is_a_duration_in_its_fields_unit),
 		cmocka_unit_test(a_duration_is_printed_as_it_is_read),
 		cmocka_unit_test(a_rate_is_so_much_in_an_interval),
-		cmocka_unit_test(what_is_no_rate_is_told_how_to_become_one),
+		cmocka_unit_test(what_is_no_rate_is_shown_how_to_become_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void assert_changes(const struct weir_rule_info *before, uint32_t before_
 	weir_rule_changes_free(&changes);
 }
 
-static void each_rule_is_told_once_in_the_order_of_its_file(void **state)
+static void each_rule_is_reported_once_in_the_order_of_its_file(void **state)
 {
 	const struct weir_rule_info before[] = {rule("z", 0, 1), rule("b", 3, 2), rule("a", 1, 3), rule("m", 2, 4)};
 	const struct weir_rule_info after[] = {rule("x", 1, 1), rule("m", 2, 4), rule("b", 0, 5)};
@@ -93,7 +93,7 @@ static void rules_without_names_that_move_on_are_noticed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_rule_is_told_once_in_the_order_of_its_file),
+		cmocka_unit_test(each_rule_is_reported_once_in_the_order_of_its_file),
 		cmocka_unit_test(what_a_load_decides_is_no_change),
 		cmocka_unit_test(shadows_and_slots_that_are_free_are_no_rules),
 		cmocka_unit_test(rules_without_names_that_move_on_are_noticed),

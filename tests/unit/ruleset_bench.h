@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A bench to read rule files on: texts become files, files a rule set, and what is told of them is compared. Asserts
- * (cmocka) that all of that works.
+ * A bench to read rule files on: texts become files, files a rule set, and what is reported of them is compared.
+ * Asserts (cmocka) that all of that works.
  */
 #ifndef WEIR_TEST_RULESET_BENCH_H
 #define WEIR_TEST_RULESET_BENCH_H
@@ -28,7 +28,7 @@ struct bench {
 int set_up(void **state);
 int tear_down(void **state);
 
-/* What was read last, and what was told of it. */
+/* What was read last, and what was reported of it. */
 void forget(struct bench *bench);
 
 void write_file(const char *name, const char *text, size_t bytes);
@@ -36,13 +36,13 @@ void write_file(const char *name, const char *text, size_t bytes);
 /* Up to three files, the rest NULL. Returns what weir_ruleset_read does. */
 int read_texts(struct bench *bench, const char *a, const char *b, const char *c);
 
-/* All that is told, as a person would see it; the caller frees it. */
+/* All that is reported, as a person would see it; the caller frees it. */
 char *told(const struct bench *bench);
 
 /* Without a word. */
 void assert_reads(struct bench *bench, const char *text);
 
-/* All that is told is this. */
+/* All that is reported is this. */
 void assert_tells(struct bench *bench, const char *expected);
 
 /* Text with exactly one mistake (or nothing but one warning): where, and words of the message and of the hint. */

@@ -129,7 +129,7 @@ static void other_parts_of_a_rule_file_have_no_such_comments(void **state)
 	assert_tells_one(bench, &of_json, false);
 }
 
-static void mistake_beside_a_comment_is_told_at_its_place(void **state)
+static void mistake_beside_a_comment_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{"{\"resources\": [{\"name\": \"dns\"}],\n\"flowRules\": [{\"resource\": \"dns\", " OPEN
@@ -172,7 +172,7 @@ int main(void)
 		TEST(comments_in_lists_of_a_rule_file_are_skipped_in_brackets),
 		TEST(slashes_within_words_are_no_comments),
 		TEST(other_parts_of_a_rule_file_have_no_such_comments),
-		TEST(mistake_beside_a_comment_is_told_at_its_place),
+		TEST(mistake_beside_a_comment_is_reported_at_its_place),
 		TEST(commented_system_rules_and_behaviours_are_kept),
 	};
 

@@ -58,7 +58,7 @@ static void rules_of_the_dashboard_are_read(void **state)
 	assert_int_equal(rules[1].place.line, 4);
 }
 
-static void mistake_in_a_java_rule_is_told_at_its_place(void **state)
+static void mistake_in_a_java_rule_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dns\", \"grade\": 1, \"Count\": 5}]", 1, 34, "has no field 'Count'",
@@ -259,7 +259,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rules_of_the_dashboard_are_read),
-		TEST(mistake_in_a_java_rule_is_told_at_its_place),
+		TEST(mistake_in_a_java_rule_is_reported_at_its_place),
 		TEST(what_sentinel_java_takes_is_taken_with_a_warning),
 		TEST(list_that_may_be_of_two_kinds_is_refused),
 		TEST(white_list_denies_all_others_and_nobody_else),

@@ -36,7 +36,7 @@ static void assert_is_of(const char *text, const char *owner, const char *title)
 #define GO "Sentinel-Go's"
 #define JAVA "Sentinel Java's"
 
-static void list_is_told_by_the_fields_that_only_its_kind_has(void **state)
+static void list_is_recognised_by_the_fields_that_only_its_kind_has(void **state)
 {
 	static const struct {
 		const char *fields, *owner, *title;
@@ -276,7 +276,7 @@ static void field_of_another_kind_is_refused_or_warned_of_by_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(list_is_told_by_the_fields_that_only_its_kind_has),
+		cmocka_unit_test(list_is_recognised_by_the_fields_that_only_its_kind_has),
 		cmocka_unit_test(whole_list_is_of_one_kind),
 		TEST(list_of_two_kinds_is_refused_and_told_how_to_part_them),
 		TEST(list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it),

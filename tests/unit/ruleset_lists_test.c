@@ -51,7 +51,7 @@ static void overrides_hold_for_throttling_and_same_key_association(void **state)
 	assert_reads(bench, OVERRIDES("[{source: 10.0.0.0/8, threshold: 9}]\n  relationStrategy: 1\n  refResource: c"));
 }
 
-static void mistake_in_an_override_is_told_at_its_place(void **state)
+static void mistake_in_an_override_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{OVERRIDES("7"), 5, 14, "'overrides' must be a list", "'- '"},
@@ -205,7 +205,7 @@ static void byte_order_mark_is_one_on_the_first_line_alone(void **state)
 	assert_int_equal(bench->diag.entries[0].line, 2);
 }
 
-static void every_bad_line_of_a_list_is_told_at_its_place(void **state)
+static void every_bad_line_of_a_list_is_reported_at_its_place(void **state)
 {
 	static const char list[] = "10.0.0.0/8\n  10.0.0.1/8 # ours\n\nexample.org\n::1/129\n1.2.3.4 5.6.7.8\n";
 	struct bench *bench = *state;
@@ -251,7 +251,7 @@ static void list_of_every_address_is_warned_of(void **state)
 	assert_int_equal(bench->diag.count, 1);
 }
 
-static void mistake_in_a_list_is_told_at_its_place(void **state)
+static void mistake_in_a_list_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{"allow: '@missing.txt'\n", 1, 8, "cannot open 'missing.txt': No such file",
@@ -311,15 +311,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(overrides_are_read_in_the_order_of_the_file),
 		TEST(overrides_hold_for_throttling_and_same_key_association),
-		TEST(mistake_in_an_override_is_told_at_its_place),
+		TEST(mistake_in_an_override_is_reported_at_its_place),
 		TEST(hundred_thousand_overrides_are_read_in_seconds_and_not_one_more),
 		TEST(lists_of_all_files_merge_in_order_without_duplicates),
 		TEST(prefix_that_is_allowed_and_denied_is_denied_with_a_warning),
 		TEST(list_file_is_found_beside_the_rule_file),
 		TEST(byte_order_mark_is_one_on_the_first_line_alone),
-		TEST(every_bad_line_of_a_list_is_told_at_its_place),
+		TEST(every_bad_line_of_a_list_is_reported_at_its_place),
 		TEST(list_of_every_address_is_warned_of),
-		TEST(mistake_in_a_list_is_told_at_its_place),
+		TEST(mistake_in_a_list_is_reported_at_its_place),
 		TEST(list_file_of_garbage_is_bounded_and_told),
 		TEST(million_entries_are_read_in_seconds),
 	};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rule files that are wrong, or surely not meant so: what is told of them, and at which place. */
+/* Rule files that are wrong, or surely not meant so: what is reported of them, and at which place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 
 /* ---- mistakes, one a file ---- */
 
-static void mistake_in_the_form_is_told_at_its_place(void **state)
+static void mistake_in_the_form_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources, rules, circuitBreakers"},
@@ -57,7 +57,7 @@ static void mistake_in_the_form_is_told_at_its_place(void **state)
 		assert_tells_one(*state, &samples[i], false);
 }
 
-static void mistake_in_a_setting_is_told_at_its_place(void **state)
+static void mistake_in_a_setting_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{"settings: {flowsPerCpu: 511}\n", 1, 25, "flowsPerCpu: '511' is out of range", "512 to 67108864"},
@@ -80,7 +80,7 @@ static void mistake_in_a_setting_is_told_at_its_place(void **state)
 		assert_tells_one(*state, &samples[i], false);
 }
 
-static void mistake_in_a_match_is_told_at_its_place(void **state)
+static void mistake_in_a_match_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{MATCH("port: 53"), 4, 5, "match has no field 'port'", "'sourcePort'"},
@@ -118,7 +118,7 @@ static void mistake_in_a_match_is_told_at_its_place(void **state)
 		assert_tells_one(*state, &samples[i], false);
 }
 
-static void mistake_in_a_rule_is_told_at_its_place(void **state)
+static void mistake_in_a_rule_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{RESOURCES "rules: [{threshold: 1}]\n", 2, 9, "the rule has no resource", "resource: NAME"},
@@ -414,7 +414,7 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		assert_tells_one(*state, &samples[i], true);
 }
 
-static void mistake_in_a_breaker_is_told_at_its_place(void **state)
+static void mistake_in_a_breaker_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{BREAKER("threshold: 0.5" TIMES), 3, 3, "the circuit breaker has no strategy",
@@ -573,7 +573,7 @@ static void rule_place_is_its_name_or_its_start(void **state)
 	assert_int_equal(bench->ruleset->rules[1].place.column, 9);
 }
 
-static void mistake_in_an_anchored_value_is_told_once(void **state)
+static void mistake_in_an_anchored_value_is_reported_once(void **state)
 {
 	struct bench *bench = *state;
 
@@ -586,23 +586,23 @@ static void mistake_in_an_anchored_value_is_told_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(mistake_in_the_form_is_told_at_its_place),
-		TEST(mistake_in_a_setting_is_told_at_its_place),
-		TEST(mistake_in_a_match_is_told_at_its_place),
-		TEST(mistake_in_a_rule_is_told_at_its_place),
+		TEST(mistake_in_the_form_is_reported_at_its_place),
+		TEST(mistake_in_a_setting_is_reported_at_its_place),
+		TEST(mistake_in_a_match_is_reported_at_its_place),
+		TEST(mistake_in_a_rule_is_reported_at_its_place),
 		TEST(mistake_of_habit_is_answered_with_what_was_meant),
 		TEST(rate_of_an_override_is_its_threshold),
 		TEST(file_named_twice_is_one_mistake),
 		TEST(mistyped_field_is_not_missing_as_well),
 		TEST(legal_but_surely_not_meant_is_warned_of),
-		TEST(mistake_in_a_breaker_is_told_at_its_place),
+		TEST(mistake_in_a_breaker_is_reported_at_its_place),
 		TEST(breaker_that_is_surely_not_meant_so_is_warned_of),
 		TEST(legal_edges_are_not_warned_of),
 		TEST(caret_stands_under_the_token_whatever_is_before_it),
 		TEST(long_line_is_shown_around_the_token),
 		TEST(terminal_control_in_a_file_does_not_reach_the_terminal),
 		TEST(rule_place_is_its_name_or_its_start),
-		TEST(mistake_in_an_anchored_value_is_told_once),
+		TEST(mistake_in_an_anchored_value_is_reported_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

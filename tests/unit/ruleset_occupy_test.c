@@ -73,7 +73,7 @@ static void the_time_out_is_half_a_second_unless_a_file_says_other(void **state)
 	assert_int_equal(bench->ruleset->settings.occupy_timeout_ms, 86400000);
 }
 
-static void mistakes_are_told_at_their_place(void **state)
+static void mistakes_are_reported_at_their_place(void **state)
 {
 	static const struct sample samples[] = {
 		{"resources: [{name: r, prioritized: yes}]\n", 1, 36, "'yes' is no value of 'prioritized'",
@@ -116,7 +116,7 @@ int main(void)
 		TEST(a_rule_that_may_meet_prioritised_packets_occupies_if_it_can),
 		TEST(rules_of_sentinels_lists_occupy_on_a_prioritised_resource),
 		TEST(the_time_out_is_half_a_second_unless_a_file_says_other),
-		TEST(mistakes_are_told_at_their_place),
+		TEST(mistakes_are_reported_at_their_place),
 		TEST(what_occupies_nothing_is_warned_of),
 	};
 

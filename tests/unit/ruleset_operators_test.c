@@ -16,7 +16,7 @@
 
 #define NAMED "resources:\n  - name: dns\n"
 
-static void mistake_in_yaml_is_told_where_it_was_made(void **state)
+static void mistake_in_yaml_is_reported_where_it_was_made(void **state)
 {
 	static const struct sample samples[] = {
 		/* tabs */
@@ -105,8 +105,8 @@ static void a_word_of_another_limiter_is_answered_with_ours(void **state)
 		assert_tells_one(*state, &samples[i], false);
 }
 
-/* A mistake on each line that has a column: where it is told. */
-static void twenty_five_mistakes_are_told_all_at_once(void **state)
+/* A mistake on each line that has a column: where it is reported. */
+static void twenty_five_mistakes_are_reported_all_at_once(void **state)
 {
 	static const struct {
 		const char *line;
@@ -167,9 +167,9 @@ static void twenty_five_mistakes_are_told_all_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(mistake_in_yaml_is_told_where_it_was_made),
+		TEST(mistake_in_yaml_is_reported_where_it_was_made),
 		TEST(a_word_of_another_limiter_is_answered_with_ours),
-		TEST(twenty_five_mistakes_are_told_all_at_once),
+		TEST(twenty_five_mistakes_are_reported_all_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

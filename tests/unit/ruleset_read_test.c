@@ -503,7 +503,7 @@ static void a_mistake_in_a_directory_names_the_file(void **state)
 	assert_false(unlink("rules.d/x.yml") || unlink("rules.d/gone.yaml") || rmdir("rules.d"));
 }
 
-static void setting_with_two_values_is_told_with_both_places(void **state)
+static void setting_with_two_values_is_reported_with_both_places(void **state)
 {
 	struct bench *bench = *state;
 
@@ -516,7 +516,7 @@ static void setting_with_two_values_is_told_with_both_places(void **state)
 			    "    files merge: set it in one of them, or in both to the same\n");
 }
 
-static void name_given_twice_is_told_across_files(void **state)
+static void name_given_twice_is_reported_across_files(void **state)
 {
 	struct bench *bench = *state;
 
@@ -529,7 +529,7 @@ static void name_given_twice_is_told_across_files(void **state)
 	assert_string_equal(bench->diag.entries[1].file, "b.yaml");
 }
 
-static void mistakes_of_all_files_are_told_in_one_go(void **state)
+static void mistakes_of_all_files_are_reported_in_one_go(void **state)
 {
 	struct bench *bench = *state;
 
@@ -566,7 +566,7 @@ static void unknown_resource_is_not_told_when_a_file_could_not_be_read(void **st
 	assert_string_equal(bench->diag.entries[0].file, "a.yaml");
 }
 
-static void file_that_cannot_be_read_is_told_with_the_others(void **state)
+static void file_that_cannot_be_read_is_reported_with_the_others(void **state)
 {
 	static const char *const paths[] = {"missing.yaml", "a.yaml/x", "a.yaml"};
 	struct bench *bench = *state;
@@ -711,11 +711,11 @@ int main(void)
 		TEST(files_merge_in_the_order_given),
 		TEST(a_directory_is_its_rule_files_in_order),
 		TEST(a_mistake_in_a_directory_names_the_file),
-		TEST(setting_with_two_values_is_told_with_both_places),
-		TEST(name_given_twice_is_told_across_files),
-		TEST(mistakes_of_all_files_are_told_in_one_go),
+		TEST(setting_with_two_values_is_reported_with_both_places),
+		TEST(name_given_twice_is_reported_across_files),
+		TEST(mistakes_of_all_files_are_reported_in_one_go),
 		TEST(unknown_resource_is_not_told_when_a_file_could_not_be_read),
-		TEST(file_that_cannot_be_read_is_told_with_the_others),
+		TEST(file_that_cannot_be_read_is_reported_with_the_others),
 		TEST(empty_file_is_refused_also_among_others),
 		TEST(file_that_says_that_it_is_empty_is_not_refused),
 		TEST(shipped_rule_files_are_read_without_a_word),

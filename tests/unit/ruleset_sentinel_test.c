@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Sentinel-Go's own files of flow and isolation rules, as they are: what is read in them, and what is told. */
+/* Sentinel-Go's own files of flow and isolation rules, as they are: what is read in them, and what is reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -173,7 +173,7 @@ static void each_value_of_a_hotspot_rule_has_a_burst_of_its_own(void **state)
 	assert_non_null(strstr(bench->diag.entries[0].message, "'2' is out of range"));
 }
 
-static void mistake_in_a_sentinel_rule_is_told_at_its_place(void **state)
+static void mistake_in_a_sentinel_rule_is_reported_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dsn\", \"threshold\": 1}]", 1, 15, "there is no resource 'dsn'", "'dns'"},
@@ -327,7 +327,7 @@ int main(void)
 		TEST(isolation_rules_of_sentinel_limit_connections),
 		TEST(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not),
 		TEST(each_value_of_a_hotspot_rule_has_a_burst_of_its_own),
-		TEST(mistake_in_a_sentinel_rule_is_told_at_its_place),
+		TEST(mistake_in_a_sentinel_rule_is_reported_at_its_place),
 		TEST(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of),
 		TEST(name_that_no_sentinel_knows_is_warned_of),
 		TEST(document_around_a_list_is_refused_with_the_part_to_give),

@@ -77,7 +77,7 @@ static void every_metric_has_a_word_and_a_number(void **state)
 	}
 }
 
-static void mistakes_are_told_where_they_are(void **state)
+static void mistakes_are_reported_where_they_are(void **state)
 {
 	static const struct sample samples[] = {
 		{SYSTEM("triggerCount: 1"), 3, 3, "the system rule has no metricType", "InboundQPS (3)"},
@@ -166,7 +166,7 @@ static struct weir_image *compile(struct bench *bench, const char *text, const s
 
 #define AND_RULE(system) RESOURCES "rules: [{resource: dns, threshold: 1}]\nsystemRules: [" system "]\n"
 
-static void a_rule_is_told_what_it_evaluates_and_from_where_on(void **state)
+static void a_rule_is_shown_what_it_evaluates_and_from_where_on(void **state)
 {
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct bench *bench = *state;
@@ -272,11 +272,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(system_rules_come_first_in_the_order_of_the_files),
 		TEST(every_metric_has_a_word_and_a_number),
-		TEST(mistakes_are_told_where_they_are),
+		TEST(mistakes_are_reported_where_they_are),
 		TEST(list_in_a_file_of_its_own_may_have_other_fields),
 		TEST(a_strategy_of_0_is_no_bbr),
 		TEST(more_than_a_packet_can_meet_are_refused),
-		TEST(a_rule_is_told_what_it_evaluates_and_from_where_on),
+		TEST(a_rule_is_shown_what_it_evaluates_and_from_where_on),
 		TEST(only_rules_that_go_by_connections_have_them_followed),
 		TEST(system_rules_take_their_part_of_the_rules_of_a_packet),
 		TEST(a_reload_keeps_what_is_unchanged),

@@ -35,7 +35,7 @@ static int remove_pipe(void **state)
 	return rmdir(directory);
 }
 
-static void a_pipe_that_nobody_writes_to_is_told(void **state)
+static void a_pipe_that_nobody_writes_to_is_reported(void **state)
 {
 	FILE *stream;
 
@@ -76,7 +76,7 @@ static void who_has_not_written_yet_is_waited_for(void **state)
 	fclose(reader.stream);
 }
 
-static void what_is_not_there_is_told(void **state)
+static void what_is_not_there_is_reported(void **state)
 {
 	FILE *stream;
 
@@ -87,10 +87,10 @@ static void what_is_not_there_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pipe_that_nobody_writes_to_is_told),
+		cmocka_unit_test(a_pipe_that_nobody_writes_to_is_reported),
 		cmocka_unit_test(what_is_in_a_pipe_is_read_from_its_first_byte),
 		cmocka_unit_test(who_has_not_written_yet_is_waited_for),
-		cmocka_unit_test(what_is_not_there_is_told),
+		cmocka_unit_test(what_is_not_there_is_reported),
 	};
 
 	return cmocka_run_group_tests_name("text_file", tests, make_pipe, remove_pipe);

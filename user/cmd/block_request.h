@@ -8,7 +8,7 @@
 #include "orders/orders.h"
 
 #define INPUT_BYTES_MAX (64ull << 20) /* a million long lines. Chosen, not derived */
-#define MISTAKES_MAX 20		      /* that are told */
+#define MISTAKES_MAX 20		      /* that are reported */
 #define STANDARD_INPUT "standard input"
 #define LINE_FORM "a line has a source, and perhaps a time and a comment: 192.0.2.7 10m # scans"
 

@@ -40,7 +40,7 @@ const struct weir_command weir_check_command = {
 };
 
 /* A check is about the file, not about this host: every interface counts as being there, each with a number of
- * its own, and those that are not here are told.
+ * its own, and those that are not here are reported.
  */
 struct fake_interfaces {
 	char (*names)[IF_NAMESIZE];

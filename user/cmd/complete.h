@@ -9,7 +9,7 @@
 /*
  * Words: all after "weir" up to the cursor; the last is the one to complete, perhaps empty, without "--option=" before
  * it. Prints lines "candidate<tab>what it is", the second part perhaps empty. Instead of names of files it prints
- * ":files", or ":rules" for those that rule files have. Never fails: what cannot be told is not offered.
+ * ":files", or ":rules" for those that rule files have. Never fails: what cannot be known is not offered.
  */
 int weir_complete(int count, char **words);
 

@@ -318,7 +318,7 @@ static bool takes_instance(const struct weir_command *command)
 	return strpbrk(command->options, "IA");
 }
 
-/* The only instance that is attached, when there is none of the usual name. Trouble is told by whoever opens it. */
+/* The only instance that is attached, when there is none of the usual name. Trouble is reported by whoever opens it. */
 static void find_only_instance(const struct weir_command *command, struct weir_options *options)
 {
 	struct weir_names names = {};
@@ -470,7 +470,7 @@ struct weir_attach_options weir_options_attach(const struct weir_options *option
 	};
 }
 
-/* What this build could never do is told now, and not by a limit that stays at nothing. */
+/* What this build could never do is reported now, and not by a limit that stays at nothing. */
 static int check_store(const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
 	for (size_t i = 0; i < ruleset->rule_count; i++)

@@ -222,7 +222,7 @@ int weir_attempt_load_rules(struct attempt *attempt, struct weir_diag *diag)
 		err = check_memory(attempt->image, cpus, diag);
 	if (err)
 		return err;
-	/* What is told is read, whether a rule asks about it or not. */
+	/* What is reported is read, whether a rule asks about it or not. */
 	if (attempt->options->verdicts_are_wide)
 		attempt->image->config.asked_fields |= WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION |
 						       WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;

@@ -20,7 +20,7 @@
 #include "replay/verdict_csv.h"
 
 /* Every header fits: no IP packet states more than 65,535 bytes after the longest IPv6 header, Ethernet and two tags,
- * and what is longer (BIG TCP) has its headers within that. So the program sees this much, and is told the length.
+ * and what is longer (BIG TCP) has its headers within that. So the program sees this much, and is given the length.
  * The kernel takes a first buffer and 17 more pages, about 73,000 bytes (6.1 to 6.18).
  */
 #define REPLAY_FRAME_BYTES_MAX (ETH_HLEN + 2 * 4 + 40 + 65535)

@@ -16,7 +16,7 @@ struct weir_replay_limited {
 	uint32_t rule;			    /* place in the rule set */
 };
 
-#define WEIR_REPLAY_LIMITED_MAX 10000u /* that many are told of; chosen, not derived */
+#define WEIR_REPLAY_LIMITED_MAX 10000u /* that many are reported; chosen, not derived */
 
 struct weir_replay_limits {
 	struct weir_replay_limited *most; /* those that lost most packets first */

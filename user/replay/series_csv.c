@@ -88,7 +88,7 @@ static int read_text(struct reading *reading)
 	return 0;
 }
 
-/* 1: go on; 0: the end; or -errno, which has been told. */
+/* 1: go on; 0: the end; or -errno, which has been reported. */
 static int read_line(struct reading *reading)
 {
 	const struct weir_series *series = reading->series;

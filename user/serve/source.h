@@ -26,7 +26,7 @@ struct weir_source {
 	struct weir_flows_view flows;
 	struct weir_drops drops;	       /* of the same reading */
 	uint64_t flows_read_ns, flows_cost_ns; /* when, 0: never; and how long it took */
-	/* The rule set, as it was told last; NULL: it was not. Large ones take a while to read. */
+	/* The rule set, as it was reported last; NULL: it was not. Large ones take a while to read. */
 	json_t *rules;
 	uint64_t rules_attached_ns, rules_generation; /* of which instance, and which load */
 	struct weir_drop_sample sample;

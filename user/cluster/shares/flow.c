@@ -58,7 +58,7 @@ void weir_flow_ask(struct weir_flow_part *flow, const struct weir_share *rule, u
 	weir_share_ask_for(&flow->share, now_ns, WEIR_CLUSTER_BASE - rule->enforced + units, ret_ask);
 	ret_ask->threshold = rule->terms.threshold;
 	flow->said = flow->share.enforced;
-	/* To a ledger that is not told a peak the difference is not below 0. */
+	/* To a ledger that knows no peak the difference is not below 0. */
 	flow->told = ret_ask->peak == WEIR_PEAK_UNKNOWN ? WEIR_CLUSTER_BASE : (uint64_t)ret_ask->peak;
 	if (flow->told < flow->lowest)
 		flow->lowest = flow->told;

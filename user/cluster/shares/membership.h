@@ -55,7 +55,7 @@ enum weir_membership_change {
 	WEIR_MEMBERSHIP_FORGOTTEN
 };
 
-/* As many as a ledger is for, and some. Of more, those beyond are not told of. */
+/* As many as a ledger is for, and some. Of more, those beyond are not reported. */
 #define WEIR_MEMBERSHIP_HOSTS 128
 
 /* Zeroed it knows nobody. */

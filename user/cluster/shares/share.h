@@ -133,7 +133,7 @@ struct weir_share_answer {
 /* A process begins: it enforces nothing, and does not know what an earlier one enforced. */
 void weir_share_begin(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns);
 
-/* What the data plane has been told, so that it needs no controller: this much until its lease ends, and so on. */
+/* What the data plane has been given, so that it needs no controller: this much until its lease ends, and so on. */
 struct weir_share_schedule {
 	uint64_t leased, ended, fallen_back; /* units per interval */
 	uint64_t ends_ns, rises_ns;	     /* UINT64_MAX: no end in sight */
@@ -150,7 +150,7 @@ void weir_share_resume(struct weir_share *share, const struct weir_share_terms *
 /* The rule says something else now, of the same interval. */
 void weir_share_change(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns);
 
-/* So much was enforced until now_ns, after all: the data plane was told later than weir_share_take() was. */
+/* So much was enforced until now_ns, after all: the data plane got it later than weir_share_take() was. */
 void weir_share_was(struct weir_share *share, uint64_t units, uint64_t now_ns);
 
 /* Bring `enforced` to now_ns: a lease ends, a fallback begins, and ends. To be called at weir_share_next_ns() at the

@@ -15,7 +15,7 @@
 #include "shares/membership.h"
 #include "store/store.h"
 
-/* Rules to which something has happened since it was told: how many, and one of them. */
+/* Rules to which something has happened since the last report: how many, and one of them. */
 struct weir_cluster_events_rules {
 	uint32_t count;
 	char rule[WEIR_NAME_BYTES];

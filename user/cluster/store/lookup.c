@@ -73,7 +73,7 @@ static void free_it(struct weir_lookup *lookup)
 	free(lookup);
 }
 
-/* The owner is woken first: when the state is told, the lookup may be gone. */
+/* The owner is woken first: when the state is set, the lookup may be gone. */
 static void *run(void *argument)
 {
 	struct weir_lookup *lookup = argument;

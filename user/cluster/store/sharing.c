@@ -40,7 +40,7 @@ static void tell_of_loss(struct weir_sharing *sharing, uint64_t now_ns, struct w
 }
 
 /* The first may be that nobody knows yet: a name that takes long to look up. Where reasons alternate, as those of
- * several addresses do, each is told no sooner than after twice the time that the last one was.
+ * several addresses do, each is tried no sooner than after twice the time that the last one was.
  */
 static bool has_new_reason(const struct weir_sharing *sharing, uint64_t now_ns)
 {

@@ -41,7 +41,7 @@ struct weir_sharing {
 	uint32_t slots;
 	struct shared_rule *rules;
 	size_t rule_count;
-	char script[64];      /* its hash; empty: the store has to be told it */
+	char script[64];      /* its hash; empty: the store has to be given it */
 	uint64_t connection;  /* ... by this one */
 	bool is_loading;      /* the command under way is SCRIPT LOAD */
 	uint64_t turn;	      /* of the message under way */
@@ -50,9 +50,9 @@ struct weir_sharing {
 	char told[160];	      /* why the store is lost, as it was said last, */
 	uint64_t told_ns;     /* ... when, */
 	uint64_t missed_ns;   /* ... and since when it is lost */
-	bool misses_store;    /* which has been told */
+	bool misses_store;    /* which has been reported */
 	uint64_t taken_ns;    /* since then another process has this host's name; 0: it has not */
-	bool has_namesake;    /* which has been told */
+	bool has_namesake;    /* which has been reported */
 	uint64_t trip_ns;     /* until the latest answer */
 	struct weir_cluster_events events;
 	bool is_looking; /* the command under way asks who is there, for people */
@@ -71,7 +71,7 @@ uint64_t weir_sharing_push(struct weir_sharing *sharing, struct shared_rule *rul
 void weir_sharing_push_all(struct weir_sharing *sharing, uint64_t now_ns);
 void weir_sharing_drop_rule(struct weir_sharing *sharing, size_t index);
 
-/* The program has been told already that it is nobody's, or admits nothing. */
+/* The program knows already that it is nobody's, or admits nothing. */
 void weir_sharing_end_rule(struct weir_sharing *sharing, struct shared_rule *rule);
 int weir_sharing_take_rules(struct weir_sharing *sharing, const struct weir_instance *instance, uint64_t now_ns);
 bool weir_sharing_has_shared_rules(const struct weir_instance *instance);

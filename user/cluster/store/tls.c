@@ -121,18 +121,18 @@ struct weir_tls *weir_tls_open(int fd, const char *name, const char *ca_file, ch
 {
 	struct weir_tls *tls = calloc(1, sizeof(*tls));
 	int err = tls ? gnutls_certificate_allocate_credentials(&tls->credentials) : GNUTLS_E_MEMORY_ERROR;
-	bool is_told = false;
+	bool is_reported = false;
 
 	if (!err) {
 		snprintf(tls->name, sizeof(tls->name), "%s", name);
-		is_told = *ca_file ? trust_file(tls->credentials, ca_file, trouble, trouble_bytes)
-				   : trust_system(tls->credentials, trouble, trouble_bytes);
+		is_reported = *ca_file ? trust_file(tls->credentials, ca_file, trouble, trouble_bytes)
+				       : trust_system(tls->credentials, trouble, trouble_bytes);
 	}
-	if (!err && !is_told)
+	if (!err && !is_reported)
 		err = begin(tls, fd);
-	if (!err && !is_told)
+	if (!err && !is_reported)
 		return tls;
-	if (!is_told)
+	if (!is_reported)
 		snprintf(trouble, trouble_bytes, "TLS cannot begin: %s", gnutls_strerror(err));
 	weir_tls_free(tls);
 	return NULL;

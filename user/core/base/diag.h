@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Mistakes and warnings, collected where they are found and printed by the command alone, so that
- * each is told once. Never prints by itself.
+ * each is reported once. Never prints by itself.
  *
  * A message is lower case, names its subject in single quotes, and may carry a hint (what to do).
  * With a source position it is shown as
@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* So many mistakes of what is read, and so many warnings, are told: a file that is not what it should be could hold a
- * million. Whoever reads counts them. Chosen, not derived.
+/* So many mistakes of what is read, and so many warnings, are reported: a file that is not what it should be could hold
+ * a million. Whoever reads counts them. Chosen, not derived.
  */
 #define WEIR_MISTAKES_MAX 1000
 

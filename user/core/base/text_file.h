@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reading a file as text, named by a user: who names a pipe that nobody writes to is told so, and does not wait for
+ * Reading a file as text, named by a user: a pipe that nobody writes to is reported, and does not wait for
  * ever; lines and files have an end, so that /dev/zero has one.
  */
 #ifndef WEIR_BASE_TEXT_FILE_H

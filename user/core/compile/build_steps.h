@@ -83,7 +83,7 @@ struct weir_sizing {
 	uint32_t ways;		    /* of a set, as the setting counts */
 	const char *keeping, *what; /* for people: "KEEPING (a number) WHAT" */
 	const char *setting;
-	bool is_told; /* why it keeps its size, by a table that its own is worked out from */
+	bool is_reported; /* why it keeps its size, by a table that its own is worked out from */
 };
 
 /*

@@ -334,7 +334,7 @@ static void fill_mask(__be32 *mask, unsigned int words, unsigned int bits)
 		mask[i] = bits >= 32 ? 0xffffffffu : htonl(~(0xffffffffu >> bits));
 }
 
-/* Packets that a system rule is asked about. Connections are told by all their packets. */
+/* Packets that a system rule is asked about. Connections are followed by all their packets. */
 static uint8_t work_of(enum weir_system_metric metric)
 {
 	switch (metric) {

@@ -254,7 +254,7 @@ static void tell_emptied(const struct slotting *slotting, const struct weir_rule
 	}
 }
 
-/* Why a rule that is the same begins with empty windows all the same, which is told; NULL: it does not. */
+/* Why a rule that is the same begins with empty windows all the same, which is reported; NULL: it does not. */
 static const char *starts_anew(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			       const struct weir_rule_info *info)
 {

@@ -36,7 +36,7 @@ void weir_size_table(struct weir_image *image, const struct weir_previous *previ
 	const uint32_t before = previous->sizes[sizing->table];
 	const bool is_kept = before && weir_any_rule(sizing->keeps, previous->rules, previous->rule_slots);
 
-	if (is_kept && sets != before && sets != sizing->sets_idle && !sizing->is_told)
+	if (is_kept && sets != before && sets != sizing->sets_idle && !sizing->is_reported)
 		warn_of_kept(before, sizing, diag);
 	image->config.sizes[sizing->table] = is_kept ? before : sets;
 }
@@ -124,7 +124,7 @@ static void size_ghosts(const struct weir_previous *previous, struct weir_image 
 		.table = WEIR_TABLE_GHOSTS,
 		.keeps = weir_leaves_ghosts,
 		.sets = weir_shared_sets(image) * each,
-		.is_told = true,
+		.is_reported = true,
 	};
 
 	weir_size_table(image, previous, &ghosts, diag);

@@ -73,7 +73,8 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 		.keeping = "table of circuit breakers keeps its",
 		.what = "places",
 		.setting = "connectionFlows",
-		.is_told = settings->derives_connection_flows && requests.sets != previous->sizes[WEIR_TABLE_REQUESTS],
+		.is_reported =
+			settings->derives_connection_flows && requests.sets != previous->sizes[WEIR_TABLE_REQUESTS],
 	};
 	struct weir_config *config = &image->config;
 

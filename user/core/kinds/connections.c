@@ -58,7 +58,7 @@ static bool check_threshold(struct weir_reader *reader, const struct weir_draft 
 	return true;
 }
 
-/* A connection is told by all packets of its 5-tuple: a match must take all of them or none. */
+/* A connection is followed by all packets of its 5-tuple: a match must take all of them or none. */
 static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_node *value = weir_draft_at(draft, RULE_METRIC);
@@ -137,8 +137,8 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 		.keeping = "table of flows with connections keeps its",
 		.what = "places",
 		.setting = "connectionFlows",
-		.is_told = settings->derives_connection_flows &&
-			   connections.sets != previous->sizes[WEIR_TABLE_CONNECTIONS],
+		.is_reported = settings->derives_connection_flows &&
+			       connections.sets != previous->sizes[WEIR_TABLE_CONNECTIONS],
 	};
 	struct weir_config *config = &image->config;
 

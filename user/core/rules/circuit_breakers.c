@@ -177,7 +177,7 @@ static void read_max_rt(struct weir_reader *reader, const struct reading *readin
 
 /* ---- the resource ---- */
 
-/* A request is told by all packets of its 5-tuple: a match must take all of them or none. */
+/* A request is followed by all packets of its 5-tuple: a match must take all of them or none. */
 static void check_resource(struct weir_reader *reader, const struct reading *reading)
 {
 	const struct weir_node *value = at(reading, WEIR_BREAKER_RESOURCE);

@@ -7,8 +7,8 @@
 #include "base/util.h"
 #include "rules/parse.h"
 
-/* An anchored value is read wherever an alias names it: its mistake is told once. */
-static bool was_told(const struct weir_diag *diag, const struct weir_place *place, const char *message)
+/* An anchored value is read wherever an alias names it: its mistake is reported once. */
+static bool was_reported(const struct weir_diag *diag, const struct weir_place *place, const char *message)
 {
 	for (size_t i = 0; i < diag->count; i++) {
 		const struct weir_diag_entry *entry = &diag->entries[i];
@@ -53,7 +53,7 @@ __attribute__((format(printf, 5, 0))) static void tell(struct weir_reader *reade
 		reader->is_out_of_memory = true;
 		return;
 	}
-	if (was_told(reader->diag, spot->place, message))
+	if (was_reported(reader->diag, spot->place, message))
 		return;
 	if ((*told)++ == WEIR_MISTAKES_MAX) {
 		message_of_many(reader->diag, is_warning);

@@ -15,7 +15,7 @@
 struct weir_rule_files {
 	char **paths;
 	size_t count;
-	bool is_incomplete; /* some could not be found: that has been told */
+	bool is_incomplete; /* some could not be found: that has been reported */
 	bool is_out_of_memory;
 };
 

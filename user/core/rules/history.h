@@ -49,7 +49,7 @@ static inline void weir_kept_set_freep(struct weir_kept_set **set)
 /* To be kept: the caller owns *ret_set. -EFBIG: its text is larger than a rule file may be. -ENOMEM. */
 int weir_kept_set_make(const struct weir_ruleset *ruleset, struct weir_kept_set **ret_set);
 
-/* The rule set again; without warnings, which have been told. Mistakes land in *diag (-EINVAL): it was kept by a
+/* The rule set again; without warnings, which have been reported. Mistakes land in *diag (-EINVAL): it was kept by a
  * version of weir that knew more.
  */
 int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag);

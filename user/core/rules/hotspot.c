@@ -52,7 +52,7 @@ static bool is_misspelt_number(struct weir_reader *reader, const struct weir_nod
 					  &number);
 }
 
-/* A value is one flow. What is longer than the key is told with the overrides. */
+/* A value is one flow. What is longer than the key is reported with the overrides. */
 static bool is_value(struct weir_reader *reader, const struct weir_ruleset_resource *resource,
 		     const struct weir_node *value)
 {

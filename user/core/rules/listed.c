@@ -24,7 +24,7 @@ static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bo
 	ruleset->listed_count++;
 }
 
-/* Once they are too many, or too many of them wrong, no more are read: it is told once. */
+/* Once they are too many, or too many of them wrong, no more are read: it is reported once. */
 static bool has_room(struct weir_reader *reader)
 {
 	return !reader->is_out_of_memory && !reader->has_too_many_listed && reader->complaints <= WEIR_MISTAKES_MAX;

@@ -27,7 +27,7 @@ static const char *kind_of(const struct overrides *overrides)
 
 /* ---- the prefix ---- */
 
-/* All entries are of the kind of the first; whether the key has such a field is told there, once. */
+/* All entries are of the kind of the first; whether the key has such a field is reported there, once. */
 static bool take_kind(struct overrides *overrides, const struct weir_node *node, enum weir_key_field field)
 {
 	struct weir_ruleset_rule *rule = overrides->rule;

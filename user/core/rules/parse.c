@@ -74,7 +74,7 @@ static bool is_seen(const char *path, struct stat *seen, size_t i)
 	return false;
 }
 
-/* Read what can be read: the mistakes of the other files shall be told as well. */
+/* Read what can be read: the mistakes of the other files shall be reported as well. */
 static void read_documents(struct weir_reader *reader, const struct weir_rule_files *files)
 {
 	_cleanup_(weir_freep) struct stat *seen = calloc(files->count + 1, sizeof(*seen));
@@ -215,7 +215,7 @@ static bool is_empty(const struct weir_document *document, const struct weir_nod
 static void check_not_empty(struct weir_reader *reader, const struct weir_document *document,
 			    const struct weir_node *const top[TOP_FIELD_COUNT])
 {
-	/* What is wrong with one that could not be read, or has other fields, has been told. */
+	/* What is wrong with one that could not be read, or has other fields, has been reported. */
 	if (!document || !is_empty(document, top) || (has_content(document) && reader->complaints))
 		return;
 	weir_diag_fail(reader->diag, 0, "if nothing is to be in it, write '{}' or 'rules: []'; 'rules/' has examples",
@@ -457,7 +457,7 @@ static int begin_reading(struct weir_reader *reader, size_t documents)
 	return 0;
 }
 
-/* Once there are documents. `errors` is how many mistakes were told before them. */
+/* Once there are documents. `errors` is how many mistakes were reported before them. */
 static int finish_reading(struct weir_reader *reader, size_t errors, struct weir_ruleset **ret_ruleset)
 {
 	if (!reader->is_out_of_memory)

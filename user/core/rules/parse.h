@@ -5,7 +5,7 @@
  * rule_checks.c, overrides.c and cluster.c, circuit_breakers.c, and sentinel.c (lists of Sentinel's).
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
- * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked
+ * is and goes on, so that all mistakes of all files are reported in one go. Whether there were any is asked
  * once, at the end.
  */
 #ifndef WEIR_RULES_PARSE_H
@@ -65,7 +65,7 @@ void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *
  * unknown fields (and says which was meant), of fields given twice or without a value, and when the
  * node is no map. `what` is what the map describes: "rule". With `may_be_empty` a field without
  * a value is as good as absent (a heading under which everything is commented out). weir_reader.meant says which of the
- * fields that are absent were meant by unknown ones: these mistakes have been told.
+ * fields that are absent were meant by unknown ones: these mistakes have been reported.
  */
 void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
 		      const char *const *fields, size_t count, bool may_be_empty, const struct weir_node **values);

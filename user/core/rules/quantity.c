@@ -511,7 +511,7 @@ static bool write_per(const char *text, char *plain, size_t plain_bytes)
 	return true;
 }
 
-/* "20 / s", "20 packets/s": right without the blanks, or what is wrong besides is told without them. */
+/* "20 / s", "20 packets/s": right without the blanks, or what is wrong besides is reported without them. */
 static int refuse_blanks(const char *text, struct weir_refusal *refusal)
 {
 	char plain[48] = "", slashed[64];

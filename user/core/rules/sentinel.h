@@ -118,7 +118,7 @@ const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *rea
 const struct weir_node *weir_sentinel_rule_in(const struct weir_node *item);
 
 /* A kind's own field of that name, or NULL. Without regard to case, for Sentinel Java's as well: its rules are
- * recognised by a name in the wrong case, which is then told.
+ * recognised by a name in the wrong case, which is then reported.
  */
 const struct weir_sentinel_field *weir_sentinel_own_field(const struct weir_sentinel_kind *kind, const char *name);
 

@@ -70,7 +70,7 @@ static weir_sentinel_set java_kinds(void)
 	return chief_of(kinds);
 }
 
-/* Isolation rules have no field that flow rules have not: alone they are told by where they stand. */
+/* Isolation rules have no field that flow rules have not: alone they are recognised by where they stand. */
 static weir_sentinel_set kinds_of_file(void)
 {
 	return ((1u << WEIR_SENTINEL_KIND_COUNT) - 1) & ~(1u << WEIR_SENTINEL_ISOLATION);

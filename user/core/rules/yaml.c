@@ -377,7 +377,7 @@ static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 {
 	struct fy_diag_error *error;
 	void *iterator = NULL;
-	bool was_told = false;
+	bool was_reported = false;
 
 	while ((error = fy_diag_errors_iterate(syntax, &iterator))) {
 		struct weir_syntax_error explained = {.line = error->line, .column = error->column};
@@ -389,9 +389,9 @@ static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 		place.column = explained.column;
 		weir_diag_error(builder->diag, &place, weir_document_line(builder->document, place.line),
 				explained.hint[0] ? explained.hint : NULL, "not valid YAML: %s", explained.message);
-		was_told = true;
+		was_reported = true;
 	}
-	if (!was_told)
+	if (!was_reported)
 		weir_diag_error(builder->diag, &(struct weir_place){builder->document->file, 1, 1, 1}, NULL, NULL,
 				"not valid YAML");
 	return -EINVAL;

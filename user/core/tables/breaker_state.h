@@ -18,7 +18,7 @@ struct weir_breaker_view {
 	uint64_t requests; /* in the window when it was evaluated last, and the bad ones among them */
 	uint64_t bad;
 	uint64_t changes; /* of its state */
-	uint64_t shared;  /* requests that had to share a group, so that their time-outs were told late */
+	uint64_t shared;  /* requests that had to share a group, so that their time-outs were reported late */
 };
 
 /* What all breakers of a rule come to. */

@@ -105,7 +105,7 @@ static void beat(struct weir_controller *controller)
 	__atomic_store_n(&controller->control->heartbeat_ns, weir_host_now_ns(), __ATOMIC_RELEASE);
 }
 
-/* Interfaces that have come since. What fails is told, and tried with the next event. */
+/* Interfaces that have come since. What fails is reported, and tried with the next event. */
 static void follow_interfaces(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
 {
 	controller->followed_ns = now_ns;

@@ -67,7 +67,7 @@ static inline void weir_controller_freep(struct weir_controller **controller)
 }
 
 /*
- * Let drops be told as long as this word goes on changing, and a few seconds longer. Who changes it may read
+ * Let drops be reported as long as this word goes on changing, and a few seconds longer. Who changes it may read
  * events, and may not write where it is read that somebody listens: the server. NULL: no more.
  */
 void weir_controller_hear(struct weir_controller *controller, const uint64_t *drops_wanted);
@@ -98,7 +98,7 @@ enum weir_controller_state {
 struct weir_controller_report {
 	enum weir_controller_state state;
 	uint64_t stale_ns;    /* WEIR_CONTROLLER_STALE: for so long */
-	pid_t pid;	      /* of the controller, which hangs if it is stale; 0: none, or it cannot be told */
+	pid_t pid;	      /* of the controller, which hangs if it is stale; 0: none, or it cannot be determined */
 	uint32_t rule_count;  /* rules that need one */
 	uint64_t *thresholds; /* in force now, units per interval, by place; the user's rules */
 	bool needs_memory;    /* there are MemoryAdaptive rules */

@@ -37,8 +37,8 @@ struct weir_controller {
 	struct weir_sharing *sharing; /* NULL: hosts share no rule */
 	struct weir_memory *memory;   /* NULL: no rule asks for it */
 	struct weir_memory_use memory_use;
-	bool misses_memory;  /* the last reading failed, which has been told */
-	bool has_failed;     /* the last tick did, which has been told */
+	bool misses_memory;  /* the last reading failed, which has been reported */
+	bool has_failed;     /* the last tick did, which has been reported */
 	bool is_noted;	     /* in the journal: that it begins */
 	uint64_t watched_ns; /* when the links were looked at */
 	struct weir_signals_map *signals;

@@ -75,7 +75,7 @@ static pid_t find_witness(void)
 	return witness;
 }
 
-/* 1, 0, or -errno when that cannot be told. */
+/* 1, 0, or -errno when that cannot be determined. */
 static int is_bpffs(const char *path)
 {
 	struct statfs fs;

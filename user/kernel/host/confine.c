@@ -292,7 +292,8 @@ static int allow_reading(scmp_filter_ctx filter)
 	return err;
 }
 
-/* Whatever is not allowed fails with EPERM: a call that a newer libc makes is then an error that is told, no death. */
+/* Whatever is not allowed fails with EPERM: a call that a newer libc makes is then an error that is reported, no death.
+ */
 static int filter_calls(enum weir_confinement confinement)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));

@@ -34,7 +34,7 @@ uint64_t weir_host_wall_ns(uint64_t monotonic_ns);
 /* CLOCK_BOOTTIME: nobody can set it, and it goes on while the machine sleeps. */
 uint64_t weir_host_boot_ns(void);
 
-/* Length of a jiffy, or 0 when it cannot be told. */
+/* Length of a jiffy, or 0 when it cannot be determined. */
 uint64_t weir_host_tick_ns(void);
 
 /* The machine may show plain stores and loads to other CPUs in another order. */
@@ -46,7 +46,7 @@ bool weir_host_is_realtime(void);
 /* The running kernel is at least this version. */
 bool weir_host_kernel_is_at_least(unsigned int major, unsigned int minor);
 
-/* MemAvailable, or 0 when it cannot be told. */
+/* MemAvailable, or 0 when it cannot be determined. */
 uint64_t weir_host_memory_available_bytes(void);
 
 /*
@@ -70,7 +70,7 @@ int weir_host_interfaces(struct weir_names *ret_names);
 /* Go into a network namespace, given by name (as `ip netns` knows it) or path. */
 int weir_host_enter_netns(const char *netns, struct weir_diag *diag);
 
-/* What tells the present network namespace from others: its inode number; 0 when it cannot be told. */
+/* What tells the present network namespace from others: its inode number; 0 when it cannot be determined. */
 uint64_t weir_host_netns(void);
 
 /* Read a small text file; its end is trimmed. Returns 0 or -errno. */

@@ -52,7 +52,8 @@ enum weir_memory_pressure {
 };
 enum weir_memory_pressure weir_memory_pressure(void);
 
-/* The most there can be in use: MemTotal, or the cgroup's own limit when that is lower; 0 when it cannot be told. */
+/* The most there can be in use: MemTotal, or the cgroup's own limit when that is lower; 0 when it cannot be determined.
+ */
 uint64_t weir_memory_total_bytes(const char *cgroup);
 
 #endif

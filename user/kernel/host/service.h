@@ -2,8 +2,8 @@
 /*
  * What a process tells the service manager that has started it, by the protocol of sd_notify(3): lines of text in a
  * datagram to the socket that NOTIFY_SOCKET names. The protocol is stable, and its manual page invites to speak it
- * without libsystemd. Where there is no service manager nothing is told, and nothing fails: what it would not hear is
- * no reason to stop limiting.
+ * without libsystemd. Where there is no service manager nothing is reported, and nothing fails: what it would not hear
+ * is no reason to stop limiting.
  */
 #ifndef WEIR_HOST_SERVICE_H
 #define WEIR_HOST_SERVICE_H

@@ -256,7 +256,7 @@ static bool is_refused(const struct weir_follow *follow, uint32_t ifindex)
 	return false;
 }
 
-/* It is tried again with each event, and told of once. When memory is out it is told of again, ignoring. */
+/* It is tried again with each event, and told of once. When memory is out it is reported again, ignoring. */
 static void note_refused(struct weir_follow *follow, uint32_t ifindex)
 {
 	uint32_t *slot = weir_array_add((void **)&follow->refused, follow->refused_count, sizeof(*slot));
@@ -289,7 +289,7 @@ static bool was_left_out(const struct weir_follow *follow, uint32_t ifindex)
 	return false;
 }
 
-/* Each is told of once. Of those that are there at the start attach has told. */
+/* Each is reported once. Of those that are there at the start attach has told. */
 static void note_left_out(struct weir_follow *follow, const struct weir_targets *targets, struct weir_diag *diag)
 {
 	uint32_t *left_out = NULL;
@@ -301,7 +301,7 @@ static void note_left_out(struct weir_follow *follow, const struct weir_targets 
 		if (follow->has_looked && !was_left_out(follow, targets->left_out[i].ifindex))
 			weir_left_out_tell(&targets->left_out[i], diag);
 		if (!slot)
-			continue; /* it is told of again, ignoring */
+			continue; /* it is reported again, ignoring */
 		*slot = targets->left_out[i].ifindex;
 		count++;
 	}

@@ -204,7 +204,7 @@ int weir_instance_add(const struct weir_attach_options *options, struct weir_dia
 /* From now on these are the interfaces that an attached instance is wanted on; weir_instance_follow does the rest. */
 int weir_instance_want(const char *name, const struct weir_attach_options *options, struct weir_diag *diag);
 
-/* Interfaces that were refused when they came, or left out of a pattern: each is told of once. Starts as {}. */
+/* Interfaces that were refused when they came, or left out of a pattern: each is reported once. Starts as {}. */
 struct weir_follow {
 	uint32_t *refused; /* ifindex */
 	size_t refused_count;
@@ -323,7 +323,7 @@ int weir_instance_detach(const char *name, const char *interface, uint64_t attac
 void weir_instance_note(const char *instance, enum weir_journal_kind kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Let drops be told until then, CLOCK_MONOTONIC, for a reader who may not write (weir_event_watch_open_sample). */
+/* Let drops be reported until then, CLOCK_MONOTONIC, for a reader who may not write (weir_event_watch_open_sample). */
 void weir_instance_listen(const char *instance, uint64_t until_ns);
 
 #endif

@@ -366,7 +366,7 @@ static uint32_t count_emptied(const struct weir_instance *instance, const struct
 	return count;
 }
 
-/* The new rules are in force: what cannot be told for want of memory is left out, ignoring. */
+/* The new rules are in force: what cannot be determined for want of memory is left out, ignoring. */
 static void describe_result(const struct weir_instance *instance, const struct weir_instance_info *before,
 			    const struct weir_image *image, struct weir_reload_result *ret_result)
 {

@@ -39,7 +39,7 @@ struct weir_device {
 /* Interface of the present network namespace. What cannot be learnt stays zero. Returns 0 or -errno. */
 int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret_device);
 
-/* Its type of link layer alone: ARPHRD_*, as in linux/if_arp.h. What cannot be told is taken for Ethernet. */
+/* Its type of link layer alone: ARPHRD_*, as in linux/if_arp.h. What cannot be determined is taken for Ethernet. */
 uint16_t weir_device_type(const char *name);
 
 /* The program reads Ethernet. What bears another header, or none (tun, WireGuard, IPIP, GRE), would be evaluated
@@ -57,7 +57,7 @@ const char *weir_link_type_without_ethernet(uint16_t type, char buffer[WEIR_LINK
 /* The XDP program on it, of whatever mode; 0: none. */
 uint32_t weir_device_program(const struct weir_device *device);
 
-/* Name of a loaded program ("?" when it cannot be told). */
+/* Name of a loaded program ("?" when it cannot be determined). */
 void weir_program_name(uint32_t program_id, char name[16]);
 
 #define WEIR_REMOVAL_BYTES 160

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Hears that interfaces of the present network namespace come, go or change (rtnetlink(7), RTNLGRP_LINK). It says that
- * there is something to look at, and not what: an event can be lost when many come at once, so who is told looks at
+ * there is something to look at, and not what: an event can be lost when many come at once, so the reader looks at
  * all interfaces again.
  */
 #ifndef WEIR_NETWORK_LINK_WATCH_H

@@ -17,7 +17,7 @@ struct weir_merging {
 	bool is_fixed;		     /* it cannot be turned off: the host of a virtual machine decides */
 };
 
-/* The first such offload of an interface of the present network namespace; false: none, as far as can be told. */
+/* The first such offload of an interface of the present network namespace; false: none, as far as can be known. */
 bool weir_merging_find(const char *name, uint32_t ifindex, struct weir_merging *ret_merging);
 
 #endif

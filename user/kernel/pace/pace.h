@@ -46,7 +46,7 @@ struct weir_pace_ability {
  */
 void weir_pace_probe(struct weir_pace_ability *ret_ability);
 
-/* 0, or -EOPNOTSUPP and what is missing. What cannot be told is let pass: attaching will tell. */
+/* 0, or -EOPNOTSUPP and what is missing. What cannot be determined is let pass: attaching will tell. */
 int weir_pace_check(struct weir_diag *diag);
 
 /* Name of an instance's ifb. */

@@ -12,8 +12,8 @@
 
 /*
  * Read an instance's map `instance`. *ret_is_incompatible: another version wrote it, and only the head is there, from
- * `magic` to `netns`, which all versions share; `abi_version` 0 when not even that can be told. Its tables begin with
- * ours, by enum weir_table_id; version 0: it has none of this name, or it is being replaced. Returns 0 or -errno.
+ * `magic` to `netns`, which all versions share; `abi_version` 0 when not even that can be reported. Its tables begin
+ * with ours, by enum weir_table_id; version 0: it has none of this name, or it is being replaced. Returns 0 or -errno.
  */
 int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_incompatible);
 
@@ -34,7 +34,7 @@ void weir_info_describe_tables(struct weir_instance_info *info, const __u32 size
  */
 int weir_info_retire(int map_fd, uint64_t generation);
 
-/* Inode number of the network namespace that an instance's interfaces are in; 0 when that cannot be told. */
+/* Inode number of the network namespace that an instance's interfaces are in; 0 when that cannot be determined. */
 uint64_t weir_info_netns(const char *instance);
 
 #endif

@@ -15,7 +15,7 @@
 
 struct weir_link {
 	char attached_as[IF_NAMESIZE]; /* what its interface was called when it was attached: in its pin */
-	char interface[IF_NAMESIZE];   /* what it is called now; where that cannot be told, attached_as */
+	char interface[IF_NAMESIZE];   /* what it is called now; where that cannot be determined, attached_as */
 	bool is_name_current; /* it can: the interface is in the instance's network namespace, and we get there */
 	uint32_t ifindex;     /* 0: the interface is gone, and the link is dead */
 	uint32_t program_id;

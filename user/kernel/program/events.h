@@ -16,7 +16,7 @@
 struct weir_events *weir_events_map(int map_fd, bool writes);
 void weir_events_unmap(struct weir_events *events);
 
-/* Let drops be told until then, CLOCK_MONOTONIC. Another reader's later time stays. */
+/* Let drops be reported until then, CLOCK_MONOTONIC. Another reader's later time stays. */
 void weir_events_listen(struct weir_events *events, uint64_t until_ns);
 
 /* A reader's place in a ring. All zero: at the oldest that there is. */
@@ -45,7 +45,7 @@ struct weir_event_cursor weir_journal_end(const struct weir_events *events, enum
 bool weir_events_read(const struct weir_events *events, size_t ring, struct weir_event_cursor *cursor,
 		      struct weir_event *ret_event);
 
-/* A change of this ring was not told in the slice of time that ends then, CLOCK_MONOTONIC; 0: none ever. */
+/* A change of this ring was not reported in the slice of time that ends then, CLOCK_MONOTONIC; 0: none ever. */
 uint64_t weir_events_flooded_until_ns(const struct weir_events *events, size_t ring);
 
 bool weir_journal_read(const struct weir_events *events, enum weir_journal_number journal,

@@ -27,7 +27,7 @@ const char *weir_table_name(enum weir_table_id table);
 __u32 weir_table_version(enum weir_table_id table);
 
 /* Whether this map's keys and values are of the sizes that the table has here: the kernel copies as many bytes as the
- * map says, whatever room there is for them. 1, 0, or -errno when that cannot be told.
+ * map says, whatever room there is for them. 1, 0, or -errno when that cannot be determined.
  */
 int weir_table_is_shaped(enum weir_table_id table, int map_fd);
 

@@ -146,7 +146,7 @@ double weir_connection_share(const struct weir_connection_use *use)
 	return use->threshold ? (double)use->figures.now / use->threshold : 0;
 }
 
-/* What connections a flow has is told in the words of `weir stats`. */
+/* What connections a flow has is reported in the words of `weir stats`. */
 static json_t *describe_connection_use(const struct weir_instance *instance, const struct weir_connection_use *use)
 {
 	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];

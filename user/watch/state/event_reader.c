@@ -115,7 +115,7 @@ static int add_missed(struct weir_reported_events *events, enum weir_reported_ki
 	return 0;
 }
 
-/* ---- drops that are not told one by one ---- */
+/* ---- drops that are not reported one by one ---- */
 
 /* A second is what people read, and a script asks for (packets a second). */
 #define TALLY_NS WEIR_NSEC_PER_SEC
@@ -133,7 +133,7 @@ static int count_drops(const struct weir_event_watch *watch, uint64_t *ret_dropp
 	return err;
 }
 
-/* Read the counters, if it is time; before the events, so that what they have counted has mostly been told. */
+/* Read the counters, if it is time; before the events, so that what they have counted has mostly been reported. */
 static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
 {
 	uint64_t dropped;
@@ -173,7 +173,7 @@ static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct w
 	return add_missed(events, WEIR_REPORTED_DROP, count, WEIR_EVENT_NO_RULE, weir_host_now_ns());
 }
 
-/* ---- changes that are not told one by one ---- */
+/* ---- changes that are not reported one by one ---- */
 
 /* Room for all slots that there are. NULL: there is no memory, or no such slot. */
 static uint64_t *accounted_for(struct weir_event_watch *watch, uint32_t slot)
@@ -218,7 +218,7 @@ static void account_for_all(struct weir_event_watch *watch)
 			*accounted = counters.rules[slot].changes;
 }
 
-/* Until when changes of any rule were not told. */
+/* Until when changes of any rule were not reported. */
 static uint64_t flooded_until_ns(const struct weir_event_watch *watch)
 {
 	uint64_t latest_ns = 0, until_ns;

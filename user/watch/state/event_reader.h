@@ -15,7 +15,7 @@ enum weir_reported_kind {
 	WEIR_REPORTED_BREAKER,
 	WEIR_REPORTED_JOURNAL,
 	WEIR_REPORTED_STALE,  /* the controller is gone, or hangs: thresholds that move are at their safe values */
-	WEIR_REPORTED_MISSED, /* more than are told one by one; of the journal: than the reader could follow */
+	WEIR_REPORTED_MISSED, /* more than are reported one by one; of the journal: than the reader could follow */
 };
 
 struct weir_reported {
@@ -42,16 +42,16 @@ struct weir_event_watch {
 	struct weir_events *events;
 	struct weir_event_cursor rings[WEIR_EVENT_RINGS], journals[WEIR_JOURNALS];
 	bool wants_drops;
-	bool only_reads;   /* somebody else lets drops be told */
+	bool only_reads;   /* somebody else lets drops be reported */
 	size_t drops_most; /* of one reading, each of another flow; 0: all */
-	bool is_stale;	   /* as it was told last */
-	/* Drops that are not told one by one: what the counters say, less those that were read. */
+	bool is_stale;	   /* as it was reported last */
+	/* Drops that are not reported one by one: what the counters say, less those that were read. */
 	uint64_t tally_ns; /* when the counters are read next; 0: at once */
 	uint64_t dropped;  /* as they said last */
-	int64_t untold;	   /* since it was told; below 0 while a drop has been read that they have not counted yet */
-	bool is_counting;  /* they have been read */
-	/* Changes that are not told one by one: what their rules' counters say, less what is accounted for. */
-	uint64_t *accounted; /* by slot: what was told, or said to be missing, and what was before this reader */
+	int64_t untold;	  /* since it was reported; below 0 while a drop has been read that they have not counted yet */
+	bool is_counting; /* they have been read */
+	/* Changes that are not reported one by one: what their rules' counters say, less what is accounted for. */
+	uint64_t *accounted; /* by slot: what was reported, or said to be missing, and what was before this reader */
 	uint32_t slots;
 	uint64_t changes_ns; /* when the counters were read last; 0: they are to be read */
 };
@@ -69,7 +69,7 @@ void weir_event_watch_close(struct weir_event_watch *watch);
 int weir_event_watch_open_sample(const char *instance, size_t drops_most, struct weir_event_watch *ret_watch,
 				 struct weir_diag *diag);
 
-/* The next reading says how many drops and changes were not told until then, however short a while that is. */
+/* The next reading says how many drops and changes were not reported until then, however short a while that is. */
 static inline void weir_event_watch_tally(struct weir_event_watch *watch)
 {
 	watch->tally_ns = watch->changes_ns = 0;

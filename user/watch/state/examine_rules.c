@@ -224,7 +224,7 @@ static uint32_t fields_of(const struct weir_ruleset *ruleset)
 	return fields;
 }
 
-/* What is found on one interface and on a hundred is told once, of the first. */
+/* What is found on one interface and on a hundred is reported once, of the first. */
 struct told {
 	struct weir_findings findings;
 	char first[WEIR_FINDINGS_MAX][IF_NAMESIZE];

@@ -54,7 +54,7 @@ void weir_flows_find_threshold(const struct scan *scan, const struct piece *piec
 			       struct weir_flow_use *use);
 int weir_flows_find_shadows(struct scan *scan);
 
-/* The rule of the window, if it can be told. */
+/* The rule of the window, if it is known. */
 void weir_flows_set_name(struct weir_flow_use *use, const struct weir_named_flow *name);
 int weir_flows_scan_narrow_chunk(uint32_t index, const void *values, int cpus, void *data);
 int weir_flows_scan_medium_chunk(uint32_t index, const void *values, int cpus, void *data);
