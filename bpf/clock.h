@@ -11,18 +11,18 @@
  * CLOCK_MONOTONIC itself: 25 to 45 ns a read, which also waits for all loads under way. Everything else goes by it. It
  * is read at most once a packet, unless an evaluation is repeated.
  *
- * In the lab (replay, tests) both are virtual: a tick is a nanosecond, so a bucket begins exactly where it should.
+ * In the harness (replay, tests) both are virtual: a tick is a nanosecond, so a bucket begins exactly where it should.
  */
 #ifndef WEIR_CLOCK_H
 #define WEIR_CLOCK_H
 
 #include "maps.h"
 
-static __always_inline struct weir_lab *weir_lab(void)
+static __always_inline struct weir_harness *weir_harness(void)
 {
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&lab, &zero);
+	return bpf_map_lookup_elem(&harness, &zero);
 }
 
 /* The time at which jiffies became this number. */
@@ -39,7 +39,7 @@ static __always_inline __u64 weir_now_ns(struct weir_scratch *s)
 {
 	if (!s->has_now) {
 		if (config.is_virtual) {
-			struct weir_lab *l = weir_lab();
+			struct weir_harness *l = weir_harness();
 
 			s->now_ns = l ? l->clock_ns : 0;
 		} else {
@@ -55,7 +55,7 @@ static __always_inline __u64 weir_now_ns(struct weir_scratch *s)
  */
 static __always_inline void weir_read_tick(struct weir_scratch *s)
 {
-	struct weir_lab *l = config.is_virtual ? weir_lab() : NULL;
+	struct weir_harness *l = config.is_virtual ? weir_harness() : NULL;
 	__u64 tick = l ? l->clock_ns - l->tick_late_ns : bpf_jiffies64();
 
 	s->has_now = 0;

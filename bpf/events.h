@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Events (include/weir_events.h): how one is written; and penalties that begin and breakers that change, told always,
- * where they do so. drops.h tells of drops. Nothing is decided by any of it. In the lab nobody listens, and nothing is
- * told.
+ * where they do so. drops.h tells of drops. Nothing is decided by any of it. In the harness nobody listens, and nothing
+ * is told.
  */
 #ifndef WEIR_EVENTS_H
 #define WEIR_EVENTS_H

@@ -50,7 +50,7 @@ enum {
 #define WEIR_PART_LISTS (config.has_lists)
 #define WEIR_PART_TIMED_ENTRIES (config.has_timed)
 #define WEIR_PART_EVENTS (!config.is_virtual)
-#define WEIR_PART_LAB (config.is_virtual)
+#define WEIR_PART_HARNESS (config.is_virtual)
 #define WEIR_PART_PREFIXES (config.match_fields & (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION))
 #define WEIR_PART_MANY_RESOURCES (!config.has_only_words)	  /* more than one word of a vector names */
 #define WEIR_PART_SEVERAL_RESOURCES (config.packet_resources > 1) /* may match one packet */
@@ -110,7 +110,7 @@ WEIR_MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_scratch, 0);
 WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_WINDOW_SPECS_MAX, struct weir_clock, 0);
 /* Mapped by nobody, but so no set lies in two cache lines. */
 WEIR_MAP(notes, BPF_MAP_TYPE_ARRAY, 1, struct weir_notes, BPF_F_MMAPABLE);
-WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);
+WEIR_MAP(harness, BPF_MAP_TYPE_ARRAY, 1, struct weir_harness, BPF_F_MMAPABLE);
 
 static __always_inline __u32 weir_this_cpu(struct weir_scratch *s)
 {

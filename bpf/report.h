@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the lab learns of a packet: its verdict, its resources and rules, and, if it asks, which flow the packet is of
- * under each rule. So userspace finds a flow's state without a second idea of keys and hashes.
+ * What the harness learns of a packet: its verdict, its resources and rules, and, if it asks, which flow the packet is
+ * of under each rule. So userspace finds a flow's state without a second idea of keys and hashes.
  */
 #ifndef WEIR_REPORT_H
 #define WEIR_REPORT_H
@@ -12,12 +12,12 @@
 /* ---- which flow, beside the hash of its key: by the rule's kind (weir_kinds.def) ---- */
 
 static __always_inline void weir_report_nothing(struct weir_scratch *s, const struct weir_rule *rule,
-						struct weir_lab_flow *flow)
+						struct weir_harness_flow *flow)
 {
 }
 
 static __always_inline void weir_report_row(struct weir_scratch *s, const struct weir_rule *rule,
-					    struct weir_lab_flow *flow)
+					    struct weir_harness_flow *flow)
 {
 	if (rule->storage == WEIR_STORAGE_NARROW || rule->storage == WEIR_STORAGE_MEDIUM)
 		flow->tag = weir_flow_id(s, rule, WEIR_NARROW).tag;
@@ -26,14 +26,14 @@ static __always_inline void weir_report_row(struct weir_scratch *s, const struct
 }
 
 static __always_inline void weir_report_shadow(struct weir_scratch *s, const struct weir_rule *rule,
-					       struct weir_lab_flow *flow)
+					       struct weir_harness_flow *flow)
 {
 	flow->other = weir_hash_key(s, rule->shadow);
 	weir_report_row(s, weir_rule(rule->shadow), flow);
 }
 
 static __always_inline void weir_report_connection(struct weir_scratch *s, const struct weir_rule *rule,
-						   struct weir_lab_flow *flow)
+						   struct weir_harness_flow *flow)
 {
 	struct weir_flow_id id = weir_connection_id(rule, &s->packet, 0);
 
@@ -41,12 +41,12 @@ static __always_inline void weir_report_connection(struct weir_scratch *s, const
 }
 
 /* Fill in the flow of the packet's rule number `nth`. */
-__noinline int weir_report_flow(struct weir_scratch *s, struct weir_lab *l, __u32 nth)
+__noinline int weir_report_flow(struct weir_scratch *s, struct weir_harness *l, __u32 nth)
 {
 	const struct weir_rule *rule;
-	struct weir_lab_flow *flow;
+	struct weir_harness_flow *flow;
 
-	WEIR_GLOBAL(LAB, s && l && nth < WEIR_PACKET_RULES_MAX, 0);
+	WEIR_GLOBAL(HARNESS, s && l && nth < WEIR_PACKET_RULES_MAX, 0);
 	flow = &l->flow[nth];
 	rule = weir_rule(s->rule[nth]);
 	flow->place = rule->place;
@@ -84,10 +84,10 @@ static __always_inline void weir_report_packet(const struct weir_packet *pkt, st
 	ret_packet->destination_port = bpf_htons(pkt->destination_port);
 }
 
-/* Tell the lab what became of the packet. */
+/* Tell the harness what became of the packet. */
 static __always_inline void weir_report(struct weir_scratch *s, enum weir_verdict verdict)
 {
-	struct weir_lab *l = weir_lab();
+	struct weir_harness *l = weir_harness();
 
 	if (!l)
 		return;

@@ -82,7 +82,7 @@ static __always_inline bool weir_is_named(const struct weir_scratch *s, __u64 wo
 
 /* A ghost that begins in a newer bucket than ours: we have stalled, or it has not been replaced for so long that its
  * number has come round. The caller reads the clock again, and evaluates anew if it was the former; so it need not
- * count. In the lab, where the clock may go back, it counts.
+ * count. In the harness, where the clock may go back, it counts.
  */
 static __always_inline __u64 weir_units_of_row_ghost(const struct weir_view *view, __u64 word)
 {

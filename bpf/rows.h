@@ -360,7 +360,7 @@ static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, s
  * The row that is to go, of the two sets of s->view.flow: its number, and WEIR_CHOICE_EVICTS when its flow still
  * counts. Of two sets with free rows the emptier one gives its row, so that even well filled tables seldom overflow. A
  * first set with at most one flow is as good as any: most rows are then found where they are looked for first. (In the
- * lab an expired row may count again, so there a set with more empty rows is always better.)
+ * harness an expired row may count again, so there a set with more empty rows is always better.)
  */
 #define WEIR_CHOICE_EVICTS (1ull << 32)
 

@@ -378,7 +378,7 @@ struct weir_scratch {
 	__u32 has_now;
 	__u32 must_commit;	 /* a rule has set something aside that has to be committed when the packet passes */
 	__u32 expects_admission; /* the packet before was not blocked by a shortcut of its first rule */
-	__u32 blocking_rule;	 /* place, for the lab and for events */
+	__u32 blocking_rule;	 /* place, for the harness and for events */
 	struct weir_view view;
 	__u64 fence;			   /* target of fences; its value means nothing */
 	__u64 key_sample_tick;		   /* when a key sample was recorded last */

@@ -100,7 +100,7 @@ __noinline __u32 weir_sharers_recall(__u32 cell)
 {
 	__u32 epoch = (bpf_ktime_get_ns() + WEIR_NSEC_PER_SEC) >> config.sharers_shift & 0xff;
 
-	/* In the lab the clock goes back, and stalls as tests say. */
+	/* In the harness the clock goes back, and stalls as tests say. */
 	return config.is_virtual || weir_sharers_age(cell, epoch) < WEIR_SHARERS_AHEAD ? cell : 0;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The data plane, read from the top: parse the packet, ask the lists, match resources, admit by their rules, count.
- * Behind it stand the frame's length and the lab, whose clock replay and tests set. docs/architecture.md has the map.
+ * Behind it stand the frame's length and the harness, whose clock replay and tests set. docs/architecture.md has the
+ * map.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -55,10 +56,10 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 	return 0;
 }
 
-/* The lab says when a frame arrives, where, and how long it was on the wire. */
-static __always_inline void weir_enter_lab(struct weir_scratch *s, struct weir_cursor *cur)
+/* The harness says when a frame arrives, where, and how long it was on the wire. */
+static __always_inline void weir_enter_harness(struct weir_scratch *s, struct weir_cursor *cur)
 {
-	struct weir_lab *l = weir_lab();
+	struct weir_harness *l = weir_harness();
 
 	s->blocking_rule = WEIR_NO_RULE;
 	if (!l)
@@ -98,7 +99,7 @@ static __always_inline enum weir_verdict weir_parse_packet(struct xdp_md *ctx, s
 	if (asked & WEIR_MATCH_INTERFACE)
 		s->packet.ifindex = ctx->ingress_ifindex;
 	if (config.is_virtual)
-		weir_enter_lab(s, &cur);
+		weir_enter_harness(s, &cur);
 	if (likely(config.shortcuts & WEIR_SHORTCUT_PARSE && weir_parse_usual(&cur, &s->packet, asked)))
 		return WEIR_VERDICT_OPEN;
 	s->packet.frame_bytes = cur.frame_bytes;

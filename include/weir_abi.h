@@ -19,7 +19,7 @@
  *	weir_description.h	the instance: what runs, for commands
  *	weir_tables.def		the instance: the versions of all these tables
  *	weir_kinds.def		the kinds of a limit
- *	weir_lab.h		replay and tests
+ *	weir_harness.h		replay and tests
  *	weir_sizes.h		how large things may be
  *
  * weir_lists.h and weir_prefixes.h lay out the generation's lists and prefixes, with the step that searches them.
@@ -34,7 +34,7 @@
 #include "weir_description.h"
 #include "weir_events.h"
 #include "weir_generation.h"
-#include "weir_lab.h"
+#include "weir_harness.h"
 #include "weir_sizes.h"
 #include "weir_state.h"
 #include "weir_timed.h"

@@ -274,11 +274,11 @@ enum weir_table_id {
 /* .rodata of the program. The verifier knows it, and removes what is switched off. */
 struct weir_config {
 	__u64 seed[16];		 /* the secret that flows are hashed with; the same until detach */
-	__u64 tick_ns;		 /* length of a tick; in the lab 1 */
-	__u64 tick_origin_ns;	 /* CLOCK_MONOTONIC when jiffies were zero, modulo 2^64; in the lab 0 */
+	__u64 tick_ns;		 /* length of a tick; in the harness 1 */
+	__u64 tick_origin_ns;	 /* CLOCK_MONOTONIC when jiffies were zero, modulo 2^64; in the harness 0 */
 	__u32 shortcuts;	 /* enum weir_shortcut, or-ed; 0: none */
 	__u32 observes;		 /* all is evaluated and counted, and nothing dropped */
-	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `lab` */
+	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `harness` */
 	__u32 is_weakly_ordered; /* the machine reorders plain stores and loads, so they need fences */
 	__u32 cpus;		 /* possible CPUs */
 	__u32 resource_count;	 /* 0: nothing matches */

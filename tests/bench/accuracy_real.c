@@ -31,7 +31,7 @@
 #define BUCKETS_MAX 64 /* of one run */
 #define FLOWS_PER_CPU_DEFAULT 262144u
 
-struct stage {
+struct setup {
 	struct rig *rig;
 	struct weir_object *object;
 	int object_fd, link_fd;
@@ -48,48 +48,48 @@ struct stage {
 
 static const char *const kind_names[] = {"leap", "strict", "smooth"};
 
-static void stage_open(struct stage *stage, struct rig *rig, const struct rig_limit *limits, size_t limit_count,
+static void setup_open(struct setup *setup, struct rig *rig, const struct rig_limit *limits, size_t limit_count,
 		       uint32_t flows_per_cpu)
 {
-	*stage = (struct stage){.rig = rig, .cpus = weir_host_cpus()};
-	stage->object = rig_load(limits, limit_count, flows_per_cpu, false, 0);
-	stage->object_fd = weir_object_program_fd(stage->object);
-	stage->link_fd = rig_attach(rig, stage->object_fd);
+	*setup = (struct setup){.rig = rig, .cpus = weir_host_cpus()};
+	setup->object = rig_load(limits, limit_count, flows_per_cpu, false, 0);
+	setup->object_fd = weir_object_program_fd(setup->object);
+	setup->link_fd = rig_attach(rig, setup->object_fd);
 }
 
-static void stage_close(struct stage *stage)
+static void setup_close(struct setup *setup)
 {
 	for (size_t i = 0; i < FLOWS_MAX; i++)
 		for (int cpu = 0; cpu < BENCH_CPUS; cpu++)
-			trace_free(&stage->trace[cpu][i]);
-	close(stage->link_fd);
-	weir_object_free(stage->object);
+			trace_free(&setup->trace[cpu][i]);
+	close(setup->link_fd);
+	weir_object_free(setup->object);
 }
 
 /* A flow under limits[slot] of rig_load. */
-static void add_flow(struct stage *stage, const struct rig_limit *limit, __u32 slot)
+static void add_flow(struct setup *setup, const struct rig_limit *limit, __u32 slot)
 {
-	size_t flow = stage->flow_count++;
+	size_t flow = setup->flow_count++;
 	struct weir_rule_info info;
-	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_TABLE_RULE_INFO), &slot, &info);
+	int err = bpf_map_lookup_elem(weir_object_map_fd(setup->object, WEIR_TABLE_RULE_INFO), &slot, &info);
 
 	if (err)
 		rig_fail(err, "cannot read the description of a rule");
-	stage->frame[flow] = rig_frame(4, flow + 1, limit->port);
-	stage->limit[flow] = *limit;
-	stage->spec[flow] = info.spec;
+	setup->frame[flow] = rig_frame(4, flow + 1, limit->port);
+	setup->limit[flow] = *limit;
+	setup->spec[flow] = info.spec;
 }
 
-static void run_stage(struct stage *stage, void (*send)(void *data, int i), uint64_t seconds)
+static void run_setup(struct setup *setup, void (*send)(void *data, int i), uint64_t seconds)
 {
-	stage->start_ns = rig_now_ns();
-	stage->end_ns = stage->start_ns + seconds * SECOND;
-	rig_on_both(stage->rig, send, stage);
+	setup->start_ns = rig_now_ns();
+	setup->end_ns = setup->start_ns + seconds * SECOND;
+	rig_on_both(setup->rig, send, setup);
 }
 
-static uint32_t bucket_since_start(const struct stage *stage, uint64_t time_ns)
+static uint32_t bucket_since_start(const struct setup *setup, uint64_t time_ns)
 {
-	uint64_t bucket = time_ns / TRACE_BUCKET_NS - stage->start_ns / TRACE_BUCKET_NS;
+	uint64_t bucket = time_ns / TRACE_BUCKET_NS - setup->start_ns / TRACE_BUCKET_NS;
 
 	if (bucket >= BUCKETS_MAX)
 		rig_fail(0, "a run took longer than %d buckets", BUCKETS_MAX);
@@ -97,23 +97,23 @@ static uint32_t bucket_since_start(const struct stage *stage, uint64_t time_ns)
 }
 
 /* A call that lasted beyond its bucket, because the machine had other things to do, counts for neither. */
-static void note_sent(struct stage *stage, int i, size_t flow, uint64_t before_ns, uint64_t after_ns, uint32_t packets)
+static void note_sent(struct setup *setup, int i, size_t flow, uint64_t before_ns, uint64_t after_ns, uint32_t packets)
 {
-	stage->sent[i][flow] += packets;
+	setup->sent[i][flow] += packets;
 	if (before_ns / TRACE_BUCKET_NS == after_ns / TRACE_BUCKET_NS)
-		stage->sent_in[i][flow][bucket_since_start(stage, before_ns)] += packets;
+		setup->sent_in[i][flow][bucket_since_start(setup, before_ns)] += packets;
 }
 
-static uint64_t sent_in_bucket(const struct stage *stage, size_t flow, uint32_t bucket)
+static uint64_t sent_in_bucket(const struct setup *setup, size_t flow, uint32_t bucket)
 {
-	return stage->sent_in[0][flow][bucket] + stage->sent_in[1][flow][bucket];
+	return setup->sent_in[0][flow][bucket] + setup->sent_in[1][flow][bucket];
 }
 
-static double offered_ratio(const struct stage *stage, size_t flow, uint64_t limit)
+static double offered_ratio(const struct setup *setup, size_t flow, uint64_t limit)
 {
-	double seconds = (double)(stage->end_ns - stage->start_ns) / SECOND;
+	double seconds = (double)(setup->end_ns - setup->start_ns) / SECOND;
 
-	return (stage->sent[0][flow] + stage->sent[1][flow]) / seconds / limit;
+	return (setup->sent[0][flow] + setup->sent[1][flow]) / seconds / limit;
 }
 
 /*
@@ -121,7 +121,7 @@ static double offered_ratio(const struct stage *stage, size_t flow, uint64_t lim
  * offered than admitted, so that the limit, not the machine, said no. UINT64_MAX when there was none.
  * admitted[]: in each bucket since the start.
  */
-static uint64_t least_in_an_interval(const struct stage *stage, size_t flow, const uint64_t *admitted)
+static uint64_t least_in_an_interval(const struct setup *setup, size_t flow, const uint64_t *admitted)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -130,7 +130,7 @@ static uint64_t least_in_an_interval(const struct stage *stage, size_t flow, con
 		uint64_t sum = 0;
 
 		for (uint32_t bucket = from; bucket < from + TRACE_SAMPLES; bucket++) {
-			is_saturated = is_saturated && sent_in_bucket(stage, flow, bucket) > admitted[bucket];
+			is_saturated = is_saturated && sent_in_bucket(setup, flow, bucket) > admitted[bucket];
 			sum += admitted[bucket];
 		}
 		if (is_saturated && sum < least)
@@ -140,10 +140,10 @@ static uint64_t least_in_an_interval(const struct stage *stage, size_t flow, con
 }
 
 /* Evaluated by the worse side: above the limit, or else the least admitted in an interval. */
-static void fill_row(struct report_row *row, const struct stage *stage, size_t flow, uint64_t limit, uint64_t least,
+static void fill_row(struct report_row *row, const struct setup *setup, size_t flow, uint64_t limit, uint64_t least,
 		     uint64_t most)
 {
-	double offered = offered_ratio(stage, flow, limit);
+	double offered = offered_ratio(setup, flow, limit);
 
 	row->is_ratio = true;
 	row->value = (double)(most > limit ? most : least) / limit;
@@ -177,55 +177,55 @@ static void notes_close(struct notes *notes)
 }
 
 /* The time by which CPU i admitted the packet it has just evaluated; of a leap window, when its bucket began. */
-static uint64_t admitted_at(const struct stage *stage, int i, size_t flow, struct notes *notes)
+static uint64_t admitted_at(const struct setup *setup, int i, size_t flow, struct notes *notes)
 {
-	const struct weir_scratch *scratch = &notes->scratch[stage->rig->cpu[i]];
-	__u32 zero = 0, spec = stage->spec[flow];
-	int err = bpf_map_lookup_elem(weir_object_own_map_fd(stage->object, "scratch"), &zero, notes->scratch);
+	const struct weir_scratch *scratch = &notes->scratch[setup->rig->cpu[i]];
+	__u32 zero = 0, spec = setup->spec[flow];
+	int err = bpf_map_lookup_elem(weir_object_own_map_fd(setup->object, "scratch"), &zero, notes->scratch);
 
-	if (!err && stage->limit[flow].window != WEIR_WINDOW_LEAP) {
+	if (!err && setup->limit[flow].window != WEIR_WINDOW_LEAP) {
 		if (!scratch->has_now)
 			rig_fail(0, "a packet was admitted without a clock");
 		return scratch->now_ns;
 	}
-	if (!err && stage->limit[flow].is_keyed)
+	if (!err && setup->limit[flow].is_keyed)
 		return scratch->narrow_clock[spec % WEIR_SPECS_NARROW].start_ns;
 	if (!err)
-		err = bpf_map_lookup_elem(weir_object_own_map_fd(stage->object, "clocks"), &spec, notes->clocks);
+		err = bpf_map_lookup_elem(weir_object_own_map_fd(setup->object, "clocks"), &spec, notes->clocks);
 	if (err)
 		rig_fail(err, "cannot read when a packet was admitted");
-	return notes->clocks[stage->rig->cpu[i]].start_ns;
+	return notes->clocks[setup->rig->cpu[i]].start_ns;
 }
 
 /* Send one packet from CPU i; when it is admitted, note the time. */
-static void send_one(struct stage *stage, int i, size_t flow, struct notes *notes)
+static void send_one(struct setup *setup, int i, size_t flow, struct notes *notes)
 {
 	uint64_t before_ns = rig_now_ns();
-	int action = weir_object_evaluate(stage->object, stage->frame[flow].bytes, stage->frame[flow].byte_count);
+	int action = weir_object_evaluate(setup->object, setup->frame[flow].bytes, setup->frame[flow].byte_count);
 
 	if (action < 0)
 		rig_fail(action, "a test run failed");
-	note_sent(stage, i, flow, before_ns, rig_now_ns(), 1);
+	note_sent(setup, i, flow, before_ns, rig_now_ns(), 1);
 	if (action == XDP_PASS)
-		trace_add(&stage->trace[i][flow], admitted_at(stage, i, flow, notes));
+		trace_add(&setup->trace[i][flow], admitted_at(setup, i, flow, notes));
 }
 
 static void send_in_turns(void *data, int i)
 {
-	struct stage *stage = data;
+	struct setup *setup = data;
 	struct notes notes;
 
-	notes_open(&notes, stage->cpus);
-	while (rig_now_ns() < stage->end_ns)
-		for (size_t flow = 0; flow < stage->flow_count; flow++)
-			send_one(stage, i, flow, &notes);
+	notes_open(&notes, setup->cpus);
+	while (rig_now_ns() < setup->end_ns)
+		for (size_t flow = 0; flow < setup->flow_count; flow++)
+			send_one(setup, i, flow, &notes);
 	notes_close(&notes);
 }
 
 /* Both CPUs' admissions of a flow, in trace[0], by time. */
-static struct trace *merge(struct stage *stage, size_t flow)
+static struct trace *merge(struct setup *setup, size_t flow)
 {
-	struct trace *into = &stage->trace[0][flow], *from = &stage->trace[1][flow];
+	struct trace *into = &setup->trace[0][flow], *from = &setup->trace[1][flow];
 
 	for (size_t i = 0; i < from->count; i++)
 		trace_add(into, from->time_ns[i]);
@@ -233,9 +233,9 @@ static struct trace *merge(struct stage *stage, size_t flow)
 	return into;
 }
 
-static void report_flow(struct stage *stage, size_t flow, const struct rig_limit *limit, struct report *report)
+static void report_flow(struct setup *setup, size_t flow, const struct rig_limit *limit, struct report *report)
 {
-	const struct trace *trace = merge(stage, flow);
+	const struct trace *trace = merge(setup, flow);
 	uint64_t admitted[BUCKETS_MAX] = {}, most;
 	/* Strict and smooth look at eleven buckets: no promise for each ten of them. */
 	bool is_leap = limit->window == WEIR_WINDOW_LEAP;
@@ -243,13 +243,13 @@ static void report_flow(struct stage *stage, size_t flow, const struct rig_limit
 	struct report_row *row;
 
 	for (size_t i = 0; i < trace->count; i++)
-		admitted[bucket_since_start(stage, trace->time_ns[i])]++;
+		admitted[bucket_since_start(setup, trace->time_ns[i])]++;
 	most = limit->window == WEIR_WINDOW_STRICT ? trace_fullest_interval(trace)
 						   : trace_fullest_window(trace, limit->window);
 	row = report_add(report, limit->window == WEIR_WINDOW_STRICT ? "A1" : "A2", bounds, bounds,
 			 "2 CPUs, %s, %s, %llu a second", kind_names[limit->window],
 			 limit->is_keyed ? "keyed" : "no key", (unsigned long long)limit->threshold);
-	fill_row(row, stage, flow, limit->threshold, least_in_an_interval(stage, flow, admitted), most);
+	fill_row(row, setup, flow, limit->threshold, least_in_an_interval(setup, flow, admitted), most);
 	if (!is_leap)
 		row->value = (double)most / limit->threshold;
 }
@@ -257,15 +257,15 @@ static void report_flow(struct stage *stage, size_t flow, const struct rig_limit
 static void run_small(struct rig *rig, const struct rig_limit *limits, size_t limit_count, uint64_t seconds,
 		      struct report *report)
 {
-	struct stage stage;
+	struct setup setup;
 
-	stage_open(&stage, rig, limits, limit_count, FLOWS_PER_CPU_DEFAULT);
+	setup_open(&setup, rig, limits, limit_count, FLOWS_PER_CPU_DEFAULT);
 	for (size_t i = 0; i < limit_count; i++)
-		add_flow(&stage, &limits[i], i);
-	run_stage(&stage, send_in_turns, seconds);
+		add_flow(&setup, &limits[i], i);
+	run_setup(&setup, send_in_turns, seconds);
 	for (size_t i = 0; i < limit_count; i++)
-		report_flow(&stage, i, &limits[i], report);
-	stage_close(&stage);
+		report_flow(&setup, i, &limits[i], report);
+	setup_close(&setup);
 }
 
 /* ---- by the rows ---- */
@@ -276,7 +276,7 @@ static void run_small(struct rig *rig, const struct rig_limit *limits, size_t li
 
 /* What all CPUs admitted in each bucket since the first. */
 struct ledger {
-	const struct stage *stage;
+	const struct setup *setup;
 	int rows_fd;
 	void *values; /* of one map element, on all CPUs */
 	size_t value_bytes;
@@ -293,8 +293,8 @@ static void ledger_add_row(struct ledger *ledger, int cpu, const struct weir_wid
 		uint64_t start_ns = (bucket + ledger->base_bucket) * TRACE_BUCKET_NS;
 		uint64_t units = row->cell[bucket % WEIR_RING_CELLS] & ~WEIR_WIDE_UNSPENT;
 
-		if (start_ns + TRACE_BUCKET_NS > ledger->stage->start_ns)
-			ledger->admitted[cpu * BUCKETS_MAX + bucket_since_start(ledger->stage, start_ns)] =
+		if (start_ns + TRACE_BUCKET_NS > ledger->setup->start_ns)
+			ledger->admitted[cpu * BUCKETS_MAX + bucket_since_start(ledger->setup, start_ns)] =
 				units - (age == 0 ? row->lease : 0);
 	}
 }
@@ -318,7 +318,7 @@ static void ledger_read(struct ledger *ledger, bool is_keyed, bool is_last)
 		ledger->longest_gap_ns = now_ns - ledger->read_ns;
 	ledger->read_ns = now_ns;
 	for (__u32 key = 0; !bpf_map_lookup_elem(ledger->rows_fd, &key, ledger->values); key++) {
-		for (int cpu = 0; cpu < ledger->stage->cpus; cpu++) {
+		for (int cpu = 0; cpu < ledger->setup->cpus; cpu++) {
 			const void *value = ledger->values + cpu * ledger->value_bytes;
 			const struct weir_medium_row *row = value;
 
@@ -334,27 +334,27 @@ static void ledger_read(struct ledger *ledger, bool is_keyed, bool is_last)
 static void ledger_add_up(const struct ledger *ledger, uint64_t ret_admitted[BUCKETS_MAX])
 {
 	memset(ret_admitted, 0, BUCKETS_MAX * sizeof(*ret_admitted));
-	for (int cpu = 0; cpu < ledger->stage->cpus; cpu++)
+	for (int cpu = 0; cpu < ledger->setup->cpus; cpu++)
 		for (uint32_t bucket = 0; bucket < BUCKETS_MAX; bucket++)
 			ret_admitted[bucket] += ledger->admitted[cpu * BUCKETS_MAX + bucket];
 }
 
-static uint64_t packets_passed(const struct stage *stage)
+static uint64_t packets_passed(const struct setup *setup)
 {
-	_cleanup_(weir_freep) struct weir_resource_counters *counters = calloc(stage->cpus, sizeof(*counters));
+	_cleanup_(weir_freep) struct weir_resource_counters *counters = calloc(setup->cpus, sizeof(*counters));
 	uint64_t passed = 0;
 	__u32 slot = 0;
-	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_TABLE_RESOURCE_COUNTERS), &slot, counters);
+	int err = bpf_map_lookup_elem(weir_object_map_fd(setup->object, WEIR_TABLE_RESOURCE_COUNTERS), &slot, counters);
 
 	if (err)
 		rig_fail(err, "cannot read the counters of a resource");
-	for (int cpu = 0; cpu < stage->cpus; cpu++)
+	for (int cpu = 0; cpu < setup->cpus; cpu++)
 		passed += counters[cpu].passed.packets;
 	return passed;
 }
 
 struct large {
-	struct stage stage;
+	struct setup setup;
 	struct ledger ledger;
 	bool is_keyed;
 };
@@ -362,13 +362,13 @@ struct large {
 static void send_many(void *data, int i)
 {
 	struct large *large = data;
-	struct stage *stage = &large->stage;
+	struct setup *setup = &large->setup;
 	uint64_t now_ns, after_ns;
 
-	for (now_ns = rig_now_ns(); now_ns < stage->end_ns; now_ns = after_ns) {
-		rig_run(stage->object_fd, &stage->frame[0], LARGE_REPEAT);
+	for (now_ns = rig_now_ns(); now_ns < setup->end_ns; now_ns = after_ns) {
+		rig_run(setup->object_fd, &setup->frame[0], LARGE_REPEAT);
 		after_ns = rig_now_ns();
-		note_sent(stage, i, 0, now_ns, after_ns, LARGE_REPEAT);
+		note_sent(setup, i, 0, now_ns, after_ns, LARGE_REPEAT);
 		if (i == 0 && after_ns >= large->ledger.read_ns + SAMPLE_GAP_NS)
 			ledger_read(&large->ledger, large->is_keyed, false);
 	}
@@ -376,8 +376,8 @@ static void send_many(void *data, int i)
 
 static void report_large(const struct large *large, const struct rig_limit *limit, struct report *report)
 {
-	const struct stage *stage = &large->stage;
-	uint64_t admitted[BUCKETS_MAX], counted = 0, most = 0, passed = packets_passed(stage);
+	const struct setup *setup = &large->setup;
+	uint64_t admitted[BUCKETS_MAX], counted = 0, most = 0, passed = packets_passed(setup);
 	struct report_row *row = report_add(report, "A2", BETWEEN(0.99, 1), BETWEEN(0.99, 1),
 					    "2 CPUs, %s, %s, %llu a second", kind_names[limit->window],
 					    limit->is_keyed ? "keyed" : "no key", (unsigned long long)limit->threshold);
@@ -398,7 +398,7 @@ static void report_large(const struct large *large, const struct rig_limit *limi
 	if (counted != passed)
 		rig_fail(0, "%llu packets passed, but the rows counted %llu", (unsigned long long)passed,
 			 (unsigned long long)counted);
-	fill_row(row, stage, 0, limit->threshold, least_in_an_interval(stage, 0, admitted), most);
+	fill_row(row, setup, 0, limit->threshold, least_in_an_interval(setup, 0, admitted), most);
 }
 
 /* One limit, too large to be a narrow row's. */
@@ -407,24 +407,24 @@ static void run_large(struct rig *rig, const struct rig_limit *limit, struct rep
 	struct large large = {.is_keyed = limit->is_keyed};
 	struct ledger *ledger = &large.ledger;
 
-	stage_open(&large.stage, rig, limit, 1, 4096);
-	add_flow(&large.stage, limit, 0);
-	ledger->stage = &large.stage;
-	ledger->rows_fd = weir_object_map_fd(large.stage.object,
+	setup_open(&large.setup, rig, limit, 1, 4096);
+	add_flow(&large.setup, limit, 0);
+	ledger->setup = &large.setup;
+	ledger->rows_fd = weir_object_map_fd(large.setup.object,
 					     limit->is_keyed ? WEIR_TABLE_MEDIUM_FLOWS : WEIR_TABLE_LONE_ROWS);
 	ledger->value_bytes = limit->is_keyed ? sizeof(struct weir_medium_chunk) : sizeof(struct weir_wide_row);
-	ledger->values = calloc(large.stage.cpus, ledger->value_bytes);
-	ledger->admitted = calloc(large.stage.cpus, BUCKETS_MAX * sizeof(*ledger->admitted));
+	ledger->values = calloc(large.setup.cpus, ledger->value_bytes);
+	ledger->admitted = calloc(large.setup.cpus, BUCKETS_MAX * sizeof(*ledger->admitted));
 	if (!ledger->values || !ledger->admitted)
 		rig_fail(0, "no memory for the ledger");
 	ledger->read_ns = rig_now_ns();
-	ledger->base_bucket = rig_base_bucket(large.stage.object);
-	run_stage(&large.stage, send_many, LARGE_SECONDS);
+	ledger->base_bucket = rig_base_bucket(large.setup.object);
+	run_setup(&large.setup, send_many, LARGE_SECONDS);
 	ledger_read(ledger, limit->is_keyed, true);
 	report_large(&large, limit, report);
 	free(ledger->values);
 	free(ledger->admitted);
-	stage_close(&large.stage);
+	setup_close(&large.setup);
 }
 
 /* ---- during a flood ---- */
@@ -439,30 +439,30 @@ enum { HEAVY, MODEST, SPOOFED, FLOOD_FLOWS };
 
 static void send_in_flood(void *data, int i)
 {
-	struct stage *stage = data;
-	uint64_t heavy_due_ns = stage->start_ns, modest_due_ns = stage->start_ns + i * MODEST_GAP_NS / 2, now_ns;
+	struct setup *setup = data;
+	uint64_t heavy_due_ns = setup->start_ns, modest_due_ns = setup->start_ns + i * MODEST_GAP_NS / 2, now_ns;
 	struct notes notes;
 
-	notes_open(&notes, stage->cpus);
-	while ((now_ns = rig_now_ns()) < stage->end_ns) {
-		rig_run(stage->rig->driver_fd, &stage->frame[SPOOFED], FLOOD_TURN_PACKETS);
-		stage->sent[i][SPOOFED] += FLOOD_TURN_PACKETS;
+	notes_open(&notes, setup->cpus);
+	while ((now_ns = rig_now_ns()) < setup->end_ns) {
+		rig_run(setup->rig->driver_fd, &setup->frame[SPOOFED], FLOOD_TURN_PACKETS);
+		setup->sent[i][SPOOFED] += FLOOD_TURN_PACKETS;
 		/* What is late is not made up for, so that a pause of this thread is no burst. */
 		if (now_ns >= modest_due_ns) {
-			send_one(stage, i, MODEST, &notes);
+			send_one(setup, i, MODEST, &notes);
 			modest_due_ns = now_ns + MODEST_GAP_NS;
 		}
 		for (; heavy_due_ns < now_ns; heavy_due_ns += HEAVY_GAP_NS)
-			send_one(stage, i, HEAVY, &notes);
+			send_one(setup, i, HEAVY, &notes);
 	}
 	notes_close(&notes);
 }
 
-static void report_flood(struct stage *stage, struct report *report)
+static void report_flood(struct setup *setup, struct report *report)
 {
-	double flood = (stage->sent[0][SPOOFED] + stage->sent[1][SPOOFED]) / 1e6 / FLOOD_SECONDS;
-	uint64_t sent = stage->sent[0][MODEST] + stage->sent[1][MODEST], passed = merge(stage, MODEST)->count;
-	const struct trace *heavy = merge(stage, HEAVY);
+	double flood = (setup->sent[0][SPOOFED] + setup->sent[1][SPOOFED]) / 1e6 / FLOOD_SECONDS;
+	uint64_t sent = setup->sent[0][MODEST] + setup->sent[1][MODEST], passed = merge(setup, MODEST)->count;
+	const struct trace *heavy = merge(setup, HEAVY);
 	struct report_row *row;
 
 	row = report_add(report, "A6", EXACTLY(0), EXACTLY(0), "2 CPUs, a flow at 0.9 of its limit in such a flood");
@@ -470,26 +470,26 @@ static void report_flood(struct stage *stage, struct report *report)
 	snprintf(row->measured, sizeof(row->measured), "%llu of %llu lost, flood %.1f M/s",
 		 (unsigned long long)(sent - passed), (unsigned long long)sent, flood);
 	row = report_add(report, "A7", AT_MOST(1.01), AT_MOST(1.01), "2 CPUs, a flow at %.0f x its limit in it",
-			 offered_ratio(stage, HEAVY, FLOOD_LIMIT));
+			 offered_ratio(setup, HEAVY, FLOOD_LIMIT));
 	row->is_ratio = true;
 	row->value = (double)trace_fullest_window(heavy, WEIR_WINDOW_LEAP) / FLOOD_LIMIT;
 	snprintf(row->measured, sizeof(row->measured), "%zu in %d s, %llu evicted", heavy->count, FLOOD_SECONDS,
-		 (unsigned long long)rig_rule_counters(stage->object, 0).evicted);
+		 (unsigned long long)rig_rule_counters(setup->object, 0).evicted);
 }
 
 static void run_flood(struct rig *rig, struct report *report)
 {
 	const struct rig_limit limit = {.threshold = FLOOD_LIMIT, .is_keyed = true, .port = 53};
-	struct stage stage;
+	struct setup setup;
 
-	stage_open(&stage, rig, &limit, 1, FLOWS_PER_CPU_DEFAULT);
+	setup_open(&setup, rig, &limit, 1, FLOWS_PER_CPU_DEFAULT);
 	for (int flow = 0; flow < FLOOD_FLOWS; flow++)
-		add_flow(&stage, &limit, 0);
+		add_flow(&setup, &limit, 0);
 	rig_rewind(rig, 0);
-	rig_aim(rig, stage.object_fd, BENCH_SOURCES_MANY);
-	run_stage(&stage, send_in_flood, FLOOD_SECONDS);
-	report_flood(&stage, report);
-	stage_close(&stage);
+	rig_aim(rig, setup.object_fd, BENCH_SOURCES_MANY);
+	run_setup(&setup, send_in_flood, FLOOD_SECONDS);
+	report_flood(&setup, report);
+	setup_close(&setup);
 }
 
 void bench_accuracy_real(struct rig *rig, struct report *report)

@@ -22,49 +22,51 @@
 
 static const char *const kind_names[] = {"leap", "strict", "smooth"};
 
-struct lab {
+struct harness {
 	struct weir_object *object;
-	volatile struct weir_lab *lab;
-	struct trace trace; /* of lab_send */
+	volatile struct weir_harness *harness;
+	struct trace trace; /* of harness_send */
 	uint64_t random;
 };
 
-static void lab_open_limit(struct lab *lab, uint64_t threshold, enum weir_window_kind kind, uint32_t flows_per_cpu)
+static void harness_open_limit(struct harness *harness, uint64_t threshold, enum weir_window_kind kind,
+			       uint32_t flows_per_cpu)
 {
 	const struct rig_limit limit = {.threshold = threshold, .window = kind, .is_keyed = true};
 
-	*lab = (struct lab){.random = 88172645463325252ull};
-	lab->object = rig_load(&limit, 1, flows_per_cpu, true, START_NS);
-	lab->lab = weir_object_lab(lab->object);
+	*harness = (struct harness){.random = 88172645463325252ull};
+	harness->object = rig_load(&limit, 1, flows_per_cpu, true, START_NS);
+	harness->harness = weir_object_harness(harness->object);
 }
 
-static void lab_open(struct lab *lab, enum weir_window_kind kind, uint32_t flows_per_cpu)
+static void harness_open(struct harness *harness, enum weir_window_kind kind, uint32_t flows_per_cpu)
 {
-	lab_open_limit(lab, LIMIT, kind, flows_per_cpu);
+	harness_open_limit(harness, LIMIT, kind, flows_per_cpu);
 }
 
-static void lab_close(struct lab *lab)
+static void harness_close(struct harness *harness)
 {
-	weir_object_free(lab->object);
-	trace_free(&lab->trace);
+	weir_object_free(harness->object);
+	trace_free(&harness->trace);
 }
 
-static uint64_t lab_random(struct lab *lab, uint64_t below)
+static uint64_t harness_random(struct harness *harness, uint64_t below)
 {
-	lab->random ^= lab->random << 13;
-	lab->random ^= lab->random >> 7;
-	lab->random ^= lab->random << 17;
-	return lab->random % below;
+	harness->random ^= harness->random << 13;
+	harness->random ^= harness->random >> 7;
+	harness->random ^= harness->random << 17;
+	return harness->random % below;
 }
 
 /* Send `count` packets at one instant; returns how many were admitted. */
-static uint32_t lab_send_unnoted(struct lab *lab, const struct rig_frame *frame, uint64_t time_ns, uint32_t count)
+static uint32_t harness_send_unnoted(struct harness *harness, const struct rig_frame *frame, uint64_t time_ns,
+				     uint32_t count)
 {
 	uint32_t admitted = 0;
 
-	lab->lab->clock_ns = time_ns;
+	harness->harness->clock_ns = time_ns;
 	for (uint32_t i = 0; i < count; i++) {
-		int action = weir_object_evaluate(lab->object, frame->bytes, frame->byte_count);
+		int action = weir_object_evaluate(harness->object, frame->bytes, frame->byte_count);
 
 		if (action < 0)
 			rig_fail(action, "a test run failed");
@@ -74,12 +76,12 @@ static uint32_t lab_send_unnoted(struct lab *lab, const struct rig_frame *frame,
 }
 
 /* The same, and notes when. */
-static uint32_t lab_send(struct lab *lab, const struct rig_frame *frame, uint64_t time_ns, uint32_t count)
+static uint32_t harness_send(struct harness *harness, const struct rig_frame *frame, uint64_t time_ns, uint32_t count)
 {
-	uint32_t admitted = lab_send_unnoted(lab, frame, time_ns, count);
+	uint32_t admitted = harness_send_unnoted(harness, frame, time_ns, count);
 
 	for (uint32_t i = 0; i < admitted; i++)
-		trace_add(&lab->trace, time_ns);
+		trace_add(&harness->trace, time_ns);
 	return admitted;
 }
 
@@ -92,7 +94,7 @@ static const struct report_bounds saturated_bounds[] = {
 };
 
 /* Evenly from START_NS on, for one interval to fill the window and those that count. */
-static void saturate(struct lab *lab, enum weir_window_kind kind, struct report *report)
+static void saturate(struct harness *harness, enum weir_window_kind kind, struct report *report)
 {
 	const uint64_t end_ns = START_NS + (SATURATED_INTERVALS + 1) * SECOND;
 	struct rig_frame frame = rig_frame(4, 1, 53);
@@ -100,8 +102,8 @@ static void saturate(struct lab *lab, enum weir_window_kind kind, struct report 
 	uint64_t admitted;
 
 	for (uint64_t now_ns = START_NS; now_ns < end_ns; now_ns += MS / SATURATED_PER_MS)
-		lab_send(lab, &frame, now_ns, 1);
-	admitted = trace_between(&lab->trace, START_NS + SECOND, end_ns);
+		harness_send(harness, &frame, now_ns, 1);
+	admitted = trace_between(&harness->trace, START_NS + SECOND, end_ns);
 	row = report_add(report, "A3", saturated_bounds[kind], saturated_bounds[kind], "%s, saturated for %d intervals",
 			 kind_names[kind], SATURATED_INTERVALS);
 	row->is_ratio = true;
@@ -112,18 +114,18 @@ static void saturate(struct lab *lab, enum weir_window_kind kind, struct report 
 /* ---- A1, A2: bursts ---- */
 
 /* Bursts of any size, at one instant or spread, after silences of any length up to an interval. */
-static void burst_at_random(struct lab *lab)
+static void burst_at_random(struct harness *harness)
 {
 	struct rig_frame frame = rig_frame(4, 2, 53);
 	uint64_t now_ns = START_NS;
 
 	for (int i = 0; i < 300; i++) {
-		uint32_t packets = 1 + lab_random(lab, 700);
-		uint64_t gap_ns = lab_random(lab, 3) ? lab_random(lab, MS) : 0;
+		uint32_t packets = 1 + harness_random(harness, 700);
+		uint64_t gap_ns = harness_random(harness, 3) ? harness_random(harness, MS) : 0;
 
-		now_ns += lab_random(lab, lab_random(lab, 4) ? SECOND / 5 : SECOND);
+		now_ns += harness_random(harness, harness_random(harness, 4) ? SECOND / 5 : SECOND);
 		for (uint32_t sent = 0; sent < packets; sent++, now_ns += gap_ns)
-			lab_send(lab, &frame, now_ns, 1);
+			harness_send(harness, &frame, now_ns, 1);
 	}
 }
 
@@ -144,17 +146,17 @@ static void run_kind(enum weir_window_kind kind, struct report *report)
 {
 	uint64_t fullest_window, fullest_interval;
 	char what[80];
-	struct lab lab;
+	struct harness harness;
 
-	lab_open(&lab, kind, 4096);
-	saturate(&lab, kind, report);
-	fullest_window = trace_fullest_window(&lab.trace, kind);
-	fullest_interval = trace_fullest_interval(&lab.trace);
-	trace_free(&lab.trace);
-	burst_at_random(&lab);
-	fullest_window = larger(fullest_window, trace_fullest_window(&lab.trace, kind));
-	fullest_interval = larger(fullest_interval, trace_fullest_interval(&lab.trace));
-	lab_close(&lab);
+	harness_open(&harness, kind, 4096);
+	saturate(&harness, kind, report);
+	fullest_window = trace_fullest_window(&harness.trace, kind);
+	fullest_interval = trace_fullest_interval(&harness.trace);
+	trace_free(&harness.trace);
+	burst_at_random(&harness);
+	fullest_window = larger(fullest_window, trace_fullest_window(&harness.trace, kind));
+	fullest_interval = larger(fullest_interval, trace_fullest_interval(&harness.trace));
+	harness_close(&harness);
 
 	snprintf(what, sizeof(what), "%s, its own window at its fullest", kind_names[kind]);
 	report_fullest(report, "A2", what, fullest_window);
@@ -172,19 +174,19 @@ static void run_burst(enum weir_window_kind kind, struct report *report)
 	uint32_t least = BURST, most = 0, most_after = 0;
 	struct rig_frame frame = rig_frame(4, 3, 53);
 	struct report_row *row;
-	struct lab lab;
+	struct harness harness;
 
-	lab_open(&lab, kind, 4096);
+	harness_open(&harness, kind, 4096);
 	for (int i = 0; i < PHASES; i++) {
 		uint64_t now_ns = START_NS + i * 10 * SECOND + i * TRACE_BUCKET_NS / PHASES;
-		uint32_t admitted = lab_send(&lab, &frame, now_ns, BURST);
-		uint32_t after = lab_send(&lab, &frame, now_ns + 60 * MS, BURST);
+		uint32_t admitted = harness_send(&harness, &frame, now_ns, BURST);
+		uint32_t after = harness_send(&harness, &frame, now_ns + 60 * MS, BURST);
 
 		least = admitted < least ? admitted : least;
 		most = larger(most, admitted);
 		most_after = larger(most_after, after);
 	}
-	lab_close(&lab);
+	harness_close(&harness);
 
 	row = report_add(report, "A4", EXACTLY(LIMIT), EXACTLY(LIMIT), "%s, of a lone burst of %u, %d phases",
 			 kind_names[kind], BURST, PHASES);
@@ -206,23 +208,23 @@ static void run_flood(struct rig *rig, struct report *report)
 	struct rig_frame heavy = rig_frame(4, 4, 53), modest = rig_frame(4, 5, 53), spoofed = rig_frame(4, 6, 53);
 	uint64_t sent = 0, admitted = 0, evicted;
 	struct report_row *row;
-	struct lab lab;
+	struct harness harness;
 
-	lab_open(&lab, WEIR_WINDOW_LEAP, 262144);
+	harness_open(&harness, WEIR_WINDOW_LEAP, 262144);
 	rig_rewind(rig, 0);
-	rig_aim(rig, weir_object_program_fd(lab.object), BENCH_SOURCES_MANY);
+	rig_aim(rig, weir_object_program_fd(harness.object), BENCH_SOURCES_MANY);
 	for (int ms = 0; ms < FLOOD_MS; ms++) {
 		uint64_t now_ns = START_NS + ms * MS;
 
-		lab.lab->clock_ns = now_ns;
+		harness.harness->clock_ns = now_ns;
 		rig_run(rig->driver_fd, &spoofed, FLOOD_PER_MS);
-		lab_send(&lab, &heavy, now_ns, HEAVY_PER_MS);
+		harness_send(&harness, &heavy, now_ns, HEAVY_PER_MS);
 		if (ms % 10 == 9)
 			continue; /* nine tenths of its limit */
 		sent++;
-		admitted += lab_send_unnoted(&lab, &modest, now_ns, 1);
+		admitted += harness_send_unnoted(&harness, &modest, now_ns, 1);
 	}
-	evicted = rig_rule_counters(lab.object, 0).evicted;
+	evicted = rig_rule_counters(harness.object, 0).evicted;
 
 	row = report_add(report, "A6", EXACTLY(0), EXACTLY(0), "a flow at 0.9 of its limit in a flood of 1M sources");
 	row->value = sent - admitted;
@@ -230,10 +232,10 @@ static void run_flood(struct rig *rig, struct report *report)
 		 (unsigned long long)sent);
 	row = report_add(report, "A7", AT_MOST(1.01), AT_MOST(1.01), "a flow at 100 x its limit in the same flood");
 	row->is_ratio = true;
-	row->value = (double)trace_fullest_window(&lab.trace, WEIR_WINDOW_LEAP) / LIMIT;
-	snprintf(row->measured, sizeof(row->measured), "%zu in 3 s, %llu evicted", lab.trace.count,
+	row->value = (double)trace_fullest_window(&harness.trace, WEIR_WINDOW_LEAP) / LIMIT;
+	snprintf(row->measured, sizeof(row->measured), "%zu in 3 s, %llu evicted", harness.trace.count,
 		 (unsigned long long)evicted);
-	lab_close(&lab);
+	harness_close(&harness);
 }
 
 /* ---- A8: four times as many live flows as there are rows ---- */
@@ -260,26 +262,26 @@ static void run_overfull(struct report *report)
 	static struct trace traces[HEAVY];
 	uint64_t fullest = 0, evicted;
 	struct report_row *row;
-	struct lab lab;
+	struct harness harness;
 
-	lab_open_limit(&lab, HEAVY_LIMIT, WEIR_WINDOW_LEAP, ROWS);
+	harness_open_limit(&harness, HEAVY_LIMIT, WEIR_WINDOW_LEAP, ROWS);
 	for (int ms = 0; ms < OVERFULL_MS; ms++) {
 		uint64_t now_ns = START_NS + ms * MS;
 
 		for (uint32_t flow = 0; flow < HEAVY; flow++) {
 			struct rig_frame frame = flow_frame(flow);
 
-			if (lab_send_unnoted(&lab, &frame, now_ns, 1))
+			if (harness_send_unnoted(&harness, &frame, now_ns, 1))
 				trace_add(&traces[flow], now_ns);
 		}
 		for (uint32_t i = 0; i < LIGHT_PER_MS; i++) {
-			struct rig_frame frame = flow_frame(HEAVY + lab_random(&lab, LIVE - HEAVY));
+			struct rig_frame frame = flow_frame(HEAVY + harness_random(&harness, LIVE - HEAVY));
 
-			lab_send_unnoted(&lab, &frame, now_ns, 1);
+			harness_send_unnoted(&harness, &frame, now_ns, 1);
 		}
 	}
-	evicted = rig_rule_counters(lab.object, 0).evicted;
-	lab_close(&lab);
+	evicted = rig_rule_counters(harness.object, 0).evicted;
+	harness_close(&harness);
 	for (uint32_t flow = 0; flow < HEAVY; flow++) {
 		fullest = larger(fullest, trace_fullest_window(&traces[flow], WEIR_WINDOW_LEAP));
 		trace_free(&traces[flow]);
@@ -310,17 +312,17 @@ static void count_evictions(const struct rig *rig, struct report *report)
 {
 	uint64_t evicted, missing;
 	struct report_row *row;
-	struct lab lab;
+	struct harness harness;
 
-	lab_open_limit(&lab, HEAVY_LIMIT, WEIR_WINDOW_LEAP, ROWS);
+	harness_open_limit(&harness, HEAVY_LIMIT, WEIR_WINDOW_LEAP, ROWS);
 	for (uint32_t flow = 0; flow < LIVE; flow++) {
 		struct rig_frame frame = flow_frame(flow);
 
-		lab_send_unnoted(&lab, &frame, START_NS, 1);
+		harness_send_unnoted(&harness, &frame, START_NS, 1);
 	}
-	evicted = rig_rule_counters(lab.object, 0).evicted;
-	missing = LIVE - rows_in_use(rig, lab.object);
-	lab_close(&lab);
+	evicted = rig_rule_counters(harness.object, 0).evicted;
+	missing = LIVE - rows_in_use(rig, harness.object);
+	harness_close(&harness);
 	row = report_add(report, "A8", EXACTLY(0), EXACTLY(0), "evictions of counting flows not counted");
 	row->value = (double)missing - evicted;
 	snprintf(row->measured, sizeof(row->measured), "%llu of %llu counted", (unsigned long long)evicted,

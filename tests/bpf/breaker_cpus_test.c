@@ -85,7 +85,7 @@ static void begin(struct rig *rig, uint32_t key_fields, struct weir_breaker_fiel
 	rule->threshold_micro = threshold_micro;
 	rule->breaker = fields;
 	rig_load(rig, true);
-	weir_object_lab(rig->object)->clock_ns = RIG_START_NS;
+	weir_object_harness(rig->object)->clock_ns = RIG_START_NS;
 	rig_attach(rig);
 }
 
@@ -93,7 +93,7 @@ static void begin(struct rig *rig, uint32_t key_fields, struct weir_breaker_fiel
 static void *send_bursts(void *data)
 {
 	struct sender *sender = data;
-	volatile struct weir_lab *lab = weir_object_lab(sender->rig->object);
+	volatile struct weir_harness *harness = weir_object_harness(sender->rig->object);
 
 	rig_pin(sender->cpu);
 	for (uint32_t round = 0; round < sender->rounds; round++) {
@@ -109,7 +109,7 @@ static void *send_bursts(void *data)
 			passes(sender, sender->passed_port, RST);
 		rig_line_up(sender->arrived, CPUS, 2 * round + 1);
 		if (sender->port < 2000)
-			lab->clock_ns += RETRY_NS;
+			harness->clock_ns += RETRY_NS;
 	}
 	return NULL;
 }
@@ -150,7 +150,7 @@ static void each_opening_of_a_breaker_has_one_probe(uint32_t key_fields)
 	assert_true(passes(&senders[0], 1, SYN));
 	assert_true(passes(&senders[0], 1, RST));
 	assert_false(passes(&senders[0], 2, SYN));
-	weir_object_lab(rig.object)->clock_ns += RETRY_NS;
+	weir_object_harness(rig.object)->clock_ns += RETRY_NS;
 	senders[0].rounds = senders[1].rounds = OPENINGS;
 	senders[0].packets = senders[1].packets = BURST;
 	run(&rig, send_bursts, senders);

@@ -253,7 +253,7 @@ struct sender {
 static void pair_load(struct pair *pair)
 {
 	rig_load(&pair->rig, true);
-	weir_object_lab(pair->rig.object)->clock_ns = RIG_START_NS;
+	weir_object_harness(pair->rig.object)->clock_ns = RIG_START_NS;
 	rig_cpus(pair->cpu, CPUS);
 	rig_attach(&pair->rig);
 }
@@ -265,7 +265,7 @@ static void *send_all(void *data)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
 	struct sender *sender = data;
-	volatile struct weir_lab *lab = weir_object_lab(sender->pair->rig.object);
+	volatile struct weir_harness *harness = weir_object_harness(sender->pair->rig.object);
 	uint8_t frame[FRAME_BYTES];
 
 	rig_pin(sender->pair->cpu[sender->which]);
@@ -279,7 +279,7 @@ static void *send_all(void *data)
 		} else {
 			build_of_mix(&sender->random, frame);
 			if (!sender->which)
-				lab->clock_ns += pause_ns(&sender->random);
+				harness->clock_ns += pause_ns(&sender->random);
 		}
 		sender->err = bpf_prog_test_run_opts(weir_object_program_fd(sender->pair->rig.object), &options);
 		sender->passed += options.retval == XDP_PASS;
@@ -322,16 +322,16 @@ static void mix_on_two_cpus(uint32_t key_fields, uint64_t threshold, uint32_t co
 		struct sweep sweep;
 
 		if (round % 2)
-			weir_object_lab(pair.rig.object)->clock_ns += long_pause_ns(&senders[0].random);
+			weir_object_harness(pair.rig.object)->clock_ns += long_pause_ns(&senders[0].random);
 		send_from_both(&pair, senders);
-		sweep = (flows == 1 ? sweep_check_evicted : sweep_check)(&pair.rig,
-									 weir_object_lab(pair.rig.object)->clock_ns);
+		sweep = (flows == 1 ? sweep_check_evicted
+				    : sweep_check)(&pair.rig, weir_object_harness(pair.rig.object)->clock_ns);
 		if (sweep.connections > most)
 			most = sweep.connections;
 	}
 	assert_true(most > 5);
-	assert_int_equal(sweep_check(&pair.rig, weir_object_lab(pair.rig.object)->clock_ns + 8 * SECOND).connections,
-			 0);
+	assert_int_equal(
+		sweep_check(&pair.rig, weir_object_harness(pair.rig.object)->clock_ns + 8 * SECOND).connections, 0);
 	rig_end(&pair.rig);
 }
 
@@ -363,27 +363,27 @@ static void count_equals_a_sweep_when_two_cpus_evict_both(void **state)
 static void ask_for_ten(uint32_t key_fields)
 {
 	struct pair pair = {};
-	volatile struct weir_lab *lab;
+	volatile struct weir_harness *harness;
 
 	rig_require(CPUS);
 	begin(&pair.rig, 65536, 16384);
 	limit(&pair.rig, key_fields, 10);
 	pair_load(&pair);
-	lab = weir_object_lab(pair.rig.object);
+	harness = weir_object_harness(pair.rig.object);
 	for (uint32_t round = 1; round <= 300; round++) {
 		struct sender senders[CPUS] = {{.packets = 40, .source = round, .port = 1000},
 					       {.packets = 40, .source = round, .port = 2000}};
 
 		assert_int_equal(send_from_both(&pair, senders), 10);
 		if (!key_fields)
-			lab->clock_ns += 2 * SECOND; /* those of this round are over */
+			harness->clock_ns += 2 * SECOND; /* those of this round are over */
 	}
-	assert_int_equal(figures_of(&pair.rig, 0, lab->clock_ns).opened, 3000);
+	assert_int_equal(figures_of(&pair.rig, 0, harness->clock_ns).opened, 3000);
 	/* Where two CPUs met a new flow at once, one may have given up to wait for the other. */
-	assert_int_equal(figures_of(&pair.rig, 0, lab->clock_ns).refused + rig_rule_counters(&pair.rig, 0).stalled,
+	assert_int_equal(figures_of(&pair.rig, 0, harness->clock_ns).refused + rig_rule_counters(&pair.rig, 0).stalled,
 			 300 * (80 - 10));
 	assert_true(rig_rule_counters(&pair.rig, 0).stalled < 300);
-	sweep_check(&pair.rig, lab->clock_ns);
+	sweep_check(&pair.rig, harness->clock_ns);
 	rig_end(&pair.rig);
 }
 

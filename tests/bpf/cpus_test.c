@@ -189,7 +189,7 @@ static bool shadow_sends(const struct contestant *self, uint16_t port, uint16_t 
 
 	memcpy(spec.source, &source, sizeof(source));
 	options.data_size_in = packet_build(&spec, frame);
-	/* Without weir_object_evaluate(), which puts the lab in order: that is shared. */
+	/* Without weir_object_evaluate(), which puts the harness in order: that is shared. */
 	if (bpf_prog_test_run_opts(weir_object_program_fd(self->contest->rig.object), &options))
 		return false;
 	return options.retval == XDP_PASS;
@@ -201,14 +201,14 @@ static bool shadow_sends(const struct contestant *self, uint16_t port, uint16_t 
 static void *shadow_main(void *data)
 {
 	struct contestant *self = data;
-	volatile struct weir_lab *lab = weir_object_lab(self->contest->rig.object);
+	volatile struct weir_harness *harness = weir_object_harness(self->contest->rig.object);
 
 	for (uint32_t round = 0; round < SHADOW_ROUNDS; round++) {
 		uint32_t sum = SHADOW_LIMIT - 1 + round % 2, part = round / 2 % SHADOW_LIMIT;
 
 		rig_line_up(&shadow_arrived, CPUS, 3 * round);
 		if (self->which == 0)
-			lab->clock_ns += 2 * SECOND + round % WEIR_RING_CELLS * 100 * MS;
+			harness->clock_ns += 2 * SECOND + round % WEIR_RING_CELLS * 100 * MS;
 		rig_line_up(&shadow_arrived, CPUS, 3 * round + 1);
 		for (uint32_t i = 0; i < (self->which ? part : sum - part); i++)
 			shadow_wrong += !shadow_sends(self, SHADOW_PORT, 1 + round / 4);
@@ -234,7 +234,7 @@ static void associated_rules_go_by_what_passed_on_both_cpus(void **state)
 			rule->relation = WEIR_RELATION_ASSOCIATED;
 			rule->ref_resource = referred;
 			rig_load(&contest.rig, true);
-			weir_object_lab(contest.rig.object)->clock_ns = RIG_START_NS;
+			weir_object_harness(contest.rig.object)->clock_ns = RIG_START_NS;
 			rig_attach(&contest.rig);
 			shadow_arrived = shadow_wrong = 0;
 			assert_int_equal(contest_run(&contest, shadow_main), 0);

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../lib/lab.h"
+#include "../lib/harness.h"
 #include "../lib/model_packet.h"
 #include "../lib/shortcuts.h"
 #include "base/util.h"
@@ -224,7 +224,8 @@ static enum weir_verdict expected_verdict(enum model_class class)
 }
 
 /* The resources that the packet belongs to, its key, and what the host makes of that. */
-static bool is_same_packet(const struct frames *frames, const struct weir_lab *lab, const struct model_packet *model)
+static bool is_same_packet(const struct frames *frames, const struct weir_harness *harness,
+			   const struct model_packet *model)
 {
 	const struct questions *questions = &frames->questions;
 	const struct weir_rule *rule = &frames->image->rules[0];
@@ -233,17 +234,18 @@ static bool is_same_packet(const struct frames *frames, const struct weir_lab *l
 
 	for (size_t place = 0; place < questions->ruleset.resource_count; place++)
 		if (model_matches(&questions->resource[place].match, model, random_ifindex) &&
-		    (count >= lab->resource_count || lab->resource[count++] != place))
+		    (count >= harness->resource_count || harness->resource[count++] != place))
 			return false;
-	return count == lab->resource_count && lab->flow_count == 1 &&
-	       !memcmp(&lab->flow[0].key, &key.flow, sizeof(key.flow)) &&
-	       lab->flow[0].hash == weir_hash_flow(weir_object_seed(frames->object), rule->slot, rule->spec, &key.flow);
+	return count == harness->resource_count && harness->flow_count == 1 &&
+	       !memcmp(&harness->flow[0].key, &key.flow, sizeof(key.flow)) &&
+	       harness->flow[0].hash ==
+		       weir_hash_flow(weir_object_seed(frames->object), rule->slot, rule->spec, &key.flow);
 }
 
-static void print_frame(const struct frames *frames, uint64_t number, const struct weir_lab *lab)
+static void print_frame(const struct frames *frames, uint64_t number, const struct weir_harness *harness)
 {
 	print_error("frame %" PRIu64 ", of %zu bytes: verdict %u, %u resources\n", number, frames->frame_bytes,
-		    lab->verdict, lab->resource_count);
+		    harness->verdict, harness->resource_count);
 	for (size_t i = 0; i < frames->given_bytes && i < 256; i++)
 		print_error("%02x%s", frames->frame[i], i % 32 == 31 ? "\n" : " ");
 	print_error("\n");
@@ -252,17 +254,18 @@ static void print_frame(const struct frames *frames, uint64_t number, const stru
 static void evaluate(struct frames *frames, uint64_t number)
 {
 	struct model_packet model = {.frame_bytes = frames->frame_bytes, .ifindex = RANDOM_IFINDEX};
-	struct weir_lab *lab = (struct weir_lab *)weir_object_lab(frames->object);
+	struct weir_harness *harness = (struct weir_harness *)weir_object_harness(frames->object);
 	enum model_class class = model_parse(frames->frame, frames->frame_bytes, &model);
 	int action;
 
-	lab->frame_bytes = frames->frame_bytes;
+	harness->frame_bytes = frames->frame_bytes;
 	action = weir_object_evaluate(frames->object, frames->frame, frames->given_bytes);
 	assert_true(action >= 0);
 	frames->of_class[class]++;
-	if (lab->verdict == expected_verdict(class) && (class != CLASS_IP || is_same_packet(frames, lab, &model)))
+	if (harness->verdict == expected_verdict(class) &&
+	    (class != CLASS_IP || is_same_packet(frames, harness, &model)))
 		return;
-	print_frame(frames, number, lab);
+	print_frame(frames, number, harness);
 	fail_msg("program and model differ");
 }
 
@@ -274,7 +277,7 @@ static void load(struct frames *frames)
 	};
 	const struct weir_compile_options options = {.cpus = weir_host_cpus(), .now_ns = SECOND, .span_ns = SECOND};
 	struct weir_diag diag = {};
-	volatile struct weir_lab *lab;
+	volatile struct weir_harness *harness;
 	int err;
 
 	ask_everything(&frames->questions);
@@ -284,10 +287,10 @@ static void load(struct frames *frames)
 	weir_diag_print(&diag, stderr);
 	weir_diag_free(&diag);
 	assert_int_equal(err, 0);
-	lab = weir_object_lab(frames->object);
-	lab->clock_ns = SECOND;
-	lab->ifindex = RANDOM_IFINDEX;
-	lab->tells_flows = true;
+	harness = weir_object_harness(frames->object);
+	harness->clock_ns = SECOND;
+	harness->ifindex = RANDOM_IFINDEX;
+	harness->tells_flows = true;
 }
 
 static uint64_t setting(const char *name, uint64_t otherwise)
@@ -334,5 +337,5 @@ int main(void)
 		cmocka_unit_test(program_and_model_say_the_same_of_hostile_frames),
 	};
 
-	return cmocka_run_group_tests_name("frames", tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests_name("frames", tests, harness_stay_on_one_cpu, NULL);
 }

@@ -14,7 +14,7 @@
 #include <bpf/bpf.h>
 #include <string.h>
 
-#include "../lib/lab_setup.h"
+#include "../lib/harness_setup.h"
 #include "../lib/packets.h"
 #include "../lib/previous.h"
 #include "../lib/rig.h"
@@ -94,14 +94,15 @@ static void fullness_ends_with_its_bucket(void **state)
  * remembers: the model says what is due.
  */
 /* Three times from the same distance; each time all that was before has left the window. */
-static void fill_and_go_back(struct lab *lab, uint64_t *now_ns, uint64_t bucket_ns, uint64_t back, unsigned int fill)
+static void fill_and_go_back(struct harness *harness, uint64_t *now_ns, uint64_t bucket_ns, uint64_t back,
+			     unsigned int fill)
 {
 	for (int round = 0; round < 3; round++) {
-		lab_send(lab, HOST, *now_ns, fill);
+		harness_send(harness, HOST, *now_ns, fill);
 		*now_ns += (10 + round) * bucket_ns;
-		lab_send(lab, HOST, *now_ns, 1);
-		lab_send(lab, HOST, *now_ns - back * bucket_ns, fill);
-		lab_send(lab, OTHER_HOST, *now_ns - back * bucket_ns, 2);
+		harness_send(harness, HOST, *now_ns, 1);
+		harness_send(harness, HOST, *now_ns - back * bucket_ns, fill);
+		harness_send(harness, OTHER_HOST, *now_ns - back * bucket_ns, 2);
 		*now_ns += 2 * SECOND;
 	}
 }
@@ -116,15 +117,15 @@ static void fullness_does_not_hold_again_when_the_clock_goes_back_to_its_bucket(
 			uint64_t bucket_ns = limit == 2 ? 40 * MS : 100 * MS;
 			uint64_t now_ns = 1000 * SECOND;
 			struct setup setup;
-			struct lab lab;
+			struct harness harness;
 
 			setup_resources(&setup, 1);
 			setup_rule(&setup, 0, rule_of("limit", kinds[kind], limit ? 40000 : LIMIT, 10 * bucket_ns, 10));
 			setup.rule[0].counts_bytes = limit;
-			lab_start(&lab, &setup);
+			harness_start(&harness, &setup);
 			for (uint64_t back = 0; back < 13; back++)
-				fill_and_go_back(&lab, &now_ns, bucket_ns, back, limit ? 40000 / 60 + 2 : MANY);
-			lab_finish(&lab);
+				fill_and_go_back(&harness, &now_ns, bucket_ns, back, limit ? 40000 / 60 + 2 : MANY);
+			harness_finish(&harness);
 		}
 }
 
@@ -385,5 +386,5 @@ int main(void)
 		cmocka_unit_test(a_flow_is_full_for_packets_larger_than_what_is_left),
 	};
 
-	return cmocka_run_group_tests_name("full", tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests_name("full", tests, harness_stay_on_one_cpu, NULL);
 }

@@ -15,7 +15,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "../lib/lab.h"
+#include "../lib/harness.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -333,5 +333,5 @@ int main(void)
 		cmocka_unit_test(aggregate_holds_where_nothing_is_remembered),
 	};
 
-	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

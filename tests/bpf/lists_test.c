@@ -102,7 +102,7 @@ static enum weir_verdict verdict_on(struct lists *lists, uint8_t family, const u
 
 	memcpy(frame + (is_ipv6 ? SOURCE6_OFFSET : SOURCE4_OFFSET), address, is_ipv6 ? 16 : 4);
 	rig_passes(&lists->rig, RIG_START_NS, frame, lists->frame_bytes[is_ipv6]);
-	return weir_object_lab(lists->rig.object)->verdict;
+	return weir_object_harness(lists->rig.object)->verdict;
 }
 
 static enum weir_verdict verdict_on_text(struct lists *lists, const char *text)
@@ -389,10 +389,10 @@ static void a_listed_packet_meets_no_resource(void **state)
 	list(&lists, true, "192.0.2.2", 32);
 	lists_load(&lists);
 	assert_int_equal(verdict_on_text(&lists, "192.0.2.1"), WEIR_VERDICT_ALLOW);
-	assert_int_equal(weir_object_lab(lists.rig.object)->resource_count, 0);
+	assert_int_equal(weir_object_harness(lists.rig.object)->resource_count, 0);
 	assert_int_equal(verdict_on_text(&lists, "192.0.2.2"), WEIR_VERDICT_DENY);
-	assert_int_equal(weir_object_lab(lists.rig.object)->resource_count, 0);
-	assert_int_equal(weir_object_lab(lists.rig.object)->rule, WEIR_NO_RULE);
+	assert_int_equal(weir_object_harness(lists.rig.object)->resource_count, 0);
+	assert_int_equal(weir_object_harness(lists.rig.object)->rule, WEIR_NO_RULE);
 	assert_int_equal(rig_passed(&lists.rig, 0), 0);
 	assert_int_equal(rig_rule_counters(&lists.rig, 0).blocked.packets, 0);
 	assert_int_equal(verdict_on_text(&lists, "192.0.2.3"), WEIR_VERDICT_BLOCK);

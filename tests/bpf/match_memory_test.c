@@ -67,7 +67,7 @@ static void frame_that_is_no_packet_belongs_to_no_resource(void **state)
 	rig_load(&rig, true);
 	assert_true(udp_passes(&rig, PORT_ONE));
 	assert_true(rig_passes(&rig, RIG_START_NS, arp, sizeof(arp)));
-	assert_int_equal(weir_object_lab(rig.object)->resource_count, 0);
+	assert_int_equal(weir_object_harness(rig.object)->resource_count, 0);
 	assert_int_equal(rig_passed(&rig, 0), 1);
 	assert_true(udp_passes(&rig, PORT_ONE));
 	assert_int_equal(rig_passed(&rig, 0), 2);
@@ -84,7 +84,7 @@ static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(voi
 	size_t bytes = packet_build(&spec, frame);
 
 	for (int resources = 1; resources <= 70; resources += 69) {
-		volatile struct weir_lab *lab;
+		volatile struct weir_harness *harness;
 		struct weir_prefix_node node;
 		struct rig rig = {};
 		__u32 number = 0;
@@ -102,7 +102,7 @@ static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(voi
 		}
 		rig_load(&rig, true);
 		assert_true(rig_passes(&rig, RIG_START_NS, frame, bytes));
-		assert_int_equal(weir_object_lab(rig.object)->resource_count, 1);
+		assert_int_equal(weir_object_harness(rig.object)->resource_count, 1);
 		fd = rig_map_fd(&rig, "prefix_nodes");
 		for (; !bpf_map_lookup_elem(fd, &number, &node); number++) {
 			node.outside = WEIR_PREFIX_IS_NODE | 0xffffff;
@@ -111,12 +111,12 @@ static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(voi
 			assert_int_equal(bpf_map_update_elem(fd, &number, &node, BPF_EXIST), 0);
 		}
 		close(fd);
-		lab = weir_object_lab(rig.object);
+		harness = weir_object_harness(rig.object);
 		spec = packet_udp("192.0.2.2", 1024, "198.51.100.1", PORT_ONE, 18);
 		bytes = packet_build(&spec, frame);
 		assert_int_equal(weir_object_evaluate(rig.object, frame, bytes), XDP_DROP);
-		assert_int_equal(lab->verdict, WEIR_VERDICT_ERROR);
-		assert_int_equal(lab->resource_count, 0);
+		assert_int_equal(harness->verdict, WEIR_VERDICT_ERROR);
+		assert_int_equal(harness->resource_count, 0);
 		rig_end(&rig);
 	}
 }

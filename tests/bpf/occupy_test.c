@@ -57,7 +57,7 @@ static void occupy_begin(struct lender *lender, bool is_keyed, bool has_second_r
 	if (has_second_rule)
 		rig_rule(&lender->rig, resource, WEIR_WINDOW_STRICT, 60, 20 * MS, 1);
 	rig_load(&lender->rig, true);
-	weir_object_lab(lender->rig.object)->clock_ns = RIG_START_NS;
+	weir_object_harness(lender->rig.object)->clock_ns = RIG_START_NS;
 	rig_cpus(lender->cpu, CPUS);
 	rig_attach(&lender->rig);
 }
@@ -106,7 +106,7 @@ static uint64_t units_of(const struct weir_occupy_window *flow, uint32_t tag, ui
 /* No window holds too much, and what was counted is what passed. */
 static void check_cells(struct lender *lender)
 {
-	uint64_t now = weir_object_lab(lender->rig.object)->clock_ns / BUCKET_NS, first = RIG_START_NS / BUCKET_NS;
+	uint64_t now = weir_object_harness(lender->rig.object)->clock_ns / BUCKET_NS, first = RIG_START_NS / BUCKET_NS;
 	uint64_t sum = 0, total = 0;
 	struct weir_occupy_window flow;
 	uint32_t tag;
@@ -162,7 +162,7 @@ static void *send_rounds(void *data)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
 	struct sender *sender = data;
-	volatile struct weir_lab *lab = weir_object_lab(sender->lender->rig.object);
+	volatile struct weir_harness *harness = weir_object_harness(sender->lender->rig.object);
 	uint8_t frame[PACKET_BYTES_MAX];
 
 	rig_pin(sender->lender->cpu[sender->which]);
@@ -173,14 +173,14 @@ static void *send_rounds(void *data)
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		rig_line_up(sender->arrived, CPUS, 3 * round);
 		if (sender->moves_clock && sender->which == 0)
-			lab->clock_ns = step_ns(round, lab->clock_ns);
+			harness->clock_ns = step_ns(round, harness->clock_ns);
 		if (bpf_prog_test_run_opts(weir_object_program_fd(sender->lender->rig.object), &options))
 			sender->err = 1;
 		rig_line_up(sender->arrived, CPUS, 3 * round + 1);
 		if (sender->which == 0) {
 			check_cells(sender->lender);
 			if (!sender->moves_clock)
-				lab->clock_ns = step_ns(round, lab->clock_ns);
+				harness->clock_ns = step_ns(round, harness->clock_ns);
 		}
 		rig_line_up(sender->arrived, CPUS, 3 * round + 2);
 	}

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../lib/lab.h"
+#include "../lib/harness.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "../lib/shortcuts.h"
@@ -538,5 +538,5 @@ int main(void)
 	};
 	int failed = cmocka_run_group_tests(contests, NULL, NULL);
 
-	return failed + cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return failed + cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

@@ -89,7 +89,7 @@ static void *race(void *data)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
 	struct racer *racer = data;
-	volatile struct weir_lab *lab = weir_object_lab(racer->rig->object);
+	volatile struct weir_harness *harness = weir_object_harness(racer->rig->object);
 	uint8_t frame[PACKET_BYTES_MAX];
 
 	rig_pin(racer->cpu);
@@ -104,7 +104,7 @@ static void *race(void *data)
 			racer->err = -EIO;
 		rig_line_up(racer->arrived, CPUS, 2 * round + 1);
 		if (racer->flows == 1)
-			lab->clock_ns = RIG_START_NS + (round + 1) * PENALTY_NS; /* both write the same */
+			harness->clock_ns = RIG_START_NS + (round + 1) * PENALTY_NS; /* both write the same */
 	}
 	return NULL;
 }
@@ -121,7 +121,7 @@ static void two_cpus_block_a_flow_at_once(uint32_t key_fields, uint32_t flows)
 	rig_require(CPUS);
 	begin(&rig, key_fields, 0, 16384);
 	rig_load(&rig, true);
-	weir_object_lab(rig.object)->clock_ns = RIG_START_NS;
+	weir_object_harness(rig.object)->clock_ns = RIG_START_NS;
 	rig_cpus(cpu, CPUS);
 	rig_attach(&rig);
 	for (int i = 0; i < CPUS; i++) {

@@ -12,8 +12,8 @@
 
 #include <stdlib.h>
 
-#include "../lib/lab_rounds.h"
-#include "../lib/lab_setup.h"
+#include "../lib/harness_rounds.h"
+#include "../lib/harness_setup.h"
 #include "../lib/random_breakers.h"
 #include "base/util.h"
 
@@ -22,23 +22,23 @@
 #define ACK 0x10
 
 /* Returns whether it passed. */
-static bool say(struct lab *lab, uint8_t flags, uint64_t time_ns)
+static bool say(struct harness *harness, uint8_t flags, uint64_t time_ns)
 {
 	struct packet_spec spec = packet_udp(HOST, 1024, "192.0.2.53", 80, 18);
 
 	spec.protocol = 6;
 	spec.tcp_flags = flags;
 	spec.time_ns = time_ns;
-	assert_true(lab_evaluate(lab, &spec, &lab->last));
-	return lab->last.verdict == WEIR_VERDICT_PASS;
+	assert_true(harness_evaluate(harness, &spec, &harness->last));
+	return harness->last.verdict == WEIR_VERDICT_PASS;
 }
 
 /* A request that ends at once. Returns whether its opening passed. */
-static bool asks(struct lab *lab, uint8_t end, uint64_t time_ns)
+static bool asks(struct harness *harness, uint8_t end, uint64_t time_ns)
 {
-	bool passed = say(lab, SYN, time_ns);
+	bool passed = say(harness, SYN, time_ns);
 
-	say(lab, end, time_ns);
+	say(harness, end, time_ns);
 	return passed;
 }
 
@@ -58,31 +58,31 @@ static void what_has_left_the_window_never_comes_back(void **state)
 	uint64_t start_ns = 100 * SECOND, ms;
 	unsigned int class;
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, rule);
 	for (class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
 		setup.ruleset.settings.connection_timeout_ms[class] = 10000;
-	lab_start(&lab, &setup);
-	assert_true(asks(&lab, RST, start_ns));
+	harness_start(&harness, &setup);
+	assert_true(asks(&harness, RST, start_ns));
 	for (ms = 1; ms < 4096; ms += 500)
-		assert_true(asks(&lab, ACK, start_ns + ms * MS));
-	assert_true(asks(&lab, RST, start_ns + 4097 * MS));
-	assert_true(asks(&lab, ACK, start_ns + 4098 * MS));
-	lab_finish(&lab);
+		assert_true(asks(&harness, ACK, start_ns + ms * MS));
+	assert_true(asks(&harness, RST, start_ns + 4097 * MS));
+	assert_true(asks(&harness, ACK, start_ns + 4098 * MS));
+	harness_finish(&harness);
 }
 
 static void breakers_agree_with_the_model_on_random_requests(void **state)
 {
-	const struct lab_rounds rounds = {
+	const struct harness_rounds rounds = {
 		.rounds = 100,
 		.packets = 5000,
 		.rules = random_breaker_ruleset,
 		.traffic = random_breaker_packets,
 	};
 
-	lab_rounds_agree(&rounds);
+	harness_rounds_agree(&rounds);
 }
 
 int main(void)
@@ -93,5 +93,5 @@ int main(void)
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

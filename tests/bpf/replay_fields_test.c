@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "../lib/lab_setup.h"
+#include "../lib/harness_setup.h"
 #include "base/util.h"
 
 #define EF 46
@@ -27,14 +27,14 @@ static struct packet_spec from_ipv6(void)
 }
 
 /* Send `count` such packets at this time. Returns how many passed. */
-static unsigned int evaluate(struct lab *lab, struct packet_spec spec, uint64_t time_ns, unsigned int count)
+static unsigned int evaluate(struct harness *harness, struct packet_spec spec, uint64_t time_ns, unsigned int count)
 {
 	unsigned int i, passed = 0;
 
 	spec.time_ns = time_ns;
 	for (i = 0; i < count; i++) {
-		assert_true(lab_evaluate(lab, &spec, &lab->last));
-		passed += lab->last.verdict != WEIR_VERDICT_BLOCK;
+		assert_true(harness_evaluate(harness, &spec, &harness->last));
+		passed += harness->last.verdict != WEIR_VERDICT_BLOCK;
 	}
 	return passed;
 }
@@ -56,39 +56,39 @@ static void a_match_of_dscp_takes_both_families_and_no_other_code_point(void **s
 	} cases[] = {{0, 3}, {7, 3}, {8, 2}, {15, 2}, {16, 3}, {EF - 1, 3}, {EF, 2}, {EF + 1, 3}, {63, 3}};
 	static struct weir_range ranges[] = {{8, 15}, {EF, EF}};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	size_t i;
 
 	setup_resources(&setup, 1);
 	setup.resource[0].match.dscp = ranges;
 	setup.resource[0].match.dscp_count = ARRAY_SIZE(ranges);
 	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 2, SECOND, 10));
-	lab_start(&lab, &setup);
+	harness_start(&harness, &setup);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct packet_spec tagged = with_dscp(from_ipv4(), cases[i].dscp), with_options = tagged;
 
 		tagged.tag[tagged.tag_count++] = (struct packet_tag){ETHERTYPE_VLAN, 7};
 		with_options.option_words = 2;
-		assert_int_equal(evaluate(&lab, with_dscp(from_ipv4(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
+		assert_int_equal(evaluate(&harness, with_dscp(from_ipv4(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
 				 cases[i].passed);
-		assert_int_equal(evaluate(&lab, with_dscp(from_ipv6(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
+		assert_int_equal(evaluate(&harness, with_dscp(from_ipv6(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
 				 cases[i].passed);
-		assert_int_equal(evaluate(&lab, tagged, (12 + 6 * i) * SECOND, 3), cases[i].passed);
-		assert_int_equal(evaluate(&lab, with_options, (14 + 6 * i) * SECOND, 3), cases[i].passed);
+		assert_int_equal(evaluate(&harness, tagged, (12 + 6 * i) * SECOND, 3), cases[i].passed);
+		assert_int_equal(evaluate(&harness, with_options, (14 + 6 * i) * SECOND, 3), cases[i].passed);
 	}
-	lab_finish(&lab);
+	harness_finish(&harness);
 }
 
 /* ---- flow keys ---- */
 
 /* A limit of four on a resource with this key; whole addresses. */
-static void start_keyed(struct lab *lab, struct setup *setup, uint32_t key_fields, bool throttles)
+static void start_keyed(struct harness *harness, struct setup *setup, uint32_t key_fields, bool throttles)
 {
 	setup_resources(setup, 1);
 	setup->resource[0].flow.fields = key_fields;
 	setup_rule(setup, 0,
 		   throttles ? throttling_of(4, SECOND, 750) : rule_of("limit", WEIR_WINDOW_LEAP, 4, SECOND, 10));
-	lab_start(lab, setup);
+	harness_start(harness, setup);
 }
 
 /* Three packets of each family at once, and a limit of four: six pass where each family has a flow of its own. One that
@@ -109,17 +109,17 @@ static void a_key_without_an_address_does_not_split_the_families(void **state)
 		{WEIR_KEY_DESTINATION | WEIR_KEY_DESTINATION_PORT, 6},
 	};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	size_t i;
 
 	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
 		unsigned int passed = 0;
 
-		start_keyed(&lab, &setup, cases[i / 2].key_fields, i % 2);
-		passed += evaluate(&lab, from_ipv4(), 10 * SECOND, 3);
-		passed += evaluate(&lab, from_ipv6(), 10 * SECOND, 3);
+		start_keyed(&harness, &setup, cases[i / 2].key_fields, i % 2);
+		passed += evaluate(&harness, from_ipv4(), 10 * SECOND, 3);
+		passed += evaluate(&harness, from_ipv6(), 10 * SECOND, 3);
 		assert_int_equal(passed, cases[i / 2].passed);
-		lab_finish(&lab);
+		harness_finish(&harness);
 	}
 }
 
@@ -130,23 +130,23 @@ static void a_key_with_dscp_has_a_flow_for_each_code_point(void **state)
 {
 	static const uint8_t dscps[] = {0, 1, EF, 63};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	size_t i, n;
 
 	for (i = 0; i < 4; i++) {
 		const uint32_t address = i % 2 ? WEIR_KEY_SOURCE : 0;
 
-		start_keyed(&lab, &setup, WEIR_KEY_DSCP | address, i / 2);
+		start_keyed(&harness, &setup, WEIR_KEY_DSCP | address, i / 2);
 		for (n = 0; n < ARRAY_SIZE(dscps); n++) {
 			struct packet_spec without_ecn = with_dscp(from_ipv4(), dscps[n]);
 
 			without_ecn.traffic_class &= ~ECN_BITS;
-			assert_int_equal(evaluate(&lab, with_dscp(from_ipv4(), dscps[n]), 10 * SECOND, 2), 2);
-			assert_int_equal(evaluate(&lab, without_ecn, 10 * SECOND, 1), 1);
-			assert_int_equal(evaluate(&lab, with_dscp(from_ipv6(), dscps[n]), 10 * SECOND, 3),
+			assert_int_equal(evaluate(&harness, with_dscp(from_ipv4(), dscps[n]), 10 * SECOND, 2), 2);
+			assert_int_equal(evaluate(&harness, without_ecn, 10 * SECOND, 1), 1);
+			assert_int_equal(evaluate(&harness, with_dscp(from_ipv6(), dscps[n]), 10 * SECOND, 3),
 					 address ? 3 : 1);
 		}
-		lab_finish(&lab);
+		harness_finish(&harness);
 	}
 }
 
@@ -159,5 +159,5 @@ int main(void)
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

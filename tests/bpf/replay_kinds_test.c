@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../lib/lab_setup.h"
+#include "../lib/harness_setup.h"
 #include "base/util.h"
 
 /* Sentinel's, for a threshold of 100 with a period of 10 s and a cold factor of 3. */
@@ -20,43 +20,43 @@ static const unsigned int published_curve[] = {33, 34, 36, 38, 41, 44, 47, 52, 5
 static void a_resource_warms_up_along_the_published_curve(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	size_t i;
 
 	setup_resources(&setup, 1);
 	setup.resource[0].flow = (struct weir_flow){};
 	setup_rule(&setup, 0, warm_up_of(100, SECOND, 10));
-	lab_start(&lab, &setup);
+	harness_start(&harness, &setup);
 	for (i = 0; i < ARRAY_SIZE(published_curve); i++)
-		assert_int_equal(lab_saturate(&lab, i % 2 ? HOST : OTHER_HOST, 5 + i), published_curve[i]);
+		assert_int_equal(harness_saturate(&harness, i % 2 ? HOST : OTHER_HOST, 5 + i), published_curve[i]);
 	/* as cold as ever after 2P / (1 + c) = 5 s, and one more for the tokens that the last second took */
-	assert_int_equal(lab_saturate(&lab, HOST, 5 + i + 6), published_curve[0]);
-	lab_finish(&lab);
+	assert_int_equal(harness_saturate(&harness, HOST, 5 + i + 6), published_curve[0]);
+	harness_finish(&harness);
 }
 
 static void each_flow_warms_up_along_the_published_curve(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	size_t i;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, warm_up_of(100, SECOND, 10));
-	lab_start(&lab, &setup);
+	harness_start(&harness, &setup);
 	for (i = 0; i < ARRAY_SIZE(published_curve); i++) {
-		assert_int_equal(lab_saturate(&lab, HOST, 5 + i), published_curve[i]);
+		assert_int_equal(harness_saturate(&harness, HOST, 5 + i), published_curve[i]);
 		if (i >= 4)
-			assert_int_equal(lab_saturate(&lab, OTHER_HOST, 5 + i), published_curve[i - 4]);
+			assert_int_equal(harness_saturate(&harness, OTHER_HOST, 5 + i), published_curve[i - 4]);
 	}
-	assert_int_equal(lab_saturate(&lab, HOST, 5 + i + 6), published_curve[0]);
-	lab_finish(&lab);
+	assert_int_equal(harness_saturate(&harness, HOST, 5 + i + 6), published_curve[0]);
+	harness_finish(&harness);
 }
 
 /* 50 per half a second are 100 a second: half the curve's thresholds, within each half of a second. */
 static void warm_up_goes_by_the_rate_per_second(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	int keyed, i;
 
 	for (keyed = 0; keyed < 2; keyed++) {
@@ -64,19 +64,19 @@ static void warm_up_goes_by_the_rate_per_second(void **state)
 		if (!keyed)
 			setup.resource[0].flow = (struct weir_flow){};
 		setup_rule(&setup, 0, warm_up_of(50, SECOND / 2, 10));
-		lab_start(&lab, &setup);
+		harness_start(&harness, &setup);
 		for (i = 0; i < 20; i++)
-			lab_saturate(&lab, HOST, 5 + i);
-		assert_int_equal(lab_saturate(&lab, HOST, 25), 100);
-		assert_int_equal(lab_send(&lab, HOST, 60 * SECOND, 100), 16);
-		lab_finish(&lab);
+			harness_saturate(&harness, HOST, 5 + i);
+		assert_int_equal(harness_saturate(&harness, HOST, 25), 100);
+		assert_int_equal(harness_send(&harness, HOST, 60 * SECOND, 100), 16);
+		harness_finish(&harness);
 	}
 }
 
 static void a_drop_that_is_only_observed_does_not_warm(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	int keyed;
 	size_t i;
 
@@ -86,12 +86,12 @@ static void a_drop_that_is_only_observed_does_not_warm(void **state)
 			setup.resource[0].flow = (struct weir_flow){};
 		setup_rule(&setup, 0, warm_up_of(100, SECOND, 10));
 		setup.rule[0].observes = true;
-		lab_start(&lab, &setup);
+		harness_start(&harness, &setup);
 		for (i = 0; i < ARRAY_SIZE(published_curve); i++) {
-			assert_int_equal(lab_saturate(&lab, HOST, 5 + i), 500);
-			assert_int_equal(model_threshold(lab.model, 0), published_curve[i]);
+			assert_int_equal(harness_saturate(&harness, HOST, 5 + i), 500);
+			assert_int_equal(model_threshold(harness.model, 0), published_curve[i]);
 		}
-		lab_finish(&lab);
+		harness_finish(&harness);
 	}
 }
 
@@ -100,49 +100,50 @@ static void a_memory_reading_holds_from_its_own_nanosecond_on(void **state)
 	static const struct random_reading readings[] = {
 		{5 * SECOND, 1024}, {6 * SECOND, 1536}, {7 * SECOND, 9999}, {7 * SECOND, 1537}};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, rule_of("memory", WEIR_WINDOW_LEAP, 0, 10 * MS, 1));
 	setup.rule[0].strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
 	setup.rule[0].memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
-	lab_start(&lab, &setup);
-	lab_readings(&lab, readings, ARRAY_SIZE(readings));
-	assert_int_equal(lab_send(&lab, HOST, 4 * SECOND, 1200), 100); /* not known: highMemUsageThreshold */
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND - 1, 1200), 100);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 1200), 1000);
-	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND, 1200), 550);
-	assert_int_equal(lab_send(&lab, HOST, 7 * SECOND, 1200), 549); /* 549.1...: of two at one time the later */
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	harness_readings(&harness, readings, ARRAY_SIZE(readings));
+	assert_int_equal(harness_send(&harness, HOST, 4 * SECOND, 1200), 100); /* not known: highMemUsageThreshold */
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND - 1, 1200), 100);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 1200), 1000);
+	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 1200), 550);
+	assert_int_equal(harness_send(&harness, HOST, 7 * SECOND, 1200),
+			 549); /* 549.1...: of two at one time the later */
+	harness_finish(&harness);
 }
 
 static void one_and_the_quotient_pass_at_one_instant(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	uint64_t i;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, throttling_of(100, SECOND, 45));
-	lab_start(&lab, &setup);
+	harness_start(&harness, &setup);
 	for (i = 0; i < 5; i++) {
-		assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 1), 1);
-		assert_int_equal(lab.last.wait_ns, i * 10 * MS);
+		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 1), 1);
+		assert_int_equal(harness.last.wait_ns, i * 10 * MS);
 	}
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 10), 0);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 5 * MS - 1, 1), 0);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 5 * MS, 1), 1); /* a wait of the maximum */
-	assert_int_equal(lab.last.wait_ns, 45 * MS);
-	assert_int_equal(lab_send(&lab, OTHER_HOST, 5 * SECOND + 5 * MS, 10), 5);
-	assert_int_equal(lab_send(&lab, HOST, 60 * SECOND, 10), 5);
-	lab_finish(&lab);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 10), 0);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 5 * MS - 1, 1), 0);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 5 * MS, 1), 1); /* a wait of the maximum */
+	assert_int_equal(harness.last.wait_ns, 45 * MS);
+	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND + 5 * MS, 10), 5);
+	assert_int_equal(harness_send(&harness, HOST, 60 * SECOND, 10), 5);
+	harness_finish(&harness);
 }
 
 /* A TAT is 58 bits of the clock, which may count from 1970 or have run for ten years. */
 static void tats_go_on_where_their_bits_end(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	int keyed, turn;
 
 	for (keyed = 0; keyed < 2; keyed++) {
@@ -150,19 +151,19 @@ static void tats_go_on_where_their_bits_end(void **state)
 		if (!keyed)
 			setup.resource[0].flow = (struct weir_flow){};
 		setup_rule(&setup, 0, throttling_of(100, SECOND, 45));
-		lab_start(&lab, &setup);
+		harness_start(&harness, &setup);
 		for (turn = 1; turn < 8; turn++) {
 			uint64_t edge_ns = (1ull << 57) * turn;
 
-			assert_int_equal(lab_send(&lab, HOST, edge_ns - 21 * MS, 10), 5);
-			assert_int_equal(lab_send(&lab, HOST, edge_ns - 1, 10), 2);
-			assert_int_equal(lab_send(&lab, HOST, edge_ns, 10), 0);
-			assert_int_equal(lab_send(&lab, HOST, edge_ns + 20 * MS, 10), 2);
+			assert_int_equal(harness_send(&harness, HOST, edge_ns - 21 * MS, 10), 5);
+			assert_int_equal(harness_send(&harness, HOST, edge_ns - 1, 10), 2);
+			assert_int_equal(harness_send(&harness, HOST, edge_ns, 10), 0);
+			assert_int_equal(harness_send(&harness, HOST, edge_ns + 20 * MS, 10), 2);
 			/* a clock that goes back */
-			assert_int_equal(lab_send(&lab, HOST, edge_ns - 20 * MS, 10), 0);
-			assert_int_equal(lab_send(&lab, HOST, edge_ns + SECOND, 10), 5);
+			assert_int_equal(harness_send(&harness, HOST, edge_ns - 20 * MS, 10), 0);
+			assert_int_equal(harness_send(&harness, HOST, edge_ns + SECOND, 10), 5);
 		}
-		lab_finish(&lab);
+		harness_finish(&harness);
 	}
 }
 
@@ -171,7 +172,7 @@ static void waits_are_exact_to_the_nanosecond(void **state)
 {
 	static const double thresholds[] = {1, 3, 7, 2.9, 1.000001, 999.999999, 123456.789};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
@@ -179,63 +180,64 @@ static void waits_are_exact_to_the_nanosecond(void **state)
 		setup_rule(&setup, 0, throttling_of(thresholds[i], 86400 * SECOND, UINT32_MAX));
 		setup_rule(&setup, 0, throttling_of(thresholds[i] * 60, SECOND, UINT32_MAX));
 		setup.rule[1].counts_bytes = true;
-		lab_start(&lab, &setup);
-		lab_send(&lab, HOST, 0, 1000);
-		lab_send(&lab, HOST, 59 * 60 * SECOND, 1000);
-		lab_finish(&lab);
+		harness_start(&harness, &setup);
+		harness_send(&harness, HOST, 0, 1000);
+		harness_send(&harness, HOST, 59 * 60 * SECOND, 1000);
+		harness_finish(&harness);
 	}
 }
 
 static void a_slot_once_given_stays_given(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_ports(&setup);
 	setup_rule(&setup, 0, throttling_of(10, SECOND, 1000));
 	setup_rule(&setup, 1, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send_to(&lab, HOST, 55, 5 * SECOND, 3), 0);
-	assert_int_equal(lab.last.wait_ns, 0);
-	assert_int_equal(lab_send_to(&lab, HOST, 53, 5 * SECOND, 1), 1);
-	assert_int_equal(lab.last.wait_ns, 300 * MS);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send_to(&harness, HOST, 55, 5 * SECOND, 3), 0);
+	assert_int_equal(harness.last.wait_ns, 0);
+	assert_int_equal(harness_send_to(&harness, HOST, 53, 5 * SECOND, 1), 1);
+	assert_int_equal(harness.last.wait_ns, 300 * MS);
+	harness_finish(&harness);
 }
 
 static void an_observing_throttle_takes_its_slot_and_adds_no_wait(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, throttling_of(10, SECOND, 500));
 	setup_rule(&setup, 0, throttling_of(100, SECOND, 500));
 	setup.rule[0].observes = true;
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 8), 8);
-	assert_int_equal(lab.last.wait_ns, 70 * MS);
-	assert_int_equal(model_would_drop(lab.model, 0), 2);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 8), 8);
+	assert_int_equal(harness.last.wait_ns, 70 * MS);
+	assert_int_equal(model_would_drop(harness.model, 0), 2);
+	harness_finish(&harness);
 }
 
 static void an_associated_rule_reads_a_resource_without_rules(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	int window;
 
 	for (window = WEIR_WINDOW_LEAP; window <= WEIR_WINDOW_SMOOTH; window++) {
 		setup_ports(&setup);
 		setup_rule(&setup, 0, associated(rule_of("read", window, 5, SECOND, 10), 1));
-		lab_start(&lab, &setup);
-		assert_int_equal(lab_send_to(&lab, HOST, 53, 5 * SECOND, 20), 20); /* its own rate is free */
-		assert_int_equal(lab_send_to(&lab, HOST, 54, 5 * SECOND, 5), 5);
-		assert_int_equal(lab_send_to(&lab, HOST, 53, 5 * SECOND, 5), 0);
-		assert_int_equal(lab_send_to(&lab, OTHER_HOST, 53, 5 * SECOND, 5), 5); /* the same flow's is read */
-		assert_int_equal(lab_send_to(&lab, HOST, 53, 7 * SECOND, 5), 5);
+		harness_start(&harness, &setup);
+		assert_int_equal(harness_send_to(&harness, HOST, 53, 5 * SECOND, 20), 20); /* its own rate is free */
+		assert_int_equal(harness_send_to(&harness, HOST, 54, 5 * SECOND, 5), 5);
+		assert_int_equal(harness_send_to(&harness, HOST, 53, 5 * SECOND, 5), 0);
+		assert_int_equal(harness_send_to(&harness, OTHER_HOST, 53, 5 * SECOND, 5),
+				 5); /* the same flow's is read */
+		assert_int_equal(harness_send_to(&harness, HOST, 53, 7 * SECOND, 5), 5);
 		/* of both resources: read first, counted after */
-		assert_int_equal(lab_send_to(&lab, HOST, 55, 7 * SECOND, 20), 5);
-		lab_finish(&lab);
+		assert_int_equal(harness_send_to(&harness, HOST, 55, 7 * SECOND, 20), 5);
+		harness_finish(&harness);
 	}
 }
 
@@ -243,7 +245,7 @@ static void an_associated_rule_reads_a_resource_without_rules(void **state)
 static void an_observing_associated_rule_reads_what_it_would_have_let_pass(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	int strategy;
 
 	for (strategy = WEIR_STRATEGY_DIRECT; strategy <= WEIR_STRATEGY_WARM_UP; strategy++) {
@@ -255,33 +257,33 @@ static void an_observing_associated_rule_reads_what_it_would_have_let_pass(void 
 			setup.rule[0].strategy = strategy;
 			setup.rule[0].warm_up = (struct weir_warm_up_fields){.period_s = 4, .cold_factor = 3};
 		}
-		lab_start(&lab, &setup);
-		assert_int_equal(lab_send_to(&lab, HOST, 55, 5 * SECOND, 10), 10);
-		assert_int_equal(lab_send_to(&lab, HOST, 55, 5 * SECOND + 500 * MS, 10), 2);
-		assert_int_equal(lab_send_to(&lab, HOST, 54, 6 * SECOND, 3), 3);
-		assert_int_equal(lab_send_to(&lab, HOST, 55, 6 * SECOND, 4), 4);
-		lab_send_to(&lab, HOST, 55, 7 * SECOND, 20);
-		lab_send_to(&lab, HOST, 55, 8 * SECOND, 20);
+		harness_start(&harness, &setup);
+		assert_int_equal(harness_send_to(&harness, HOST, 55, 5 * SECOND, 10), 10);
+		assert_int_equal(harness_send_to(&harness, HOST, 55, 5 * SECOND + 500 * MS, 10), 2);
+		assert_int_equal(harness_send_to(&harness, HOST, 54, 6 * SECOND, 3), 3);
+		assert_int_equal(harness_send_to(&harness, HOST, 55, 6 * SECOND, 4), 4);
+		harness_send_to(&harness, HOST, 55, 7 * SECOND, 20);
+		harness_send_to(&harness, HOST, 55, 8 * SECOND, 20);
 		if (strategy == WEIR_STRATEGY_DIRECT)
-			assert_int_equal(model_would_drop(lab.model, 0), 5 + 10 + 2 + 15 + 15);
-		lab_finish(&lab);
+			assert_int_equal(model_would_drop(harness.model, 0), 5 + 10 + 2 + 15 + 15);
+		harness_finish(&harness);
 	}
 }
 
 static void a_reference_without_a_key_is_read_as_a_whole(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_ports(&setup);
 	setup.resource[1].flow = (struct weir_flow){};
 	setup_rule(&setup, 0, associated(rule_of("read", WEIR_WINDOW_LEAP, 5, SECOND, 10), 1));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send_to(&lab, HOST, 54, 5 * SECOND, 4), 4);
-	assert_int_equal(lab_send_to(&lab, OTHER_HOST, 53, 5 * SECOND, 1), 1);
-	assert_int_equal(lab_send_to(&lab, HOST, 54, 5 * SECOND, 1), 1);
-	assert_int_equal(lab_send_to(&lab, OTHER_HOST, 53, 5 * SECOND, 1), 0);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send_to(&harness, HOST, 54, 5 * SECOND, 4), 4);
+	assert_int_equal(harness_send_to(&harness, OTHER_HOST, 53, 5 * SECOND, 1), 1);
+	assert_int_equal(harness_send_to(&harness, HOST, 54, 5 * SECOND, 1), 1);
+	assert_int_equal(harness_send_to(&harness, OTHER_HOST, 53, 5 * SECOND, 1), 0);
+	harness_finish(&harness);
 }
 
 static void the_longest_override_wins(void **state)
@@ -293,18 +295,18 @@ static void the_longest_override_wins(void **state)
 		{.prefix = {6, 32, {0x20, 0x01, 0x0d, 0xb8}}, .threshold_micro = 100000 * WEIR_MICRO},
 	};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 3, SECOND, 10));
 	setup.rule[0].override_field = WEIR_KEY_SOURCE;
 	setup.rule[0].overrides = overrides;
 	setup.rule[0].override_count = ARRAY_SIZE(overrides);
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 20), 7);
-	assert_int_equal(lab_send(&lab, OTHER_HOST, 5 * SECOND, 20), 0);
-	assert_int_equal(lab_send(&lab, "198.51.100.1", 5 * SECOND, 20), 9);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 20), 7);
+	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND, 20), 0);
+	assert_int_equal(harness_send(&harness, "198.51.100.1", 5 * SECOND, 20), 9);
+	harness_finish(&harness);
 }
 
 static void lists_come_before_every_rule_and_the_longest_prefix_wins(void **state)
@@ -314,19 +316,19 @@ static void lists_come_before_every_rule_and_the_longest_prefix_wins(void **stat
 		{{4, 32, {192, 0, 2, 1}}, false},
 	};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 3, SECOND, 10));
 	setup.ruleset.listed = listed;
 	setup.ruleset.listed_count = ARRAY_SIZE(listed);
-	lab_start(&lab, &setup);
-	lab_send(&lab, HOST, 5 * SECOND, 20);
-	assert_int_equal(lab.last.verdict, WEIR_VERDICT_ALLOW);
-	lab_send(&lab, OTHER_HOST, 5 * SECOND, 20);
-	assert_int_equal(lab.last.verdict, WEIR_VERDICT_DENY);
-	assert_int_equal(lab_send(&lab, "198.51.100.1", 5 * SECOND, 20), 3);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	harness_send(&harness, HOST, 5 * SECOND, 20);
+	assert_int_equal(harness.last.verdict, WEIR_VERDICT_ALLOW);
+	harness_send(&harness, OTHER_HOST, 5 * SECOND, 20);
+	assert_int_equal(harness.last.verdict, WEIR_VERDICT_DENY);
+	assert_int_equal(harness_send(&harness, "198.51.100.1", 5 * SECOND, 20), 3);
+	harness_finish(&harness);
 }
 
 int main(void)
@@ -350,5 +352,5 @@ int main(void)
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "../lib/lab_setup.h"
+#include "../lib/harness_setup.h"
 #include "base/util.h"
 
 #define START (5 * SECOND) /* a bucket begins, whatever its length here */
@@ -28,121 +28,121 @@ static void setup_occupy(struct setup *setup, double threshold, uint64_t interva
 	setup->ruleset.settings.occupy_timeout_ms = timeout_ms;
 }
 
-static void start_occupy(struct lab *lab, struct setup *setup, double threshold, uint64_t interval_ns, uint32_t samples,
-			 uint32_t timeout_ms)
+static void start_occupy(struct harness *harness, struct setup *setup, double threshold, uint64_t interval_ns,
+			 uint32_t samples, uint32_t timeout_ms)
 {
 	setup_occupy(setup, threshold, interval_ns, samples, timeout_ms);
-	lab_start(lab, setup);
+	harness_start(harness, setup);
 }
 
 /* One packet: passes with this wait. */
-static void expect_wait(struct lab *lab, uint64_t time_ns, uint64_t wait_ns)
+static void expect_wait(struct harness *harness, uint64_t time_ns, uint64_t wait_ns)
 {
-	assert_int_equal(lab_send(lab, HOST, time_ns, 1), 1);
-	assert_int_equal(lab->last.wait_ns, wait_ns);
+	assert_int_equal(harness_send(harness, HOST, time_ns, 1), 1);
+	assert_int_equal(harness->last.wait_ns, wait_ns);
 }
 
-static void expect_block(struct lab *lab, uint64_t time_ns)
+static void expect_block(struct harness *harness, uint64_t time_ns)
 {
-	assert_int_equal(lab_send(lab, HOST, time_ns, 1), 0);
+	assert_int_equal(harness_send(harness, HOST, time_ns, 1), 0);
 }
 
-static uint64_t occupied(struct lab *lab)
+static uint64_t occupied(struct harness *harness)
 {
-	assert_true(lab_agrees(lab)); /* the program's counter, and the model's */
-	return model_occupied(lab->model, 0);
+	assert_true(harness_agrees(harness)); /* the program's counter, and the model's */
+	return model_occupied(harness->model, 0);
 }
 
 /* Ten fill the window; what they leave at 6.0 s is occupied from 5.5 s and 1 ns on, and no more than that. */
 static void a_packet_beyond_a_full_window_occupies_what_leaves_at_the_next_edge(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	start_occupy(&lab, &setup, 10, SECOND, 2, 500);
-	assert_int_equal(lab_send(&lab, HOST, START, 10), 10);
-	assert_int_equal(lab.last.wait_ns, 0);
-	expect_block(&lab, START + SECOND / 2 - 1); /* nothing leaves at 5.5 s */
-	expect_block(&lab, START + SECOND / 2);	    /* a wait of 500 ms is too long */
-	expect_wait(&lab, START + SECOND / 2 + 1, SECOND / 2 - 1);
-	expect_wait(&lab, START + SECOND - 1, 1);
-	assert_int_equal(lab_send(&lab, HOST, START + SECOND - 1, 20), 8); /* ten are occupied: b >= N */
-	assert_int_equal(occupied(&lab), 10);
+	start_occupy(&harness, &setup, 10, SECOND, 2, 500);
+	assert_int_equal(harness_send(&harness, HOST, START, 10), 10);
+	assert_int_equal(harness.last.wait_ns, 0);
+	expect_block(&harness, START + SECOND / 2 - 1); /* nothing leaves at 5.5 s */
+	expect_block(&harness, START + SECOND / 2);	/* a wait of 500 ms is too long */
+	expect_wait(&harness, START + SECOND / 2 + 1, SECOND / 2 - 1);
+	expect_wait(&harness, START + SECOND - 1, 1);
+	assert_int_equal(harness_send(&harness, HOST, START + SECOND - 1, 20), 8); /* ten are occupied: b >= N */
+	assert_int_equal(occupied(&harness), 10);
 	/* They fill the bucket from 6.0 s on, until 7.0 s. */
-	expect_block(&lab, START + SECOND);
-	expect_block(&lab, START + 3 * SECOND / 2 - 1);
-	expect_wait(&lab, START + 3 * SECOND / 2 + 1, SECOND / 2 - 1);
-	lab_finish(&lab);
+	expect_block(&harness, START + SECOND);
+	expect_block(&harness, START + 3 * SECOND / 2 - 1);
+	expect_wait(&harness, START + 3 * SECOND / 2 + 1, SECOND / 2 - 1);
+	harness_finish(&harness);
 }
 
 /* What was occupied counts where it is due, and not where it came: 7.0 s has room for ten again. */
 static void an_occupied_unit_counts_in_its_own_bucket_and_nowhere_else(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	start_occupy(&lab, &setup, 10, SECOND, 2, 500);
-	assert_int_equal(lab_send(&lab, HOST, START, 10), 10);
-	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 4), 4);
-	assert_int_equal(lab.last.wait_ns, 400 * MS);
-	assert_int_equal(lab_send(&lab, HOST, START + SECOND, 10), 6); /* four of ten are taken */
-	assert_int_equal(lab.last.wait_ns, 0);
-	assert_int_equal(lab_send(&lab, HOST, START + 2 * SECOND, 10), 10);
-	assert_int_equal(lab.last.wait_ns, 0);
-	lab_finish(&lab);
+	start_occupy(&harness, &setup, 10, SECOND, 2, 500);
+	assert_int_equal(harness_send(&harness, HOST, START, 10), 10);
+	assert_int_equal(harness_send(&harness, HOST, START + 600 * MS, 4), 4);
+	assert_int_equal(harness.last.wait_ns, 400 * MS);
+	assert_int_equal(harness_send(&harness, HOST, START + SECOND, 10), 6); /* four of ten are taken */
+	assert_int_equal(harness.last.wait_ns, 0);
+	assert_int_equal(harness_send(&harness, HOST, START + 2 * SECOND, 10), 10);
+	assert_int_equal(harness.last.wait_ns, 0);
+	harness_finish(&harness);
 }
 
 /* One unit each in the buckets at 5.0, 5.1 and 5.2 s: they leave one after the other. */
 static void the_earliest_edge_that_has_room_is_occupied(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	start_occupy(&lab, &setup, 3, SECOND, 10, 500);
+	start_occupy(&harness, &setup, 3, SECOND, 10, 500);
 	for (int i = 0; i < 3; i++)
-		expect_wait(&lab, START + i * 100 * MS, 0);
-	expect_block(&lab, START + 500 * MS); /* 6.0 s is 500 ms away */
-	expect_wait(&lab, START + 550 * MS, 450 * MS);
-	expect_block(&lab, START + 600 * MS); /* 6.1 s is 500 ms away */
-	expect_wait(&lab, START + 650 * MS, 450 * MS);
-	expect_wait(&lab, START + 799 * MS, 401 * MS);
-	expect_block(&lab, START + 999 * MS);  /* three are occupied */
-	expect_block(&lab, START + 1099 * MS); /* two still are, and what comes at 6.0 s leaves at 7.0 s */
-	assert_int_equal(occupied(&lab), 3);
-	lab_finish(&lab);
+		expect_wait(&harness, START + i * 100 * MS, 0);
+	expect_block(&harness, START + 500 * MS); /* 6.0 s is 500 ms away */
+	expect_wait(&harness, START + 550 * MS, 450 * MS);
+	expect_block(&harness, START + 600 * MS); /* 6.1 s is 500 ms away */
+	expect_wait(&harness, START + 650 * MS, 450 * MS);
+	expect_wait(&harness, START + 799 * MS, 401 * MS);
+	expect_block(&harness, START + 999 * MS);  /* three are occupied */
+	expect_block(&harness, START + 1099 * MS); /* two still are, and what comes at 6.0 s leaves at 7.0 s */
+	assert_int_equal(occupied(&harness), 3);
+	harness_finish(&harness);
 }
 
 /* Whatever the setting: a wait is shorter than the interval, and with one bucket that ends at its edge. */
 static void no_wait_is_as_long_as_the_interval(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	start_occupy(&lab, &setup, 2, 100 * MS, 1, 86400000);
-	assert_int_equal(lab_send(&lab, HOST, START, 3), 2);
-	expect_wait(&lab, START + 1, 100 * MS - 1);
-	expect_wait(&lab, START + 100 * MS - 1, 1);
-	expect_block(&lab, START + 100 * MS - 1);
-	expect_block(&lab, START + 100 * MS); /* both units were occupied */
-	lab_finish(&lab);
+	start_occupy(&harness, &setup, 2, 100 * MS, 1, 86400000);
+	assert_int_equal(harness_send(&harness, HOST, START, 3), 2);
+	expect_wait(&harness, START + 1, 100 * MS - 1);
+	expect_wait(&harness, START + 100 * MS - 1, 1);
+	expect_block(&harness, START + 100 * MS - 1);
+	expect_block(&harness, START + 100 * MS); /* both units were occupied */
+	harness_finish(&harness);
 
-	start_occupy(&lab, &setup, 2, SECOND, 10, 86400000);
-	assert_int_equal(lab_send(&lab, HOST, START, 3), 2);
-	expect_wait(&lab, START + 1, SECOND - 1);
-	lab_finish(&lab);
+	start_occupy(&harness, &setup, 2, SECOND, 10, 86400000);
+	assert_int_equal(harness_send(&harness, HOST, START, 3), 2);
+	expect_wait(&harness, START + 1, SECOND - 1);
+	harness_finish(&harness);
 }
 
 static void with_a_timeout_of_zero_nothing_is_occupied(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	start_occupy(&lab, &setup, 2, SECOND, 10, 0);
-	assert_int_equal(lab_send(&lab, HOST, START, 3), 2);
-	assert_int_equal(lab_send(&lab, HOST, START + SECOND - 1, 3), 0);
-	assert_int_equal(lab_send(&lab, HOST, START + SECOND, 3), 2);
-	assert_int_equal(occupied(&lab), 0);
-	lab_finish(&lab);
+	start_occupy(&harness, &setup, 2, SECOND, 10, 0);
+	assert_int_equal(harness_send(&harness, HOST, START, 3), 2);
+	assert_int_equal(harness_send(&harness, HOST, START + SECOND - 1, 3), 0);
+	assert_int_equal(harness_send(&harness, HOST, START + SECOND, 3), 2);
+	assert_int_equal(occupied(&harness), 0);
+	harness_finish(&harness);
 }
 
 /* 2.9 admits two, and two more occupy; below one nothing is admitted, and nothing occupied. */
@@ -153,14 +153,14 @@ static void of_a_fraction_as_much_is_occupied_as_it_admits(void **state)
 		unsigned int units;
 	} cases[] = {{2.9, 2}, {1, 1}, {0.999999, 0}, {0, 0}};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		start_occupy(&lab, &setup, cases[i].threshold, SECOND, 1, 500);
-		assert_int_equal(lab_send(&lab, HOST, START, 5), cases[i].units);
-		assert_int_equal(lab_send(&lab, HOST, START + 900 * MS, 5), cases[i].units);
-		assert_int_equal(occupied(&lab), cases[i].units);
-		lab_finish(&lab);
+		start_occupy(&harness, &setup, cases[i].threshold, SECOND, 1, 500);
+		assert_int_equal(harness_send(&harness, HOST, START, 5), cases[i].units);
+		assert_int_equal(harness_send(&harness, HOST, START + 900 * MS, 5), cases[i].units);
+		assert_int_equal(occupied(&harness), cases[i].units);
+		harness_finish(&harness);
 	}
 }
 
@@ -171,34 +171,34 @@ static void flows_occupy_by_themselves_and_by_their_overrides(void **state)
 		.threshold_micro = 7 * WEIR_MICRO,
 	};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_occupy(&setup, 3, SECOND, 1, 500);
 	setup.rule[0].overrides = &override;
 	setup.rule[0].override_count = 1;
 	setup.rule[0].override_field = WEIR_KEY_SOURCE;
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, START, 20), 3);
-	assert_int_equal(lab_send(&lab, OTHER_HOST, START, 20), 7);
-	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 20), 3);
-	assert_int_equal(lab_send(&lab, OTHER_HOST, START + 600 * MS, 20), 7);
-	assert_int_equal(occupied(&lab), 10);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, START, 20), 3);
+	assert_int_equal(harness_send(&harness, OTHER_HOST, START, 20), 7);
+	assert_int_equal(harness_send(&harness, HOST, START + 600 * MS, 20), 3);
+	assert_int_equal(harness_send(&harness, OTHER_HOST, START + 600 * MS, 20), 7);
+	assert_int_equal(occupied(&harness), 10);
+	harness_finish(&harness);
 }
 
 static void a_whole_resource_occupies_as_one_flow(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_occupy(&setup, 5, SECOND, 1, 500);
 	setup.resource[0].flow = (struct weir_flow){};
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, START, 3), 3);
-	assert_int_equal(lab_send(&lab, OTHER_HOST, START, 3), 2);
-	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 3), 3);
-	assert_int_equal(lab_send(&lab, OTHER_HOST, START + 600 * MS, 3), 2);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, START, 3), 3);
+	assert_int_equal(harness_send(&harness, OTHER_HOST, START, 3), 2);
+	assert_int_equal(harness_send(&harness, HOST, START + 600 * MS, 3), 3);
+	assert_int_equal(harness_send(&harness, OTHER_HOST, START + 600 * MS, 3), 2);
+	harness_finish(&harness);
 }
 
 /* Two with occupy windows, and one that spaces packets: 6.0 s is 400 ms away, 5.65 s 50 ms, and a queue of 20 packets
@@ -207,52 +207,52 @@ static void a_whole_resource_occupies_as_one_flow(void **state)
 static void it_waits_for_the_longest(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_occupy(&setup, 20, SECOND, 1, 500);
 	setup_rule(&setup, 0, rule_of("short", WEIR_WINDOW_LEAP, 20, 50 * MS, 1));
 	setup.rule[1].occupies = true;
 	setup_rule(&setup, 0, throttling_of(100, SECOND, 10000));
-	lab_start(&lab, &setup);
+	harness_start(&harness, &setup);
 	for (int i = 0; i < 20; i++)
-		expect_wait(&lab, START + 600 * MS, i * 10 * MS);
-	expect_wait(&lab, START + 600 * MS + 1, 400 * MS - 1); /* of 400 ms, 50 ms and 200 ms less 1 ns each */
-	lab_finish(&lab);
+		expect_wait(&harness, START + 600 * MS, i * 10 * MS);
+	expect_wait(&harness, START + 600 * MS + 1, 400 * MS - 1); /* of 400 ms, 50 ms and 200 ms less 1 ns each */
+	harness_finish(&harness);
 }
 
 /* The second rule blocks all but five: of the ten that the first occupied, five are given back. */
 static void a_rule_that_blocks_gives_back_what_was_occupied_of_others(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_occupy(&setup, 10, SECOND, 1, 500);
 	setup_rule(&setup, 0, rule_of("strict", WEIR_WINDOW_STRICT, 15, SECOND, 1));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, START, 10), 10);
-	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 30), 5);
-	assert_int_equal(occupied(&lab), 5);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, START, 10), 10);
+	assert_int_equal(harness_send(&harness, HOST, START + 600 * MS, 30), 5);
+	assert_int_equal(occupied(&harness), 5);
 	/* At 6.0 s the strict rule counts fifteen still; at 7.0 s none, and neither do the five that were occupied. */
-	assert_int_equal(lab_send(&lab, HOST, START + SECOND, 30), 0);
-	assert_int_equal(lab_send(&lab, HOST, START + 2 * SECOND, 30), 10);
-	lab_finish(&lab);
+	assert_int_equal(harness_send(&harness, HOST, START + SECOND, 30), 0);
+	assert_int_equal(harness_send(&harness, HOST, START + 2 * SECOND, 30), 10);
+	harness_finish(&harness);
 }
 
 /* ... and so are units of the present bucket. */
 static void a_blocked_packet_counts_in_no_occupy_window(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_occupy(&setup, 10, SECOND, 2, 500);
 	setup_rule(&setup, 0, rule_of("short", WEIR_WINDOW_LEAP, 3, 10 * MS, 1));
 	setup.rule[1].window = WEIR_WINDOW_STRICT;
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, START, 50), 3);
-	assert_int_equal(lab_send(&lab, HOST, START + 20 * MS, 50), 3);
-	assert_int_equal(lab_send(&lab, HOST, START + 40 * MS, 50), 3);
-	assert_int_equal(lab_send(&lab, HOST, START + 60 * MS, 50), 1);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, START, 50), 3);
+	assert_int_equal(harness_send(&harness, HOST, START + 20 * MS, 50), 3);
+	assert_int_equal(harness_send(&harness, HOST, START + 40 * MS, 50), 3);
+	assert_int_equal(harness_send(&harness, HOST, START + 60 * MS, 50), 1);
+	harness_finish(&harness);
 }
 
 /* Rules of a prioritised resource that cannot be occupied block, as everywhere. */
@@ -266,17 +266,17 @@ static void only_direct_reject_leap_in_packets_can_be_occupied(void **state)
 	};
 	static const unsigned int admitted[] = {5, 5, 5, 1};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	others[2].counts_bytes = true;
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		setup_occupy(&setup, 1000, SECOND, 1, 500);
 		setup_rule(&setup, 0, others[i]);
 		assert_false(weir_rule_can_occupy(&setup.rule[1]));
-		lab_start(&lab, &setup);
-		assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 10), admitted[i]);
-		assert_int_equal(occupied(&lab), 0);
-		lab_finish(&lab);
+		harness_start(&harness, &setup);
+		assert_int_equal(harness_send(&harness, HOST, START + 600 * MS, 10), admitted[i]);
+		assert_int_equal(occupied(&harness), 0);
+		harness_finish(&harness);
 	}
 }
 
@@ -284,63 +284,63 @@ static void only_direct_reject_leap_in_packets_can_be_occupied(void **state)
 static void a_packet_occupies_windows_of_all_its_resources(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_ports(&setup);
 	setup.resource[1].is_prioritized = true;
 	setup_rule(&setup, 0, rule_of("lender", WEIR_WINDOW_LEAP, 10, SECOND, 1));
 	setup.rule[0].occupies = true;
 	setup.ruleset.settings.occupy_timeout_ms = 500;
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send_to(&lab, HOST, 53, START + 600 * MS, 20), 10);
-	assert_int_equal(lab_send_to(&lab, HOST, 55, START + 600 * MS, 4), 4);
-	assert_int_equal(lab.last.wait_ns, 400 * MS);
-	assert_int_equal(lab_send_to(&lab, HOST, 53, START + 700 * MS, 4), 0);
-	assert_int_equal(occupied(&lab), 4);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send_to(&harness, HOST, 53, START + 600 * MS, 20), 10);
+	assert_int_equal(harness_send_to(&harness, HOST, 55, START + 600 * MS, 4), 4);
+	assert_int_equal(harness.last.wait_ns, 400 * MS);
+	assert_int_equal(harness_send_to(&harness, HOST, 53, START + 700 * MS, 4), 0);
+	assert_int_equal(occupied(&harness), 4);
 	/* what was occupied counts for all */
-	assert_int_equal(lab_send_to(&lab, HOST, 53, START + SECOND, 20), 6);
-	assert_int_equal(lab_send_to(&lab, HOST, 54, START + SECOND, 20), 20);
-	lab_finish(&lab);
+	assert_int_equal(harness_send_to(&harness, HOST, 53, START + SECOND, 20), 6);
+	assert_int_equal(harness_send_to(&harness, HOST, 54, START + SECOND, 20), 20);
+	harness_finish(&harness);
 }
 
 /* Without `prioritized` the same rule blocks. */
 static void a_resource_that_is_not_prioritised_occupies_nothing(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_occupy(&setup, 10, SECOND, 1, 500);
 	setup.resource[0].is_prioritized = false;
 	setup.rule[0].occupies = false;
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, START, 10), 10);
-	assert_int_equal(lab_send(&lab, HOST, START + 900 * MS, 10), 0);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, START, 10), 10);
+	assert_int_equal(harness_send(&harness, HOST, START + 900 * MS, 10), 0);
+	harness_finish(&harness);
 }
 
 /* It is occupied as if it were enforced, and nobody waits for it; what it would drop is not in its window. */
 static void a_rule_that_observes_occupies_without_a_wait(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_occupy(&setup, 10, SECOND, 1, 500);
 	setup.rule[0].observes = true;
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, START + 600 * MS, 50), 50);
-	assert_int_equal(lab.last.wait_ns, 0);
-	assert_int_equal(model_would_drop(lab.model, 0), 30); /* ten fit, ten were occupied */
-	assert_int_equal(occupied(&lab), 10);
-	assert_int_equal(lab_send(&lab, HOST, START + SECOND, 10), 10);
-	assert_int_equal(model_would_drop(lab.model, 0), 40);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, START + 600 * MS, 50), 50);
+	assert_int_equal(harness.last.wait_ns, 0);
+	assert_int_equal(model_would_drop(harness.model, 0), 30); /* ten fit, ten were occupied */
+	assert_int_equal(occupied(&harness), 10);
+	assert_int_equal(harness_send(&harness, HOST, START + SECOND, 10), 10);
+	assert_int_equal(model_would_drop(harness.model, 0), 40);
+	harness_finish(&harness);
 }
 
 /* By arrival a flow can be seen with twice its threshold; by due time never with more than that. */
 static void the_shadow_of_another_rule_counts_at_arrival(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_ports(&setup);
 	setup.resource[0].is_prioritized = true;
@@ -348,13 +348,13 @@ static void the_shadow_of_another_rule_counts_at_arrival(void **state)
 	setup.rule[0].occupies = true;
 	setup_rule(&setup, 1, associated(rule_of("reader", WEIR_WINDOW_LEAP, 20, SECOND, 1), 0));
 	setup.ruleset.settings.occupy_timeout_ms = 500;
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send_to(&lab, HOST, 53, START + 600 * MS, 19), 19);
-	assert_int_equal(lab_send_to(&lab, HOST, 54, START + 600 * MS, 1), 1);
-	assert_int_equal(lab_send_to(&lab, HOST, 53, START + 600 * MS, 1), 1);
-	assert_int_equal(lab_send_to(&lab, HOST, 54, START + 600 * MS, 1), 0);
-	assert_int_equal(lab_send_to(&lab, HOST, 54, START + SECOND, 1), 1);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send_to(&harness, HOST, 53, START + 600 * MS, 19), 19);
+	assert_int_equal(harness_send_to(&harness, HOST, 54, START + 600 * MS, 1), 1);
+	assert_int_equal(harness_send_to(&harness, HOST, 53, START + 600 * MS, 1), 1);
+	assert_int_equal(harness_send_to(&harness, HOST, 54, START + 600 * MS, 1), 0);
+	assert_int_equal(harness_send_to(&harness, HOST, 54, START + SECOND, 1), 1);
+	harness_finish(&harness);
 }
 
 /* ---- a clock that goes back ---- */
@@ -365,37 +365,37 @@ static void the_shadow_of_another_rule_counts_at_arrival(void **state)
 static void a_packet_from_the_past_occupies_what_is_to_come(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	start_occupy(&lab, &setup, 4, SECOND, 10, 86400000);
-	assert_int_equal(lab_send(&lab, HOST, START + 500 * MS, 2), 2);
-	assert_int_equal(lab_send(&lab, HOST, START + 1050 * MS, 1), 1);
-	assert_int_equal(lab_send(&lab, HOST, START + 550 * MS, 1), 1); /* fits, in the bucket from 5.5 s on */
-	assert_int_equal(lab.last.wait_ns, 0);
-	expect_wait(&lab, START + 550 * MS, 950 * MS); /* 6.5 s, when the bucket from 5.5 s on leaves */
-	expect_wait(&lab, START + 501 * MS, 999 * MS);
-	expect_block(&lab, START + 499 * MS); /* 6.5 s is an interval away, and a bit */
+	start_occupy(&harness, &setup, 4, SECOND, 10, 86400000);
+	assert_int_equal(harness_send(&harness, HOST, START + 500 * MS, 2), 2);
+	assert_int_equal(harness_send(&harness, HOST, START + 1050 * MS, 1), 1);
+	assert_int_equal(harness_send(&harness, HOST, START + 550 * MS, 1), 1); /* fits, in the bucket from 5.5 s on */
+	assert_int_equal(harness.last.wait_ns, 0);
+	expect_wait(&harness, START + 550 * MS, 950 * MS); /* 6.5 s, when the bucket from 5.5 s on leaves */
+	expect_wait(&harness, START + 501 * MS, 999 * MS);
+	expect_block(&harness, START + 499 * MS); /* 6.5 s is an interval away, and a bit */
 	/* Older than the ring: as if it came at 6.0 s. */
-	expect_wait(&lab, START, 500 * MS);
-	expect_block(&lab, START);
-	lab_finish(&lab);
+	expect_wait(&harness, START, 500 * MS);
+	expect_block(&harness, START);
+	harness_finish(&harness);
 }
 
 /* What is occupied stays in the future: buckets yet to come are not "newer than now". */
 static void an_occupied_bucket_is_no_bucket_known(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	start_occupy(&lab, &setup, 2, SECOND, 10, 500);
-	assert_int_equal(lab_send(&lab, HOST, START, 2), 2);
-	expect_wait(&lab, START + 700 * MS, 300 * MS); /* in the bucket from 6.0 s on */
-	expect_wait(&lab, START + 710 * MS, 290 * MS);
-	expect_block(&lab, START + 720 * MS);
-	expect_block(&lab, START + SECOND);
-	expect_block(&lab, START + 1499 * MS);
-	expect_wait(&lab, START + 1501 * MS, 499 * MS);
-	lab_finish(&lab);
+	start_occupy(&harness, &setup, 2, SECOND, 10, 500);
+	assert_int_equal(harness_send(&harness, HOST, START, 2), 2);
+	expect_wait(&harness, START + 700 * MS, 300 * MS); /* in the bucket from 6.0 s on */
+	expect_wait(&harness, START + 710 * MS, 290 * MS);
+	expect_block(&harness, START + 720 * MS);
+	expect_block(&harness, START + SECOND);
+	expect_block(&harness, START + 1499 * MS);
+	expect_wait(&harness, START + 1501 * MS, 499 * MS);
+	harness_finish(&harness);
 }
 
 /* ---- the clock's ends ---- */
@@ -403,15 +403,15 @@ static void an_occupied_bucket_is_no_bucket_known(void **state)
 static void a_young_clock_counts_everything_since_zero(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	start_occupy(&lab, &setup, 2, SECOND, 2, 500);
-	assert_int_equal(lab_send(&lab, HOST, 0, 3), 2);
-	expect_block(&lab, 499 * MS);
-	expect_wait(&lab, 501 * MS, 499 * MS);
-	expect_wait(&lab, 999 * MS, MS);
-	expect_block(&lab, SECOND);
-	lab_finish(&lab);
+	start_occupy(&harness, &setup, 2, SECOND, 2, 500);
+	assert_int_equal(harness_send(&harness, HOST, 0, 3), 2);
+	expect_block(&harness, 499 * MS);
+	expect_wait(&harness, 501 * MS, 499 * MS);
+	expect_wait(&harness, 999 * MS, MS);
+	expect_block(&harness, SECOND);
+	harness_finish(&harness);
 }
 
 /* ---- random lenders ---- */
@@ -493,17 +493,17 @@ static uint64_t play_occupy(struct random *random, struct setup *setup)
 	static const char *const hosts[] = {HOST, HOST, HOST, OTHER_HOST, "198.51.100.7"};
 	uint64_t now_ns = START + random_below(random, 1000 * SECOND), sum = 0;
 	bool goes_back = random_percent(random, 30);
-	struct lab lab;
+	struct harness harness;
 
-	assert_int_equal(lab_open(&lab, &setup->ruleset, 0, 100000 * SECOND), 0);
+	assert_int_equal(harness_open(&harness, &setup->ruleset, 0, 100000 * SECOND), 0);
 	for (int i = 0; i < ROUND_PACKETS; i++) {
-		lab_send(&lab, hosts[random_below(random, ARRAY_SIZE(hosts))], now_ns, 1);
+		harness_send(&harness, hosts[random_below(random, ARRAY_SIZE(hosts))], now_ns, 1);
 		now_ns = random_time(random, &setup->rule[0], now_ns, goes_back);
 	}
-	assert_true(lab_agrees(&lab));
+	assert_true(harness_agrees(&harness));
 	for (size_t i = 0; i < setup->ruleset.rule_count; i++)
-		sum += model_occupied(lab.model, i);
-	lab_close(&lab);
+		sum += model_occupied(harness.model, i);
+	harness_close(&harness);
 	return sum;
 }
 
@@ -548,5 +548,5 @@ int main(void)
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "../lib/lab_setup.h"
+#include "../lib/harness_setup.h"
 #include "base/util.h"
 
 #define NEIGHBOUR "192.0.2.99"	/* of HOST, in its /24 */
@@ -40,49 +40,49 @@ static struct weir_ruleset_rule leap_of(char *name, double threshold)
 static void two_rules_of_a_resource_limit_each_network_and_all(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, per(leap_of("net", 20), &by_network));
 	setup_rule(&setup, 0, per(leap_of("all", 50), NULL));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 15), 15);
-	assert_int_equal(lab_send(&lab, NEIGHBOUR, 5 * SECOND, 15), 5); /* 20 of their /24 */
-	assert_int_equal(lab_send(&lab, STRANGER, 5 * SECOND, 30), 20);
-	assert_int_equal(lab_send(&lab, "203.0.113.1", 5 * SECOND, 30), 10); /* 50 in all */
-	assert_int_equal(lab_send(&lab, "203.0.112.1", 5 * SECOND, 30), 0);
-	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND, 30), 20);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 15), 15);
+	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 15), 5); /* 20 of their /24 */
+	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 30), 20);
+	assert_int_equal(harness_send(&harness, "203.0.113.1", 5 * SECOND, 30), 10); /* 50 in all */
+	assert_int_equal(harness_send(&harness, "203.0.112.1", 5 * SECOND, 30), 0);
+	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 30), 20);
+	harness_finish(&harness);
 }
 
 /* Who is held by all is not counted by its network, and the other way round. */
 static void a_packet_that_one_of_them_blocks_counts_for_none(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, leap_of("each", 5));
 	setup_rule(&setup, 0, per(rule_of("all", WEIR_WINDOW_LEAP, 8, 100 * MS, 1), NULL));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 30), 5);
-	assert_int_equal(lab_send(&lab, OTHER_HOST, 5 * SECOND, 30), 3);
-	assert_int_equal(lab_send(&lab, OTHER_HOST, 5 * SECOND + 100 * MS, 30), 2); /* of its five */
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 30), 5);
+	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND, 30), 3);
+	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND + 100 * MS, 30), 2); /* of its five */
+	harness_finish(&harness);
 }
 
 static void a_rule_without_a_key_of_its_own_has_the_resources(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, per(leap_of("net", 20), &by_network));
 	setup_rule(&setup, 0, leap_of("each", 3));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 15), 3);
-	assert_int_equal(lab_send(&lab, NEIGHBOUR, 5 * SECOND, 15), 3);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 15), 3);
+	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 15), 3);
+	harness_finish(&harness);
 }
 
 /* ---- each kind ---- */
@@ -96,15 +96,15 @@ static struct weir_ruleset_rule tokens_of(char *name, double threshold)
 static void assert_is_of_the_network(struct weir_ruleset_rule rule)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, per(rule, &by_network));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 3), 3);
-	assert_int_equal(lab_send(&lab, NEIGHBOUR, 5 * SECOND, 3), 1);
-	assert_int_equal(lab_send(&lab, STRANGER, 5 * SECOND, 5), 4);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 3), 3);
+	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 3), 1);
+	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 5), 4);
+	harness_finish(&harness);
 }
 
 static void every_window_and_bucket_goes_by_the_rules_key(void **state)
@@ -125,37 +125,37 @@ static void a_penalty_is_of_the_rules_flow(void **state)
 {
 	struct weir_ruleset_rule rule = leap_of("penalised", 4);
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	rule.penalty_ms = rule.penalty_ms_max = 5000;
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, per(rule, &by_network));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 9), 4);
-	assert_int_equal(lab_send(&lab, NEIGHBOUR, 7 * SECOND, 9), 0);
-	assert_int_equal(lab_send(&lab, STRANGER, 7 * SECOND, 9), 4);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 9), 4);
+	assert_int_equal(harness_send(&harness, NEIGHBOUR, 7 * SECOND, 9), 0);
+	assert_int_equal(harness_send(&harness, STRANGER, 7 * SECOND, 9), 4);
+	harness_finish(&harness);
 }
 
 static void what_warms_up_is_the_rules_flow(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	/* cold, a third: once of each network, and once of all, which the controller does */
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, per(warm_up_of(30, SECOND, 10), &by_network));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 6), 6);
-	assert_int_equal(lab_send(&lab, NEIGHBOUR, 5 * SECOND, 30), 4);
-	assert_int_equal(lab_send(&lab, STRANGER, 5 * SECOND, 30), 10);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 6), 6);
+	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 30), 4);
+	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 30), 10);
+	harness_finish(&harness);
 	setup_resources(&setup, 1);
 	setup_rule(&setup, 0, per(warm_up_of(30, SECOND, 10), NULL));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 6), 6);
-	assert_int_equal(lab_send(&lab, STRANGER, 5 * SECOND, 30), 4);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 6), 6);
+	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 30), 4);
+	harness_finish(&harness);
 }
 
 /* refResource (port 54) has the key that `per` says, and the rule's resource (port 53) another. */
@@ -163,18 +163,18 @@ static void an_associated_rule_reads_and_penalises_the_flow_of_its_key(void **st
 {
 	struct weir_ruleset_rule rule = associated(leap_of("reads", 10), 1);
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	rule.penalty_ms = rule.penalty_ms_max = 5000;
 	setup_ports(&setup);
 	setup.resource[1].flow = by_network;
 	setup_rule(&setup, 0, per(rule, &by_network));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send_to(&lab, NEIGHBOUR, 54, 5 * SECOND, 10), 10);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 10), 0);
-	assert_int_equal(lab_send(&lab, STRANGER, 5 * SECOND, 10), 10);
-	assert_int_equal(lab_send(&lab, NEIGHBOUR, 7 * SECOND, 10), 0); /* the penalty of HOST's network */
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send_to(&harness, NEIGHBOUR, 54, 5 * SECOND, 10), 10);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 10), 0);
+	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 10), 10);
+	assert_int_equal(harness_send(&harness, NEIGHBOUR, 7 * SECOND, 10), 0); /* the penalty of HOST's network */
+	harness_finish(&harness);
 }
 
 static void an_override_is_of_the_rules_flows(void **state)
@@ -185,7 +185,7 @@ static void an_override_is_of_the_rules_flows(void **state)
 	};
 	struct weir_ruleset_rule rule = leap_of("net", 20);
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	rule.overrides = &override;
 	rule.override_count = 1;
@@ -193,11 +193,11 @@ static void an_override_is_of_the_rules_flows(void **state)
 	setup_resources(&setup, 1);
 	setup.resource[0].flow = (struct weir_flow){};
 	setup_rule(&setup, 0, per(rule, &by_network));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 9), 2);
-	assert_int_equal(lab_send(&lab, NEIGHBOUR, 5 * SECOND, 9), 0);
-	assert_int_equal(lab_send(&lab, STRANGER, 5 * SECOND, 30), 20);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 9), 2);
+	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 9), 0);
+	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 30), 20);
+	harness_finish(&harness);
 }
 
 /* Each of two sources of a network takes what another of its packets left to occupy. */
@@ -205,20 +205,20 @@ static void what_is_occupied_is_the_rules_flow(void **state)
 {
 	struct weir_ruleset_rule rule = rule_of("occupied", WEIR_WINDOW_LEAP, 4, SECOND, 2);
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	rule.occupies = true;
 	setup_resources(&setup, 1);
 	setup.ruleset.settings.occupy_timeout_ms = 1000;
 	setup.resource[0].is_prioritized = true;
 	setup_rule(&setup, 0, per(rule, &by_network));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 4), 4);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 4), 4);
 	/* the next bucket frees none of them, the one after that all: too far */
-	assert_int_equal(lab_send(&lab, NEIGHBOUR, 5 * SECOND + 600 * MS, 9), 4);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 600 * MS, 9), 0);
-	assert_int_equal(lab_send(&lab, STRANGER, 5 * SECOND + 600 * MS, 4), 4);
-	lab_finish(&lab);
+	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND + 600 * MS, 9), 4);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 600 * MS, 9), 0);
+	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND + 600 * MS, 4), 4);
+	harness_finish(&harness);
 }
 
 /* ---- as two resources ---- */
@@ -265,30 +265,31 @@ static size_t compare_with_resources(uint64_t seed, size_t packets)
 	_cleanup_(keep_no_resources) struct weir_ruleset two = split(ruleset);
 	uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
 	size_t dropped = 0;
-	struct lab one_lab, two_lab;
+	struct harness one_harness, two_harness;
 
 	for (size_t i = 0; i < packets; i++) {
 		earliest_ns = specs[i].time_ns < earliest_ns ? specs[i].time_ns : earliest_ns;
 		latest_ns = specs[i].time_ns > latest_ns ? specs[i].time_ns : latest_ns;
 	}
-	if (two.resource_count == ruleset->resource_count || lab_open(&one_lab, ruleset, earliest_ns, latest_ns))
+	if (two.resource_count == ruleset->resource_count ||
+	    harness_open(&one_harness, ruleset, earliest_ns, latest_ns))
 		return 0;
-	if (lab_open(&two_lab, &two, earliest_ns, latest_ns)) {
-		lab_close(&one_lab);
+	if (harness_open(&two_harness, &two, earliest_ns, latest_ns)) {
+		harness_close(&one_harness);
 		return 0;
 	}
 	for (size_t i = 0; i < packets; i++) {
 		struct model_decision one, other;
 
-		assert_true(lab_evaluate(&one_lab, &specs[i], &one));
-		assert_true(lab_evaluate(&two_lab, &specs[i], &other));
+		assert_true(harness_evaluate(&one_harness, &specs[i], &one));
+		assert_true(harness_evaluate(&two_harness, &specs[i], &other));
 		if (one.verdict != other.verdict)
 			fail_msg("seed %llu, packet %zu", (unsigned long long)seed, i);
 		dropped += one.verdict == WEIR_VERDICT_BLOCK;
 	}
-	assert_true(lab_agrees(&one_lab));
-	lab_close(&one_lab);
-	lab_close(&two_lab);
+	assert_true(harness_agrees(&one_harness));
+	harness_close(&one_harness);
+	harness_close(&two_harness);
 	return dropped;
 }
 
@@ -317,5 +318,5 @@ int main(void)
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

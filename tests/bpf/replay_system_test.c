@@ -13,8 +13,8 @@
 #include <linux/in.h>
 #include <string.h>
 
-#include "../lib/lab_rounds.h"
-#include "../lib/lab_setup.h"
+#include "../lib/harness_rounds.h"
+#include "../lib/harness_setup.h"
 #include "base/util.h"
 
 #define FIN 0x01
@@ -59,36 +59,36 @@ static void add_system_rule(struct setup *setup, struct weir_ruleset_rule rule)
 	setup_rule(setup, WEIR_NO_RESOURCE, rule);
 }
 
-static void lab_one_system_rule(struct lab *lab, struct setup *setup, struct weir_ruleset_rule rule)
+static void harness_one_system_rule(struct harness *harness, struct setup *setup, struct weir_ruleset_rule rule)
 {
 	setup_host(setup);
 	add_system_rule(setup, rule);
-	lab_start(lab, setup);
+	harness_start(harness, setup);
 }
 
 /* One TCP packet of connection number `port`. Returns whether it passed. */
-static bool send_tcp(struct lab *lab, uint16_t port, uint8_t flags, uint64_t time_ns)
+static bool send_tcp(struct harness *harness, uint16_t port, uint8_t flags, uint64_t time_ns)
 {
 	struct packet_spec spec = packet_udp(HOST, port, "192.0.2.53", 80, 0);
 
 	spec.protocol = IPPROTO_TCP;
 	spec.tcp_flags = flags;
 	spec.time_ns = time_ns;
-	assert_true(lab_evaluate(lab, &spec, &lab->last));
-	return lab->last.verdict == WEIR_VERDICT_PASS;
+	assert_true(harness_evaluate(harness, &spec, &harness->last));
+	return harness->last.verdict == WEIR_VERDICT_PASS;
 }
 
 /* A handshake from `time_ns` that takes so long. */
-static void shake_hands(struct lab *lab, uint16_t port, uint64_t time_ns, uint64_t took_ns)
+static void shake_hands(struct harness *harness, uint16_t port, uint64_t time_ns, uint64_t took_ns)
 {
-	assert_true(send_tcp(lab, port, SYN, time_ns));
-	assert_true(send_tcp(lab, port, ACK, time_ns + took_ns));
+	assert_true(send_tcp(harness, port, SYN, time_ns));
+	assert_true(send_tcp(harness, port, ACK, time_ns + took_ns));
 }
 
-static void assert_dropped_by(const struct lab *lab, const char *rule)
+static void assert_dropped_by(const struct harness *harness, const char *rule)
 {
-	assert_int_equal(lab->last.verdict, WEIR_VERDICT_BLOCK);
-	assert_string_equal(lab->last.rule, rule);
+	assert_int_equal(harness->last.verdict, WEIR_VERDICT_BLOCK);
+	assert_string_equal(harness->last.rule, rule);
 }
 
 /* ---- what is inbound work ---- */
@@ -97,71 +97,71 @@ static void inbound_work_is_openings_and_other_protocols(void **state)
 {
 	struct packet_spec fragment = packet_udp(HOST, 1, "192.0.2.53", 80, 64);
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	lab_one_system_rule(&lab, &setup, system_of(WEIR_SYSTEM_INBOUND_QPS, 0));
-	assert_false(send_tcp(&lab, 1, SYN, 5 * SECOND));
-	assert_dropped_by(&lab, "inbound");
-	assert_int_equal(lab.last.resource_count, 1);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 1), 0);
-	assert_false(send_tcp(&lab, 1, SYN | 0x08 | 0xc0, 5 * SECOND)); /* other flags make no difference */
-	assert_true(send_tcp(&lab, 1, SYN | ACK, 5 * SECOND));
-	assert_true(send_tcp(&lab, 1, ACK, 5 * SECOND));
-	assert_true(send_tcp(&lab, 1, SYN | FIN, 5 * SECOND));
-	assert_true(send_tcp(&lab, 1, SYN | RST, 5 * SECOND));
-	assert_true(send_tcp(&lab, 1, 0, 5 * SECOND));
+	harness_one_system_rule(&harness, &setup, system_of(WEIR_SYSTEM_INBOUND_QPS, 0));
+	assert_false(send_tcp(&harness, 1, SYN, 5 * SECOND));
+	assert_dropped_by(&harness, "inbound");
+	assert_int_equal(harness.last.resource_count, 1);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 1), 0);
+	assert_false(send_tcp(&harness, 1, SYN | 0x08 | 0xc0, 5 * SECOND)); /* other flags make no difference */
+	assert_true(send_tcp(&harness, 1, SYN | ACK, 5 * SECOND));
+	assert_true(send_tcp(&harness, 1, ACK, 5 * SECOND));
+	assert_true(send_tcp(&harness, 1, SYN | FIN, 5 * SECOND));
+	assert_true(send_tcp(&harness, 1, SYN | RST, 5 * SECOND));
+	assert_true(send_tcp(&harness, 1, 0, 5 * SECOND));
 	/* a later fragment of TCP opens nothing, one of UDP is work */
 	fragment.protocol = IPPROTO_TCP;
 	fragment.fragment_units = 8;
 	fragment.time_ns = 5 * SECOND;
-	assert_true(lab_evaluate(&lab, &fragment, &lab.last));
-	assert_int_equal(lab.last.verdict, WEIR_VERDICT_PASS);
+	assert_true(harness_evaluate(&harness, &fragment, &harness.last));
+	assert_int_equal(harness.last.verdict, WEIR_VERDICT_PASS);
 	fragment.protocol = IPPROTO_UDP;
-	assert_true(lab_evaluate(&lab, &fragment, &lab.last));
-	assert_dropped_by(&lab, "inbound");
-	lab_finish(&lab);
+	assert_true(harness_evaluate(&harness, &fragment, &harness.last));
+	assert_dropped_by(&harness, "inbound");
+	harness_finish(&harness);
 }
 
 /* The same fields that matches ask for, and other flags: what the packet before met is not taken over. */
 static void packets_with_other_flags_meet_other_rules(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	int i;
 
 	setup_host(&setup);
 	add_system_rule(&setup, system_of(WEIR_SYSTEM_INBOUND_QPS, 0));
 	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 3, SECOND, 10));
-	lab_start(&lab, &setup);
+	harness_start(&harness, &setup);
 	for (i = 0; i < 4; i++) {
-		assert_false(send_tcp(&lab, 1, SYN, 5 * SECOND));
-		assert_dropped_by(&lab, "inbound");
-		assert_int_equal(send_tcp(&lab, 1, ACK, 5 * SECOND), i < 3);
+		assert_false(send_tcp(&harness, 1, SYN, 5 * SECOND));
+		assert_dropped_by(&harness, "inbound");
+		assert_int_equal(send_tcp(&harness, 1, ACK, 5 * SECOND), i < 3);
 	}
-	assert_dropped_by(&lab, "limit");
-	lab_finish(&lab);
+	assert_dropped_by(&harness, "limit");
+	harness_finish(&harness);
 }
 
 static void packets_of_no_resource_and_allowed_sources_are_not_asked(void **state)
 {
 	static struct weir_listed allowed = {{4, 32, {192, 0, 2, 2}}, false};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_ports(&setup);
 	setup.ruleset.listed = &allowed;
 	setup.ruleset.listed_count = 1;
 	add_system_rule(&setup, system_of(WEIR_SYSTEM_INBOUND_QPS, 2));
-	lab_start(&lab, &setup);
-	lab_send_to(&lab, HOST, 56, 5 * SECOND, 5);
-	assert_int_equal(lab.last.verdict, WEIR_VERDICT_UNMATCHED_PASS);
-	lab_send_to(&lab, OTHER_HOST, 53, 5 * SECOND, 5);
-	assert_int_equal(lab.last.verdict, WEIR_VERDICT_ALLOW);
+	harness_start(&harness, &setup);
+	harness_send_to(&harness, HOST, 56, 5 * SECOND, 5);
+	assert_int_equal(harness.last.verdict, WEIR_VERDICT_UNMATCHED_PASS);
+	harness_send_to(&harness, OTHER_HOST, 53, 5 * SECOND, 5);
+	assert_int_equal(harness.last.verdict, WEIR_VERDICT_ALLOW);
 	/* of all resources together; one that belongs to two counts once */
-	assert_int_equal(lab_send_to(&lab, HOST, 53, 5 * SECOND, 1), 1);
-	assert_int_equal(lab_send_to(&lab, HOST, 55, 5 * SECOND, 1), 1);
-	assert_int_equal(lab_send_to(&lab, HOST, 54, 5 * SECOND, 1), 0);
-	lab_finish(&lab);
+	assert_int_equal(harness_send_to(&harness, HOST, 53, 5 * SECOND, 1), 1);
+	assert_int_equal(harness_send_to(&harness, HOST, 55, 5 * SECOND, 1), 1);
+	assert_int_equal(harness_send_to(&harness, HOST, 54, 5 * SECOND, 1), 0);
+	harness_finish(&harness);
 }
 
 /* ---- InboundQPS ---- */
@@ -173,53 +173,53 @@ static void inbound_work_counts_in_two_buckets_of_half_a_second(void **state)
 		unsigned int admitted;
 	} cases[] = {{0, 0}, {0.5, 1}, {1, 1}, {2.9, 3}, {100, 100}};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		lab_one_system_rule(&lab, &setup, system_of(WEIR_SYSTEM_INBOUND_QPS, cases[i].trigger));
+		harness_one_system_rule(&harness, &setup, system_of(WEIR_SYSTEM_INBOUND_QPS, cases[i].trigger));
 		/* at the end of a bucket, so that the window looks back over little more than half a second */
-		assert_int_equal(lab_send(&lab, HOST, 6 * SECOND - 1, 150), cases[i].admitted);
-		assert_int_equal(lab_send(&lab, OTHER_HOST, 6 * SECOND + SECOND / 2 - 1, 150), 0);
-		assert_int_equal(lab_send(&lab, OTHER_HOST, 6 * SECOND + SECOND / 2, 150), cases[i].admitted);
-		lab_finish(&lab);
+		assert_int_equal(harness_send(&harness, HOST, 6 * SECOND - 1, 150), cases[i].admitted);
+		assert_int_equal(harness_send(&harness, OTHER_HOST, 6 * SECOND + SECOND / 2 - 1, 150), 0);
+		assert_int_equal(harness_send(&harness, OTHER_HOST, 6 * SECOND + SECOND / 2, 150), cases[i].admitted);
+		harness_finish(&harness);
 	}
 }
 
 static void what_another_rule_drops_is_no_inbound_work(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_host(&setup);
 	add_system_rule(&setup, system_of(WEIR_SYSTEM_INBOUND_QPS, 5));
 	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 2, SECOND, 10));
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 20), 2);
-	assert_dropped_by(&lab, "limit");
-	assert_int_equal(lab_send(&lab, OTHER_HOST, 5 * SECOND, 20), 2);
-	assert_int_equal(lab_send(&lab, "192.0.2.3", 5 * SECOND, 20), 1);
-	assert_dropped_by(&lab, "inbound"); /* it comes first */
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 20), 2);
+	assert_dropped_by(&harness, "limit");
+	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND, 20), 2);
+	assert_int_equal(harness_send(&harness, "192.0.2.3", 5 * SECOND, 20), 1);
+	assert_dropped_by(&harness, "inbound"); /* it comes first */
+	harness_finish(&harness);
 }
 
 static void an_observing_rule_goes_by_what_it_would_have_let_pass(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
 	setup_host(&setup);
 	add_system_rule(&setup, system_of(WEIR_SYSTEM_INBOUND_QPS, 5));
 	add_system_rule(&setup, system_of(WEIR_SYSTEM_INBOUND_QPS, 8));
 	setup.rule[0].observes = true;
 	setup.rule[1].name = "enforced";
-	lab_start(&lab, &setup);
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 20), 8);
-	assert_dropped_by(&lab, "enforced");
-	assert_int_equal(model_would_drop(lab.model, 0), 15);
-	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND, 4), 4);
-	assert_int_equal(model_would_drop(lab.model, 0), 15);
-	lab_finish(&lab);
+	harness_start(&harness, &setup);
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 20), 8);
+	assert_dropped_by(&harness, "enforced");
+	assert_int_equal(model_would_drop(harness.model, 0), 15);
+	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 4), 4);
+	assert_int_equal(model_would_drop(harness.model, 0), 15);
+	harness_finish(&harness);
 }
 
 /* ---- Concurrency ---- */
@@ -227,20 +227,20 @@ static void an_observing_rule_goes_by_what_it_would_have_let_pass(void **state)
 static void openings_are_dropped_while_so_many_connections_are_open(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	lab_one_system_rule(&lab, &setup, system_of(WEIR_SYSTEM_CONCURRENCY, 1.5));
-	assert_true(send_tcp(&lab, 1, SYN, 5 * SECOND));
-	assert_true(send_tcp(&lab, 2, SYN, 5 * SECOND));
-	assert_false(send_tcp(&lab, 3, SYN, 5 * SECOND));
-	assert_dropped_by(&lab, "open");
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 3), 3); /* other protocols, and what is open, go on */
-	assert_true(send_tcp(&lab, 2, ACK, 5 * SECOND));
-	assert_true(send_tcp(&lab, 1, SYN, 5 * SECOND)); /* repeated: it counts already */
-	assert_true(send_tcp(&lab, 2, FIN | ACK, 6 * SECOND));
-	assert_true(send_tcp(&lab, 3, SYN, 6 * SECOND));
-	assert_false(send_tcp(&lab, 4, SYN, 6 * SECOND));
-	lab_finish(&lab);
+	harness_one_system_rule(&harness, &setup, system_of(WEIR_SYSTEM_CONCURRENCY, 1.5));
+	assert_true(send_tcp(&harness, 1, SYN, 5 * SECOND));
+	assert_true(send_tcp(&harness, 2, SYN, 5 * SECOND));
+	assert_false(send_tcp(&harness, 3, SYN, 5 * SECOND));
+	assert_dropped_by(&harness, "open");
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 3), 3); /* other protocols, and what is open, go on */
+	assert_true(send_tcp(&harness, 2, ACK, 5 * SECOND));
+	assert_true(send_tcp(&harness, 1, SYN, 5 * SECOND)); /* repeated: it counts already */
+	assert_true(send_tcp(&harness, 2, FIN | ACK, 6 * SECOND));
+	assert_true(send_tcp(&harness, 3, SYN, 6 * SECOND));
+	assert_false(send_tcp(&harness, 4, SYN, 6 * SECOND));
+	harness_finish(&harness);
 }
 
 /* ---- AvgRT ---- */
@@ -248,35 +248,35 @@ static void openings_are_dropped_while_so_many_connections_are_open(void **state
 static void openings_are_dropped_while_handshakes_take_so_long(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	lab_one_system_rule(&lab, &setup, system_of(WEIR_SYSTEM_AVG_RT, 50));
-	assert_true(send_tcp(&lab, 100, SYN, 5 * SECOND)); /* nothing was timed yet */
-	shake_hands(&lab, 1, 5 * SECOND, 40 * MS);
-	shake_hands(&lab, 2, 5 * SECOND + 50 * MS, 60 * MS - 1000);
-	assert_true(send_tcp(&lab, 3, SYN, 5 * SECOND + 200 * MS)); /* 49.9995 ms */
-	assert_true(send_tcp(&lab, 3, ACK, 5 * SECOND + 250 * MS + 1000));
+	harness_one_system_rule(&harness, &setup, system_of(WEIR_SYSTEM_AVG_RT, 50));
+	assert_true(send_tcp(&harness, 100, SYN, 5 * SECOND)); /* nothing was timed yet */
+	shake_hands(&harness, 1, 5 * SECOND, 40 * MS);
+	shake_hands(&harness, 2, 5 * SECOND + 50 * MS, 60 * MS - 1000);
+	assert_true(send_tcp(&harness, 3, SYN, 5 * SECOND + 200 * MS)); /* 49.9995 ms */
+	assert_true(send_tcp(&harness, 3, ACK, 5 * SECOND + 250 * MS + 1000));
 	/* exactly 50 ms: openings are dropped, and nothing else */
-	assert_false(send_tcp(&lab, 4, SYN, 5 * SECOND + 300 * MS));
-	assert_dropped_by(&lab, "rt");
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 300 * MS, 5), 5);
-	assert_true(send_tcp(&lab, 3, ACK, 5 * SECOND + 300 * MS));
+	assert_false(send_tcp(&harness, 4, SYN, 5 * SECOND + 300 * MS));
+	assert_dropped_by(&harness, "rt");
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 300 * MS, 5), 5);
+	assert_true(send_tcp(&harness, 3, ACK, 5 * SECOND + 300 * MS));
 	/* until the half second that they were timed in, and the next, are over */
-	assert_false(send_tcp(&lab, 4, SYN, 6 * SECOND - 1));
-	assert_true(send_tcp(&lab, 4, SYN, 6 * SECOND));
-	lab_finish(&lab);
+	assert_false(send_tcp(&harness, 4, SYN, 6 * SECOND - 1));
+	assert_true(send_tcp(&harness, 4, SYN, 6 * SECOND));
+	harness_finish(&harness);
 }
 
 static void a_mean_of_none_admits(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	lab_one_system_rule(&lab, &setup, system_of(WEIR_SYSTEM_AVG_RT, 0));
-	shake_hands(&lab, 1, 5 * SECOND, 0);
-	assert_false(send_tcp(&lab, 2, SYN, 5 * SECOND));
-	assert_true(send_tcp(&lab, 2, SYN, 6 * SECOND));
-	lab_finish(&lab);
+	harness_one_system_rule(&harness, &setup, system_of(WEIR_SYSTEM_AVG_RT, 0));
+	shake_hands(&harness, 1, 5 * SECOND, 0);
+	assert_false(send_tcp(&harness, 2, SYN, 5 * SECOND));
+	assert_true(send_tcp(&harness, 2, SYN, 6 * SECOND));
+	harness_finish(&harness);
 }
 
 /* ---- Load and CpuUsage ---- */
@@ -286,32 +286,32 @@ static void work_is_dropped_while_the_load_is_above(void **state)
 	static const struct random_sample samples[] = {
 		{5 * SECOND, 4000000, 0}, {6 * SECOND, 4000001, 0}, {7 * SECOND, 3999999, 1000000}};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	lab_one_system_rule(&lab, &setup, system_of(WEIR_SYSTEM_LOAD, 4));
-	lab_samples(&lab, samples, ARRAY_SIZE(samples));
-	assert_int_equal(lab_send(&lab, HOST, 4 * SECOND, 5), 5); /* not known */
-	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND - 1, 5), 5);
-	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND, 5), 0);
-	assert_dropped_by(&lab, "load");
-	assert_false(send_tcp(&lab, 1, SYN, 6 * SECOND));
-	assert_true(send_tcp(&lab, 1, ACK, 6 * SECOND));
-	assert_int_equal(lab_send(&lab, HOST, 7 * SECOND, 5), 5);
-	lab_finish(&lab);
+	harness_one_system_rule(&harness, &setup, system_of(WEIR_SYSTEM_LOAD, 4));
+	harness_samples(&harness, samples, ARRAY_SIZE(samples));
+	assert_int_equal(harness_send(&harness, HOST, 4 * SECOND, 5), 5); /* not known */
+	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND - 1, 5), 5);
+	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 5), 0);
+	assert_dropped_by(&harness, "load");
+	assert_false(send_tcp(&harness, 1, SYN, 6 * SECOND));
+	assert_true(send_tcp(&harness, 1, ACK, 6 * SECOND));
+	assert_int_equal(harness_send(&harness, HOST, 7 * SECOND, 5), 5);
+	harness_finish(&harness);
 }
 
 static void work_is_dropped_while_the_cpus_are_busy(void **state)
 {
 	static const struct random_sample samples[] = {{5 * SECOND, 90000000, 800000}, {6 * SECOND, 0, 800001}};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	lab_one_system_rule(&lab, &setup, system_of(WEIR_SYSTEM_CPU_USAGE, 0.8));
-	lab_samples(&lab, samples, ARRAY_SIZE(samples));
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 5), 5);
-	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND, 5), 0);
-	assert_dropped_by(&lab, "cpu");
-	lab_finish(&lab);
+	harness_one_system_rule(&harness, &setup, system_of(WEIR_SYSTEM_CPU_USAGE, 0.8));
+	harness_samples(&harness, samples, ARRAY_SIZE(samples));
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 5), 5);
+	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 5), 0);
+	assert_dropped_by(&harness, "cpu");
+	harness_finish(&harness);
 }
 
 /* Three handshakes in one half second, the shortest of 500 ms: 2 * 3 * 0.5 connections are the host's own pace. */
@@ -319,47 +319,47 @@ static void bbr_drops_only_beyond_the_pace_of_the_host(void **state)
 {
 	static const struct random_sample busy = {0, 5000000, 0};
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 
-	lab_one_system_rule(&lab, &setup, bbr(system_of(WEIR_SYSTEM_LOAD, 4)));
-	lab_samples(&lab, &busy, 1);
+	harness_one_system_rule(&harness, &setup, bbr(system_of(WEIR_SYSTEM_LOAD, 4)));
+	harness_samples(&harness, &busy, 1);
 	/* no handshake yet: one connection passes the rule, and a second one */
-	assert_true(send_tcp(&lab, 1, SYN, 5 * SECOND));
-	assert_true(send_tcp(&lab, 2, SYN, 5 * SECOND + 1 * MS));
-	assert_false(send_tcp(&lab, 3, SYN, 5 * SECOND + 2 * MS));
-	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 2 * MS, 1), 0);
-	assert_dropped_by(&lab, "load");
-	assert_true(send_tcp(&lab, 1, ACK, 5 * SECOND + 500 * MS));
-	assert_true(send_tcp(&lab, 2, ACK, 5 * SECOND + 501 * MS));
+	assert_true(send_tcp(&harness, 1, SYN, 5 * SECOND));
+	assert_true(send_tcp(&harness, 2, SYN, 5 * SECOND + 1 * MS));
+	assert_false(send_tcp(&harness, 3, SYN, 5 * SECOND + 2 * MS));
+	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 2 * MS, 1), 0);
+	assert_dropped_by(&harness, "load");
+	assert_true(send_tcp(&harness, 1, ACK, 5 * SECOND + 500 * MS));
+	assert_true(send_tcp(&harness, 2, ACK, 5 * SECOND + 501 * MS));
 	/* 2 > 2 * 2 * 0.5 is not so */
-	assert_true(send_tcp(&lab, 3, SYN, 5 * SECOND + 501 * MS));
-	assert_false(send_tcp(&lab, 4, SYN, 5 * SECOND + 501 * MS));
-	assert_true(send_tcp(&lab, 3, ACK, 5 * SECOND + 999 * MS + 999000));
+	assert_true(send_tcp(&harness, 3, SYN, 5 * SECOND + 501 * MS));
+	assert_false(send_tcp(&harness, 4, SYN, 5 * SECOND + 501 * MS));
+	assert_true(send_tcp(&harness, 3, ACK, 5 * SECOND + 999 * MS + 999000));
 	/* the shortest was 498.999 ms: 3 > 2 * 3 * 0.498999 */
-	assert_false(send_tcp(&lab, 4, SYN, 5 * SECOND + 999 * MS + 999000));
-	assert_true(send_tcp(&lab, 3, RST, 6 * SECOND));
-	assert_true(send_tcp(&lab, 4, SYN, 6 * SECOND));
+	assert_false(send_tcp(&harness, 4, SYN, 5 * SECOND + 999 * MS + 999000));
+	assert_true(send_tcp(&harness, 3, RST, 6 * SECOND));
+	assert_true(send_tcp(&harness, 4, SYN, 6 * SECOND));
 	/* ten buckets later nothing is known of them */
-	assert_false(send_tcp(&lab, 5, SYN, 10 * SECOND));
-	assert_true(send_tcp(&lab, 4, RST, 10 * SECOND));
-	assert_true(send_tcp(&lab, 5, SYN, 10 * SECOND + 499 * MS));
-	assert_true(send_tcp(&lab, 5, RST, 10 * SECOND + 499 * MS));
-	assert_false(send_tcp(&lab, 5, SYN, 10 * SECOND + 500 * MS)); /* 2 > 0 */
-	lab_finish(&lab);
+	assert_false(send_tcp(&harness, 5, SYN, 10 * SECOND));
+	assert_true(send_tcp(&harness, 4, RST, 10 * SECOND));
+	assert_true(send_tcp(&harness, 5, SYN, 10 * SECOND + 499 * MS));
+	assert_true(send_tcp(&harness, 5, RST, 10 * SECOND + 499 * MS));
+	assert_false(send_tcp(&harness, 5, SYN, 10 * SECOND + 500 * MS)); /* 2 > 0 */
+	harness_finish(&harness);
 }
 
 /* ---- random rule sets and traffic ---- */
 
 static void agrees_with_the_model_on_random_rules_and_traffic(void **state)
 {
-	const struct lab_rounds rounds = {
+	const struct harness_rounds rounds = {
 		.rounds = 120,
 		.packets = 10000,
 		.rules = random_system_ruleset,
 		.traffic = random_packets,
 	};
 
-	lab_rounds_agree(&rounds);
+	harness_rounds_agree(&rounds);
 }
 
 int main(void)
@@ -381,5 +381,5 @@ int main(void)
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

@@ -13,8 +13,8 @@
 
 #include <stdlib.h>
 
-#include "../lib/lab_rounds.h"
-#include "../lib/lab_setup.h"
+#include "../lib/harness_rounds.h"
+#include "../lib/harness_setup.h"
 #include "base/util.h"
 
 /* ---- every combination of strategy, behaviour and relation ---- */
@@ -55,7 +55,7 @@ static void setup_combination(struct setup *setup, enum weir_strategy strategy, 
 /* Half a minute of 200 packets a second, of two hosts and all three ports, memory moving all the time: enough for the
  * rule to block and to let pass, and for its threshold to move.
  */
-static void play_combination(struct lab *lab, bool moves)
+static void play_combination(struct harness *harness, bool moves)
 {
 	static struct random_reading readings[60];
 	unsigned int passed = 0, blocked = 0, changes = 0;
@@ -65,17 +65,17 @@ static void play_combination(struct lab *lab, bool moves)
 
 	for (i = 0; i < 60; i++)
 		readings[i] = (struct random_reading){5 * SECOND + i * SECOND / 2, random_between(&random, 900, 2100)};
-	lab_readings(lab, readings, ARRAY_SIZE(readings));
+	harness_readings(harness, readings, ARRAY_SIZE(readings));
 	for (i = 0; i < 6000; i++) {
 		/* the other resource is busy in every second second or so, else nearly idle */
 		uint16_t port = random_percent(&random, i / 200 % 2 ? 45 : 3) ? 54 : 53 + 2 * random_below(&random, 2);
 
 		/* the hosts take turns of some seconds, so that flows cool down */
-		lab_send_to(lab, i / 800 % 2 ? HOST : OTHER_HOST, port, now_ns, 1);
-		passed += port != 54 && lab->last.verdict == WEIR_VERDICT_PASS;
-		blocked += lab->last.verdict == WEIR_VERDICT_BLOCK;
-		changes += model_threshold(lab->model, 0) != threshold;
-		threshold = model_threshold(lab->model, 0);
+		harness_send_to(harness, i / 800 % 2 ? HOST : OTHER_HOST, port, now_ns, 1);
+		passed += port != 54 && harness->last.verdict == WEIR_VERDICT_PASS;
+		blocked += harness->last.verdict == WEIR_VERDICT_BLOCK;
+		changes += model_threshold(harness->model, 0) != threshold;
+		threshold = model_threshold(harness->model, 0);
 		now_ns += random_below(&random, 10 * MS);
 	}
 	if (passed < 300 || blocked < 300 || (moves && changes < 3))
@@ -85,7 +85,7 @@ static void play_combination(struct lab *lab, bool moves)
 static void every_combination_agrees_with_the_model(void **state)
 {
 	struct setup setup;
-	struct lab lab;
+	struct harness harness;
 	unsigned int i;
 
 	for (i = 0; i < 3 * 2 * 2 * KEYS_COUNT; i++) {
@@ -97,9 +97,9 @@ static void every_combination_agrees_with_the_model(void **state)
 		if (is_refused(strategy, behavior, relation))
 			continue;
 		setup_combination(&setup, strategy, behavior, relation, keys);
-		lab_start(&lab, &setup);
-		play_combination(&lab, strategy != WEIR_STRATEGY_DIRECT);
-		lab_finish(&lab);
+		harness_start(&harness, &setup);
+		play_combination(&harness, strategy != WEIR_STRATEGY_DIRECT);
+		harness_finish(&harness);
 	}
 }
 
@@ -107,14 +107,14 @@ static void every_combination_agrees_with_the_model(void **state)
 
 static void agrees_with_the_model_on_random_rules_and_traffic(void **state)
 {
-	const struct lab_rounds rounds = {
+	const struct harness_rounds rounds = {
 		.rounds = 120,
 		.packets = 10000,
 		.rules = random_ruleset,
 		.traffic = random_packets,
 	};
 
-	lab_rounds_agree(&rounds);
+	harness_rounds_agree(&rounds);
 }
 
 int main(void)
@@ -125,5 +125,5 @@ int main(void)
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
 }

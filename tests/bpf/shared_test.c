@@ -49,16 +49,16 @@ static void build_frame(uint16_t port, uint32_t source, uint8_t frame[PACKET_BYT
 static bool passes(struct pair *pair, uint16_t port, uint32_t source)
 {
 	static uint8_t frame[PACKET_BYTES_MAX];
-	volatile struct weir_lab *lab = weir_object_lab(pair->rig.object);
+	volatile struct weir_harness *harness = weir_object_harness(pair->rig.object);
 
 	build_frame(port, source, frame);
-	return rig_passes(&pair->rig, lab->clock_ns, frame, FRAME_BYTES);
+	return rig_passes(&pair->rig, harness->clock_ns, frame, FRAME_BYTES);
 }
 
 static void pair_load(struct pair *pair)
 {
 	rig_load(&pair->rig, true);
-	weir_object_lab(pair->rig.object)->clock_ns = RIG_START_NS;
+	weir_object_harness(pair->rig.object)->clock_ns = RIG_START_NS;
 	rig_cpus(pair->cpu, CPUS);
 	rig_attach(&pair->rig);
 }
@@ -90,7 +90,7 @@ static void find_neighbours(struct pair *pair, enum weir_table_id map)
 		for (uint32_t source = 1; found < NEIGHBOURS; source++) {
 			uint64_t latest = latest_insertion(pair, map);
 
-			weir_object_lab(pair->rig.object)->clock_ns += LONG_NS;
+			weir_object_harness(pair->rig.object)->clock_ns += LONG_NS;
 			passes(pair, PORT + which, source);
 			if (latest_insertion(pair, map) != latest)
 				pair->source[which][found++] = source;
@@ -127,7 +127,7 @@ static void *race(void *data)
 		build_frame(PORT + racer->which, pair->source[racer->which][round % NEIGHBOURS], frame);
 		rig_line_up(racer->arrived, CPUS, 2 * round);
 		if (racer->which == 0)
-			weir_object_lab(pair->rig.object)->clock_ns += LONG_NS;
+			weir_object_harness(pair->rig.object)->clock_ns += LONG_NS;
 		rig_line_up(racer->arrived, CPUS, 2 * round + 1);
 		for (int i = 0; i < PACKETS; i++) {
 			frame[SOURCE_PORT_OFFSET] = i; /* each of another connection */
@@ -240,13 +240,13 @@ static void new_flow_does_not_wait_for_the_one_whose_entry_it_gets(void **state)
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 	rule->queueing_ms_max = 10000;
 	rig_load(&pair.rig, true);
-	weir_object_lab(pair.rig.object)->clock_ns = RIG_START_NS;
+	weir_object_harness(pair.rig.object)->clock_ns = RIG_START_NS;
 	rig_stay(&before);
 	for (uint32_t source = 1; source <= 20 * FLOWS_PER_CPU; source++) {
 		assert_true(passes(&pair, PORT, source));
-		assert_int_equal(weir_object_lab(pair.rig.object)->wait_ns, 0);
+		assert_int_equal(weir_object_harness(pair.rig.object)->wait_ns, 0);
 		assert_true(passes(&pair, PORT, source));
-		assert_int_equal(weir_object_lab(pair.rig.object)->wait_ns, SECOND);
+		assert_int_equal(weir_object_harness(pair.rig.object)->wait_ns, SECOND);
 	}
 	rig_roam(&before);
 	assert_true(rig_rule_counters(&pair.rig, 0).evicted > 10 * FLOWS_PER_CPU);

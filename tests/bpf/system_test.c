@@ -73,7 +73,7 @@ static void start(struct test *test, enum weir_system_metric system, uint64_t tr
 	resource = rig_resource(rig, PORT, 0);
 	rig->ruleset->resources[resource].match.has_protocol = false;
 	rig_load(rig, true);
-	weir_object_lab(rig->object)->clock_ns = RIG_START_NS;
+	weir_object_harness(rig->object)->clock_ns = RIG_START_NS;
 	rig_cpus(test->cpu, CPUS);
 	rig_attach(rig);
 }
@@ -119,7 +119,7 @@ static void *shake_hands(void *data)
 {
 	struct sender *sender = data;
 	struct test *test = sender->test;
-	volatile struct weir_lab *lab = weir_object_lab(test->rig.object);
+	volatile struct weir_harness *harness = weir_object_harness(test->rig.object);
 	uint32_t line = 0;
 
 	rig_pin(test->cpu[sender->which]);
@@ -127,13 +127,13 @@ static void *shake_hands(void *data)
 		const uint64_t begin_ns = RIG_START_NS + (round + 1) * WEIR_HANDSHAKE_BUCKET_NS;
 
 		if (!sender->which)
-			lab->clock_ns = begin_ns - TOOK_NS;
+			harness->clock_ns = begin_ns - TOOK_NS;
 		rig_line_up(&test->arrived, CPUS, line++);
 		for (uint32_t i = 0; i < HANDSHAKES; i++)
 			send_one(sender, round * HANDSHAKES + i, SYN);
 		rig_line_up(&test->arrived, CPUS, line++);
 		if (!sender->which)
-			lab->clock_ns = begin_ns;
+			harness->clock_ns = begin_ns;
 		rig_line_up(&test->arrived, CPUS, line++);
 		for (uint32_t i = 0; i < HANDSHAKES; i++)
 			send_one(sender, round * HANDSHAKES + i, ACK);

@@ -666,7 +666,7 @@ static void table_open_warming(struct table *table)
 static uint64_t host_waits_ns(struct table *table, uint32_t host)
 {
 	assert_true(host_passes(table, host));
-	return weir_object_lab(table->rig.object)->wait_ns;
+	return weir_object_harness(table->rig.object)->wait_ns;
 }
 
 /* A flow whose packets passed in this second is on its way to being warm, though no second has been synced yet. */

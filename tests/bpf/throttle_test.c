@@ -45,7 +45,7 @@ static void queue_begin(struct queue *queue, bool is_keyed, uint64_t threshold, 
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 	rule->queueing_ms_max = queueing_ms;
 	rig_load(&queue->rig, true);
-	weir_object_lab(queue->rig.object)->clock_ns = RIG_START_NS;
+	weir_object_harness(queue->rig.object)->clock_ns = RIG_START_NS;
 	rig_cpus(queue->cpu, CPUS);
 	rig_attach(&queue->rig);
 }

@@ -280,7 +280,7 @@ static int64_t play_late_ticks(struct random *random, uint64_t limit, uint64_t i
 		now_ns += step_ns;
 		age_ns = step_ns ? next_age(random, age_ns, step_ns) : age_ns;
 		bucket = (now_ns - age_ns) / bucket_ns;
-		weir_object_lab(rig.object)->tick_late_ns = age_ns;
+		weir_object_harness(rig.object)->tick_late_ns = age_ns;
 		passes = rig_passes(&rig, now_ns, frame, frame_bytes);
 		assert_int_equal(passes, in_window(&history, bucket) < limit);
 		if (passes)
@@ -326,7 +326,7 @@ static void the_bound_in_true_time_is_reached(void **state)
 		uint64_t age_ns = time ? 0 : LATE_MAX_NS;
 		uint64_t now_ns = time ? end_ns + interval_ns - bucket_ns : end_ns - 1 + LATE_MAX_NS;
 
-		weir_object_lab(rig.object)->tick_late_ns = age_ns;
+		weir_object_harness(rig.object)->tick_late_ns = age_ns;
 		for (uint64_t i = 0; i < 2 * limit; i++)
 			if (rig_passes(&rig, now_ns, frame, frame_bytes))
 				admit(&history, now_ns, 0);

@@ -80,7 +80,7 @@ static enum weir_verdict verdict_at(struct bench *bench, const char *source, uin
 	size_t frame_bytes = packet_build(&spec, frame);
 
 	rig_passes(&bench->rig, now_ns, frame, frame_bytes);
-	return weir_object_lab(bench->rig.object)->verdict;
+	return weir_object_harness(bench->rig.object)->verdict;
 }
 
 #define NOW weir_host_now_ns()

@@ -42,7 +42,7 @@ static struct weir_ruleset_rule *add_tokens(struct rig *rig, size_t resource, ui
 static void bucket_load(struct bucket *bucket)
 {
 	rig_load(&bucket->rig, true);
-	weir_object_lab(bucket->rig.object)->clock_ns = RIG_START_NS;
+	weir_object_harness(bucket->rig.object)->clock_ns = RIG_START_NS;
 	rig_cpus(bucket->cpu, CPUS);
 	rig_attach(&bucket->rig);
 }
@@ -84,7 +84,7 @@ static void *send_all(void *data)
 	for (uint32_t round = 0; round < sender->rounds; round++) {
 		rig_line_up(sender->arrived, CPUS, 2 * round);
 		if (sender->which == 0 && round)
-			weir_object_lab(rig->object)->clock_ns += sender->step_ns;
+			weir_object_harness(rig->object)->clock_ns += sender->step_ns;
 		rig_line_up(sender->arrived, CPUS, 2 * round + 1);
 		for (uint32_t i = 0; i < (sender->rounds > 1 ? sender->packets : 1); i++) {
 			sender->err |= bpf_prog_test_run_opts(weir_object_program_fd(rig->object), &options);

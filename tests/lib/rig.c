@@ -232,14 +232,14 @@ int rig_map_fd(const struct rig *rig, const char *name)
 
 bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t frame_bytes)
 {
-	volatile struct weir_lab *lab = weir_object_lab(rig->object);
+	volatile struct weir_harness *harness = weir_object_harness(rig->object);
 	int action;
 
-	lab->clock_ns = now_ns;
-	lab->frame_bytes = frame_bytes;
+	harness->clock_ns = now_ns;
+	harness->frame_bytes = frame_bytes;
 	action = weir_object_evaluate(rig->object, frame, frame_bytes);
 	assert_true(action == XDP_PASS || action == XDP_DROP);
-	assert_int_not_equal(lab->verdict, WEIR_VERDICT_ERROR);
+	assert_int_not_equal(harness->verdict, WEIR_VERDICT_ERROR);
 	return action == XDP_PASS;
 }
 

@@ -3,7 +3,7 @@
  * Does the shipped object load on this kernel, and does it decide as it should? Runs inside the
  * virtual machines of tests/vm/run, and on any machine as root. Small next to tests/bpf, which proves
  * the decisions: here it is the verifier that is under test, and helpers that older kernels may do
- * differently, so each claim is made for the attached program (its own clock) and for the laboratory's.
+ * differently, so each claim is made for the attached program (its own clock) and for the harness's.
  *
  * How many instructions the verifier looked at is printed; it gives up at a million. WEIR_TESTS=PATTERN
  * runs those tests alone.
@@ -183,11 +183,11 @@ static enum xdp_action evaluate(struct loaded *loaded, const struct packet_spec 
 	int action;
 
 	if (loaded->is_virtual) {
-		volatile struct weir_lab *lab = weir_object_lab(loaded->object);
+		volatile struct weir_harness *harness = weir_object_harness(loaded->object);
 
-		lab->clock_ns = spec->time_ns;
-		lab->frame_bytes = frame_bytes;
-		lab->ifindex = if_nametoindex(TEST_RUN_INTERFACE);
+		harness->clock_ns = spec->time_ns;
+		harness->frame_bytes = frame_bytes;
+		harness->ifindex = if_nametoindex(TEST_RUN_INTERFACE);
 	}
 	action = weir_object_evaluate(loaded->object, loaded->frame, frame_bytes);
 	if (action != XDP_PASS && action != XDP_DROP)
@@ -243,7 +243,7 @@ static void five_of_each_source_pass_when_attached(void **state)
 	check_one_keyed_rule(false);
 }
 
-static void five_of_each_source_pass_in_the_laboratory(void **state)
+static void five_of_each_source_pass_in_the_harness(void **state)
 {
 	check_one_keyed_rule(true);
 }
@@ -295,7 +295,7 @@ static void every_field_and_window_works_when_attached(void **state)
 	check_every_field(false);
 }
 
-static void every_field_and_window_works_in_the_laboratory(void **state)
+static void every_field_and_window_works_in_the_harness(void **state)
 {
 	check_every_field(true);
 }
@@ -340,7 +340,7 @@ static void check_all_flow_control(bool is_virtual)
 	assert_int_equal(passed_of(&loaded, &allowed, 20), 20);
 	assert_int_equal(passed_of(&loaded, &allowed6, 20), 20);
 	assert_int_equal(passed_of(&loaded, &denied, 20), 0);
-	/* No controller has a share of it. The laboratory knows no other hosts. */
+	/* No controller has a share of it. The harness knows no other hosts. */
 	service.destination_port = 84;
 	assert_int_equal(passed_of(&loaded, &service, 8), is_virtual ? 5 : 0);
 	/* No controller ran: the safe threshold, of the plain warm-up rule and of full memory. */
@@ -355,7 +355,7 @@ static void all_flow_control_works_when_attached(void **state)
 	check_all_flow_control(false);
 }
 
-static void all_flow_control_works_in_the_laboratory(void **state)
+static void all_flow_control_works_in_the_harness(void **state)
 {
 	check_all_flow_control(true);
 }
@@ -531,11 +531,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(five_of_each_source_pass_when_attached),
-		cmocka_unit_test(five_of_each_source_pass_in_the_laboratory),
+		cmocka_unit_test(five_of_each_source_pass_in_the_harness),
 		cmocka_unit_test(every_field_and_window_works_when_attached),
-		cmocka_unit_test(every_field_and_window_works_in_the_laboratory),
+		cmocka_unit_test(every_field_and_window_works_in_the_harness),
 		cmocka_unit_test(all_flow_control_works_when_attached),
-		cmocka_unit_test(all_flow_control_works_in_the_laboratory),
+		cmocka_unit_test(all_flow_control_works_in_the_harness),
 		cmocka_unit_test(two_cpus_share_one_limit),
 		cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_native_mode),
 		cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_skb_mode),

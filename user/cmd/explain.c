@@ -331,7 +331,7 @@ static bool find_entry(const struct explain_request *request, const struct weir_
 	struct weir_diag ignored = {};
 	size_t count = 0;
 
-	if (!explanation->opened || explanation->unknown || explanation->list_ends_ns == WEIR_TRIAL_NEVER ||
+	if (!explanation->opened || explanation->unknown || explanation->list_ends_ns == WEIR_SANDBOX_RUN_NEVER ||
 	    (explanation->verdict != WEIR_VERDICT_DENY && explanation->verdict != WEIR_VERDICT_ALLOW) ||
 	    !find_source(request->frame, WEIR_COMPOSED_BYTES_MAX, &source.prefix))
 		return false;

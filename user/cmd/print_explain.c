@@ -104,7 +104,7 @@ static void print_listed(const struct weir_explanation *explanation, const struc
 	const char *verdict = !denies ? "passes" : explanation->passes ? "passes, would be dropped" : "DROPPED";
 	char words[WEIR_WORDS_BYTES], by[WEIR_PREFIX_TEXT_BYTES];
 
-	if (explanation->list_ends_ns == WEIR_TRIAL_NEVER) {
+	if (explanation->list_ends_ns == WEIR_SANDBOX_RUN_NEVER) {
 		line("verdict", "%s: the source is in %s list", verdict, denies ? "a 'deny'" : "an 'allow'");
 		return;
 	}
@@ -294,7 +294,7 @@ static void print_answer(const struct weir_explained_rule *rule)
 		line("left", "%u packets like this one, or more", WEIR_EXPLAINED_MOST);
 	else if (rule->has_left)
 		line("left", "%llu packet%s like this one", (unsigned long long)rule->left, weir_plural(rule->left));
-	if (rule->frees_ns == WEIR_TRIAL_NEVER)
+	if (rule->frees_ns == WEIR_SANDBOX_RUN_NEVER)
 		line("frees", "never, for such a packet");
 	else if (rule->frees_ns)
 		line("frees", "in %s, if none comes until then", format_time(rule->frees_ns, words));
@@ -354,7 +354,7 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 			     : "the whole resource");
 	print_threshold(explanation, rule);
 	if (!explanation->is_live) {
-		if (rule->frees_ns == WEIR_TRIAL_NEVER)
+		if (rule->frees_ns == WEIR_SANDBOX_RUN_NEVER)
 			line("frees", "never, for such a packet");
 		return;
 	}
@@ -481,7 +481,7 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 	json_object_set_new(fields, "inForce", json_threshold(rule));
 	json_object_set_new(fields, "admits", json_boolean(rule->admits));
 	json_object_set_new(fields, "freesInNs",
-			    rule->frees_ns == WEIR_TRIAL_NEVER ? json_null() : json_integer(rule->frees_ns));
+			    rule->frees_ns == WEIR_SANDBOX_RUN_NEVER ? json_null() : json_integer(rule->frees_ns));
 	if (explanation->is_live) {
 		add_used(rule, fields);
 		json_object_set_new(fields, "lost", json_lost(&rule->lost));
@@ -493,7 +493,7 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 static json_t *json_list_end(const struct weir_explanation *explanation)
 {
 	if ((explanation->verdict != WEIR_VERDICT_DENY && explanation->verdict != WEIR_VERDICT_ALLOW) ||
-	    explanation->list_ends_ns == WEIR_TRIAL_NEVER)
+	    explanation->list_ends_ns == WEIR_SANDBOX_RUN_NEVER)
 		return json_null();
 	return json_integer(explanation->list_ends_ns);
 }

@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 #include "explain/flow_state.h"
-#include "explain/lab.h"
+#include "explain/sandbox_program.h"
 #include "explain/match_fields.h"
 #include "host/host.h"
 #include "kind/kind.h"
@@ -26,9 +26,9 @@ struct work {
 	uint32_t slots, rule_count;
 	uint32_t asked_fields; /* enum weir_match_field, or-ed: what any resource asks about */
 	struct weir_sandbox sandbox;
-	struct weir_trial trial;
-	struct weir_lab_flow *flows; /* under rules of the user's, in the order of evaluation */
-	uint8_t *observes;	     /* of these rules, as they are written */
+	struct weir_sandbox_run run;
+	struct weir_harness_flow *flows; /* under rules of the user's, in the order of evaluation */
+	uint8_t *observes;		 /* of these rules, as they are written */
 	uint32_t flow_count;
 	/* So little is said of the packet that it could be of more resources than any packet is of: one is asked
 	 * after the other, and these are the vectors as they were.
@@ -62,7 +62,7 @@ static void go_to(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-static void go_to_flow(const struct work *work, const struct weir_lab_flow *flow)
+static void go_to_flow(const struct work *work, const struct weir_harness_flow *flow)
 {
 	const int cpu = weir_find_cpu_of_flow(&work->sandbox, flow);
 
@@ -140,10 +140,10 @@ static bool has_flow(const struct work *work, uint32_t place)
 }
 
 /* Hidden rules, as shadow windows and the one that follows connections are, come after the user's. */
-static int keep_flow(struct work *work, const struct weir_lab_flow *flow)
+static int keep_flow(struct work *work, const struct weir_harness_flow *flow)
 {
 	const struct weir_rule *rule = &weir_object_generation(work->result->object)->rules[flow->place];
-	struct weir_lab_flow *kept;
+	struct weir_harness_flow *kept;
 	int err;
 
 	if (has_flow(work, flow->place))
@@ -166,18 +166,18 @@ static int keep_flow(struct work *work, const struct weir_lab_flow *flow)
 /* Run the packet once on empty tables, only to learn which resources, rules and flows it meets. */
 static int find_flows(struct work *work)
 {
-	volatile struct weir_lab *lab = weir_object_lab(work->result->object);
+	volatile struct weir_harness *harness = weir_object_harness(work->result->object);
 	int err;
 
-	lab->tells_flows = 1;
-	err = weir_trial_evaluate(&work->trial, work->trial.now_ns);
-	lab->tells_flows = 0;
+	harness->tells_flows = 1;
+	err = weir_sandbox_run_evaluate(&work->run, work->run.now_ns);
+	harness->tells_flows = 0;
 	if (err > 0)
 		err = 0;
-	for (uint32_t i = 0; !err && i < lab->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)
-		err = keep_resource(work, lab->resource[i]);
-	for (uint32_t i = 0; !err && i < lab->flow_count && i < WEIR_PACKET_RULES_MAX; i++) {
-		const struct weir_lab_flow flow = lab->flow[i];
+	for (uint32_t i = 0; !err && i < harness->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)
+		err = keep_resource(work, harness->resource[i]);
+	for (uint32_t i = 0; !err && i < harness->flow_count && i < WEIR_PACKET_RULES_MAX; i++) {
+		const struct weir_harness_flow flow = harness->flow[i];
 
 		err = flow.place < WEIR_RULES_MAX ? keep_flow(work, &flow) : -EPROTO;
 	}
@@ -214,7 +214,7 @@ static int find_flows_one_by_one(struct work *work)
 
 static int compare_flows(const void *left, const void *right)
 {
-	const struct weir_lab_flow *a = left, *b = right;
+	const struct weir_harness_flow *a = left, *b = right;
 
 	return (a->place > b->place) - (a->place < b->place);
 }
@@ -223,7 +223,7 @@ static int find_all_flows(struct work *work)
 {
 	int err = find_flows(work);
 
-	if (!err && weir_object_lab(work->result->object)->verdict == WEIR_VERDICT_ERROR &&
+	if (!err && weir_object_harness(work->result->object)->verdict == WEIR_VERDICT_ERROR &&
 	    work->asked_fields & ~work->question->known)
 		err = find_flows_one_by_one(work);
 	if (work->flow_count)
@@ -263,41 +263,41 @@ static bool counts_packets(const struct weir_rule *rule)
 }
 
 /* Ask the rule alone. */
-static int try_rule(struct work *work, const struct weir_lab_flow *flow, struct weir_explained_rule *explained)
+static int try_rule(struct work *work, const struct weir_harness_flow *flow, struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = &weir_object_generation(work->result->object)->rules[flow->place];
-	volatile struct weir_lab *lab = weir_object_lab(work->result->object);
+	volatile struct weir_harness *harness = weir_object_harness(work->result->object);
 	int err;
 
 	go_to_flow(work, flow);
 	if (work->words && !explained->info->system)
 		mask_resources(work, weir_resource_bit(work->result->object, rule->resource));
-	weir_trial_isolate(&work->trial, work->flows, work->flow_count, flow->place);
-	err = weir_trial_evaluate(&work->trial, work->trial.now_ns);
+	weir_sandbox_run_isolate(&work->run, work->flows, work->flow_count, flow->place);
+	err = weir_sandbox_run_evaluate(&work->run, work->run.now_ns);
 	if (err >= 0) {
-		explained->admits = lab->verdict == WEIR_VERDICT_PASS;
-		explained->delay_ns = lab->wait_ns;
+		explained->admits = harness->verdict == WEIR_VERDICT_PASS;
+		explained->delay_ns = harness->wait_ns;
 		err = weir_read_warm_up(&(struct weir_flow_reader){.sandbox = &work->sandbox}, flow, explained);
 	}
 	if (!err)
-		err = weir_trial_wait(&work->trial, WEIR_VERDICT_BLOCK, &explained->frees_ns);
+		err = weir_sandbox_run_wait(&work->run, WEIR_VERDICT_BLOCK, &explained->frees_ns);
 	if (!err && !work->ruleset && counts_packets(rule)) {
 		explained->has_left = true;
-		err = weir_trial_count(&work->trial, WEIR_EXPLAINED_MOST, &explained->left);
+		err = weir_sandbox_run_count(&work->run, WEIR_EXPLAINED_MOST, &explained->left);
 	}
-	weir_trial_restore(&work->trial, work->flows, work->flow_count, work->observes);
+	weir_sandbox_run_restore(&work->run, work->flows, work->flow_count, work->observes);
 	if (explained->left > WEIR_EXPLAINED_MOST)
 		explained->left = WEIR_EXPLAINED_MOST;
 	return err < 0 ? err : 0;
 }
 
-static int explain_rule(struct work *work, const struct weir_lab_flow *flow, struct weir_explained_rule *explained)
+static int explain_rule(struct work *work, const struct weir_harness_flow *flow, struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = &weir_object_generation(work->result->object)->rules[flow->place];
 	const struct weir_flow_reader reader = {
 		.sandbox = &work->sandbox,
 		.controller = work->ruleset ? NULL : &work->result->controller,
-		.now_ns = work->trial.now_ns,
+		.now_ns = work->run.now_ns,
 	};
 	int err;
 
@@ -359,22 +359,22 @@ static void note_fields_of_rules(struct work *work)
 
 static int find_verdict(struct work *work)
 {
-	volatile struct weir_lab *lab = weir_object_lab(work->result->object);
+	volatile struct weir_harness *harness = weir_object_harness(work->result->object);
 	struct weir_explanation *result = work->result;
 	int action;
 
 	if (work->flow_count)
 		go_to_flow(work, &work->flows[0]);
-	action = weir_trial_evaluate(&work->trial, work->trial.now_ns);
+	action = weir_sandbox_run_evaluate(&work->run, work->run.now_ns);
 	if (action < 0)
 		return action;
-	result->verdict = lab->verdict;
+	result->verdict = harness->verdict;
 	result->passes = action == XDP_PASS;
-	result->delay_ns = lab->wait_ns;
+	result->delay_ns = harness->wait_ns;
 	if (result->verdict == WEIR_VERDICT_DENY || result->verdict == WEIR_VERDICT_ALLOW)
-		return weir_trial_wait(&work->trial, result->verdict, &result->list_ends_ns);
+		return weir_sandbox_run_wait(&work->run, result->verdict, &result->list_ends_ns);
 	for (uint32_t i = 0; i < work->flow_count; i++)
-		if (lab->rule == work->flows[i].place)
+		if (harness->rule == work->flows[i].place)
 			result->blocked_by = result->rules[i].info;
 	return 0;
 }
@@ -384,7 +384,7 @@ static int explain(struct work *work, struct weir_diag *diag)
 	struct weir_explanation *result = work->result;
 	int err = weir_sandbox_begin(&work->sandbox, result->object, result->opened);
 
-	work->trial = (struct weir_trial){
+	work->run = (struct weir_sandbox_run){
 		.sandbox = &work->sandbox,
 		.frame = work->question->frame,
 		.frame_bytes = work->question->frame_bytes,
@@ -401,7 +401,7 @@ static int explain(struct work *work, struct weir_diag *diag)
 		return weir_diag_fail(diag, E2BIG, "say more of the packet: --proto, --dport and so on",
 				      "the packet could be of too many resources");
 	/* What the tables hold was read until now: a row is never newer than the time it is evaluated by. */
-	work->trial.now_ns = result->now_ns = weir_host_now_ns();
+	work->run.now_ns = result->now_ns = weir_host_now_ns();
 	if (!err)
 		err = explain_rules(work);
 	if (!err)
@@ -413,7 +413,7 @@ static int explain(struct work *work, struct weir_diag *diag)
 
 /* ---- of an instance ---- */
 
-/* Virtual time that moves is the lab's as it is now, with or without a controller. */
+/* Virtual time that moves is the sandbox's as it is now, with or without a controller. */
 static int read_clocks(struct work *work)
 {
 	struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -432,7 +432,7 @@ static int read_clocks(struct work *work)
 	return err;
 }
 
-/* In the lab there are no other hosts: this one's share is what the rule says. */
+/* In the sandbox there are no other hosts: this one's share is what the rule says. */
 static void take_shares(struct work *work)
 {
 	struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -450,7 +450,7 @@ static void take_shares(struct work *work)
 	}
 }
 
-/* What the controller tells the program holds only while it is alive; in the lab nothing goes stale by itself. */
+/* What the controller tells the program holds only while it is alive; in the sandbox nothing goes stale by itself. */
 static int follow_controller(struct work *work)
 {
 	struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -560,14 +560,14 @@ int weir_explain_ruleset(const struct weir_ruleset *ruleset, const struct weir_q
 {
 	_cleanup_(weir_explanation_free) struct weir_explanation result = {};
 	_cleanup_(free_work) struct work work = {.result = &result, .question = question, .ruleset = ruleset};
-	struct weir_lab_program lab;
-	int err = weir_lab_open(ruleset, question->known, &lab, diag);
+	struct weir_sandbox_program program;
+	int err = weir_sandbox_program_open(ruleset, question->known, &program, diag);
 
 	if (err)
 		return err;
-	result.image = lab.image;
-	result.object = lab.object;
-	work.asked_fields = lab.asked_fields;
+	result.image = program.image;
+	result.object = program.object;
+	work.asked_fields = program.asked_fields;
 	work.infos = result.image->rule_info;
 	work.slots = result.image->rule_slots;
 	work.rule_count = result.image->rule_count;

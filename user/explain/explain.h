@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Room explain: what would become of a packet, and why: which lists, resources and rules it meets, what its flows have
- * used, what is left, when that frees. The program itself is asked, in the lab (program/copy.h): the one that is
+ * used, what is left, when that frees. The program itself is asked, in the sandbox (program/copy.h): the one that is
  * attached, with what its tables hold of the packet's flows, or that of a rule set that is nowhere in force. Nothing is
  * sent, and nothing that is attached changes.
  */
@@ -9,7 +9,7 @@
 #define WEIR_EXPLAIN_H
 
 #include "control/controller.h"
-#include "explain/trial.h"
+#include "explain/sandbox_run.h"
 #include "instance/instance.h"
 #include "program/top_drops.h"
 #include "rules/ruleset.h"
@@ -83,7 +83,7 @@ struct weir_explained_rule {
 	uint64_t delay_ns; /* how long the packet would wait (throttling) */
 	bool has_left;
 	uint64_t left;	   /* such packets that pass at once; WEIR_EXPLAINED_MOST: or more */
-	uint64_t frees_ns; /* until such a packet passes: 0 now, WEIR_TRIAL_NEVER */
+	uint64_t frees_ns; /* until such a packet passes: 0 now, WEIR_SANDBOX_RUN_NEVER */
 };
 
 struct weir_explanation {
@@ -100,7 +100,7 @@ struct weir_explanation {
 	bool passes;				 /* where nothing is dropped (mode: observe) all does */
 	const struct weir_rule_info *blocked_by; /* NULL: no rule */
 	uint64_t delay_ns;
-	/* verdicts ALLOW and DENY: a list says so (WEIR_TRIAL_NEVER), or a timed entry that ends then */
+	/* verdicts ALLOW and DENY: a list says so (WEIR_SANDBOX_RUN_NEVER), or a timed entry that ends then */
 	uint64_t list_ends_ns;
 	/* what the pointers point into */
 	struct weir_instance *opened;

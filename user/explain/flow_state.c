@@ -16,18 +16,18 @@
 #include "tables/shared_sets.h"
 #include "tables/token_bucket.h"
 
-static const struct weir_rule *rule_of(const struct weir_sandbox *sandbox, const struct weir_lab_flow *flow)
+static const struct weir_rule *rule_of(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
 {
 	return &weir_object_generation(sandbox->object)->rules[flow->place % WEIR_RULES_MAX];
 }
 
-static const struct weir_kind *kind_of(const struct weir_sandbox *sandbox, const struct weir_lab_flow *flow)
+static const struct weir_kind *kind_of(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
 {
 	return weir_kinds[rule_of(sandbox, flow)->kind % WEIR_KIND_COUNT];
 }
 
 /* The rule whose rows are read: an associated rule's shadow window. */
-static const struct weir_rule *counted_rule(const struct weir_sandbox *sandbox, const struct weir_lab_flow *flow)
+static const struct weir_rule *counted_rule(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
 {
 	const struct weir_rule *rule = rule_of(sandbox, flow);
 
@@ -36,7 +36,7 @@ static const struct weir_rule *counted_rule(const struct weir_sandbox *sandbox, 
 	return rule;
 }
 
-static uint64_t counted_hash(const struct weir_sandbox *sandbox, const struct weir_lab_flow *flow)
+static uint64_t counted_hash(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
 {
 	return kind_of(sandbox, flow)->reads_shadow ? flow->other : flow->hash;
 }
@@ -59,7 +59,7 @@ static int find_way(const uint32_t *tags, int ways, uint32_t tag)
 
 /* ---- windows ---- */
 
-int weir_find_cpu_of_flow(const struct weir_sandbox *sandbox, const struct weir_lab_flow *flow)
+int weir_find_cpu_of_flow(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
 {
 	const struct weir_rule *counted = counted_rule(sandbox, flow);
 	uint64_t newest = 0;
@@ -91,7 +91,7 @@ static void add_buckets(const struct weir_row *row, uint64_t first, struct weir_
 	}
 }
 
-static void look_at_window(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+static void look_at_window(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			   struct weir_explained_rule *explained)
 {
 	const struct weir_rule *counted = counted_rule(reader->sandbox, flow);
@@ -127,7 +127,7 @@ static void look_at_window(const struct weir_flow_reader *reader, const struct w
 	explained->units = weir_row_units(&spec, reader->now_ns, &sum);
 }
 
-static void look_at_occupy(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+static void look_at_occupy(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			   struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
@@ -164,7 +164,7 @@ static void look_at_occupy(const struct weir_flow_reader *reader, const struct w
 
 /* ---- TATs, tokens ---- */
 
-static void look_at_tat(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+static void look_at_tat(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
@@ -199,7 +199,7 @@ static struct weir_tokens tokens_in_force(const struct weir_rule *rule, const st
 	return tokens;
 }
 
-static void look_at_tokens(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+static void look_at_tokens(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			   const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
@@ -244,7 +244,7 @@ static void look_at_lone_connections(const struct weir_flow_reader *reader, uint
 	explained->learned = figures.learned;
 }
 
-static void look_at_connections(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+static void look_at_connections(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 				struct weir_explained_rule *explained)
 {
 	const struct weir_config *config = weir_object_config(reader->sandbox->object);
@@ -271,7 +271,7 @@ static void look_at_connections(const struct weir_flow_reader *reader, const str
 	explained->learned = figures.learned;
 }
 
-static void look_at_breaker(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+static void look_at_breaker(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			    struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
@@ -291,7 +291,7 @@ static void look_at_breaker(const struct weir_flow_reader *reader, const struct 
 		weir_breaker_view(breaker, &explained->info->breaker, reader->now_ns, &explained->breaker);
 }
 
-static void look_at_penalty(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+static void look_at_penalty(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			    struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
@@ -371,7 +371,7 @@ static int look_at_moving(const struct weir_flow_reader *reader, const struct we
 	return 0;
 }
 
-int weir_read_flow_state(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+int weir_read_flow_state(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			 struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
@@ -413,7 +413,7 @@ int weir_read_flow_state(const struct weir_flow_reader *reader, const struct wei
 	return err;
 }
 
-int weir_read_warm_up(const struct weir_flow_reader *reader, const struct weir_lab_flow *flow,
+int weir_read_warm_up(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 		      struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);

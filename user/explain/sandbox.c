@@ -12,24 +12,24 @@
 #include "tables/shared_sets.h"
 #include "weir_occupy.h"
 
-/* Both candidate sets of a flow lie in one chunk, and the lab has one of each format. */
-#define LAB_CHUNK 0
+/* Both candidate sets of a flow lie in one chunk, and the sandbox has one of each format. */
+#define SANDBOX_CHUNK 0
 
 /* ---- props ---- */
 
-static struct weir_prop *add_prop(struct weir_sandbox *sandbox, enum weir_table_id map, int lab_fd, uint32_t key)
+static struct weir_prop *add_prop(struct weir_sandbox *sandbox, enum weir_table_id map, int copied_fd, uint32_t key)
 {
 	struct weir_prop *prop;
 	size_t value_bytes;
 
-	if (lab_fd < 0 || weir_map_value_bytes(lab_fd, sandbox->cpus, &value_bytes))
+	if (copied_fd < 0 || weir_map_value_bytes(copied_fd, sandbox->cpus, &value_bytes))
 		return NULL;
 	prop = weir_array_add((void **)&sandbox->props, sandbox->prop_count, sizeof(*prop));
 	if (!prop)
 		return NULL;
 	*prop = (struct weir_prop){
 		.map = map,
-		.fd = lab_fd,
+		.fd = copied_fd,
 		.key = key,
 		.value = calloc(1, value_bytes),
 	};
@@ -157,7 +157,7 @@ static uint8_t *find_row_of_flow(uint8_t *chunk, const struct format *format, ui
 }
 
 /* The sandbox's set of ghosts, or of pages' words, with this number. */
-static struct weir_row_ghost_set *stage_row_ghosts(struct weir_sandbox *sandbox, uint32_t number)
+static struct weir_row_ghost_set *copy_row_ghosts(struct weir_sandbox *sandbox, uint32_t number)
 {
 	void *value = (void *)(uintptr_t)weir_sandbox_find(sandbox, WEIR_TABLE_ROW_GHOSTS, number);
 	struct weir_prop *prop;
@@ -169,13 +169,13 @@ static struct weir_row_ghost_set *stage_row_ghosts(struct weir_sandbox *sandbox,
 	return prop ? (void *)prop->value : NULL;
 }
 
-/* Until when ghosts of the page of set `live` may count, for the page of set `lab`. */
-static int add_page(struct weir_sandbox *sandbox, int fd, uint32_t live, uint32_t lab)
+/* Until when ghosts of the page of set `live` may count, for the page of set `copied`. */
+static int add_page(struct weir_sandbox *sandbox, int fd, uint32_t live, uint32_t copied)
 {
 	const uint32_t first = WEIR_ROW_GHOST_PAGES_SET(sandbox->instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size);
-	const uint32_t live_page = live / WEIR_ROW_GHOST_PAGE_SETS, lab_page = lab / WEIR_ROW_GHOST_PAGE_SETS;
+	const uint32_t live_page = live / WEIR_ROW_GHOST_PAGE_SETS, copied_page = copied / WEIR_ROW_GHOST_PAGE_SETS;
 	const uint32_t key = first + live_page / WEIR_ROW_GHOST_WAYS;
-	struct weir_row_ghost_set *to = stage_row_ghosts(sandbox, first + lab_page / WEIR_ROW_GHOST_WAYS), from;
+	struct weir_row_ghost_set *to = copy_row_ghosts(sandbox, first + copied_page / WEIR_ROW_GHOST_WAYS), from;
 	__u64 until_ns, *to_until_ns;
 
 	if (!to)
@@ -183,72 +183,72 @@ static int add_page(struct weir_sandbox *sandbox, int fd, uint32_t live, uint32_
 	if (weir_map_look_up(fd, &key, &from))
 		return -errno;
 	until_ns = from.until_ns[live_page % WEIR_ROW_GHOST_WAYS];
-	to_until_ns = &to->until_ns[lab_page % WEIR_ROW_GHOST_WAYS];
+	to_until_ns = &to->until_ns[copied_page % WEIR_ROW_GHOST_WAYS];
 	if (*to_until_ns < until_ns)
 		*to_until_ns = until_ns;
 	return 0;
 }
 
 /* What the flow left behind, beside these sets of rows, where the sandbox's program looks for it. */
-static int add_row_ghosts(struct weir_sandbox *sandbox, uint32_t live_rows, uint32_t lab_rows, uint32_t tag,
+static int add_row_ghosts(struct weir_sandbox *sandbox, uint32_t live_rows, uint32_t copied_rows, uint32_t tag,
 			  uint32_t page_sets)
 {
 	const uint32_t sets = sandbox->instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size;
-	const uint32_t rows[][2] = {{live_rows, lab_rows},
+	const uint32_t rows[][2] = {{live_rows, copied_rows},
 				    {WEIR_OTHER_SET(live_rows, tag, page_sets),
-				     WEIR_OTHER_SET(lab_rows, tag, page_sets)}};
+				     WEIR_OTHER_SET(copied_rows, tag, page_sets)}};
 	const int fd = live_fd(sandbox, WEIR_TABLE_ROW_GHOSTS);
 
 	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(rows); i++) {
 		const uint32_t live = weir_row_ghost_set_beside(rows[i][0], tag, page_sets, sets);
-		const uint32_t lab = weir_row_ghost_set_beside(rows[i][1], tag, page_sets, sets);
-		struct weir_row_ghost_set *to = stage_row_ghosts(sandbox, lab);
+		const uint32_t copied = weir_row_ghost_set_beside(rows[i][1], tag, page_sets, sets);
+		struct weir_row_ghost_set *to = copy_row_ghosts(sandbox, copied);
 		int err;
 
 		if (!to)
 			return -ENOMEM;
 		if (weir_map_look_up(fd, &live, to))
 			return -errno;
-		err = add_page(sandbox, fd, live, lab);
+		err = add_page(sandbox, fd, live, copied);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-/* The overflow window that the flow would go by; ghosts and overflow windows have the lab's numbers, as above. */
-static int add_overflow(struct weir_sandbox *sandbox, uint64_t hash, uint32_t tag, uint32_t lab_sets)
+/* The overflow window that the flow would go by; ghosts and overflow windows have the sandbox's numbers, as above. */
+static int add_overflow(struct weir_sandbox *sandbox, uint64_t hash, uint32_t tag, uint32_t copied_sets)
 {
 	const uint32_t sets = sandbox->instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size,
 		       groups = sandbox->instance->info.tables[WEIR_TABLE_OVERFLOW_WINDOWS].size;
 	const uint32_t live = WEIR_OVERFLOW_GROUP((uint32_t)hash << 1 & (sets - 1), tag);
-	const uint32_t lab = WEIR_OVERFLOW_GROUP((uint32_t)(hash & (lab_sets - 1)) << 1 & (sets - 1), tag);
+	const uint32_t copied = WEIR_OVERFLOW_GROUP((uint32_t)(hash & (copied_sets - 1)) << 1 & (sets - 1), tag);
 	const int fd = live_fd(sandbox, WEIR_TABLE_OVERFLOW_WINDOWS);
 	struct weir_prop *prop;
 
-	if (fd < 0 || live >= groups || weir_sandbox_find(sandbox, WEIR_TABLE_OVERFLOW_WINDOWS, lab))
+	if (fd < 0 || live >= groups || weir_sandbox_find(sandbox, WEIR_TABLE_OVERFLOW_WINDOWS, copied))
 		return 0;
 	prop = add_prop(sandbox, WEIR_TABLE_OVERFLOW_WINDOWS,
-			weir_object_map_fd(sandbox->object, WEIR_TABLE_OVERFLOW_WINDOWS), lab);
+			weir_object_map_fd(sandbox->object, WEIR_TABLE_OVERFLOW_WINDOWS), copied);
 	if (!prop)
 		return -ENOMEM;
 	return weir_map_look_up(fd, &live, prop->value) ? -errno : 0;
 }
 
-/* Take this flow's rows over from the chunk that they are in to the lab's. */
+/* Take this flow's rows over from the chunk that they are in to the sandbox's. */
 static int add_rows(struct weir_sandbox *sandbox, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
 {
 	const struct format format = format_of(sandbox, counted->storage);
 	_cleanup_(weir_freep) uint8_t *chunks = calloc(sandbox->cpus, WEIR_CHUNK_BYTES);
-	uint8_t *lab = (uint8_t *)(uintptr_t)weir_sandbox_find(sandbox, format.map, LAB_CHUNK);
+	uint8_t *copied = (uint8_t *)(uintptr_t)weir_sandbox_find(sandbox, format.map, SANDBOX_CHUNK);
 	struct weir_prop *prop;
 	uint32_t key;
 
-	if (!lab) {
-		prop = add_prop(sandbox, format.map, weir_object_map_fd(sandbox->object, format.map), LAB_CHUNK);
-		lab = prop ? prop->value : NULL;
+	if (!copied) {
+		prop = add_prop(sandbox, format.map, weir_object_map_fd(sandbox->object, format.map), SANDBOX_CHUNK);
+		copied = prop ? prop->value : NULL;
 	}
-	if (!lab || !chunks)
+	if (!copied || !chunks)
 		return -ENOMEM;
 	if (!format.live_sets)
 		return 0;
@@ -263,7 +263,7 @@ static int add_rows(struct weir_sandbox *sandbox, const struct weir_rule *counte
 	for (int cpu = 0; cpu < sandbox->cpus; cpu++) {
 		const size_t offset = (size_t)cpu * WEIR_CHUNK_BYTES;
 		const uint8_t *from = find_row_of_flow(chunks + offset, &format, hash, tag, tag);
-		uint8_t *to = from ? find_row_of_flow(lab + offset, &format, hash, tag, 0) : NULL;
+		uint8_t *to = from ? find_row_of_flow(copied + offset, &format, hash, tag, 0) : NULL;
 
 		if (to)
 			memcpy(to, from, format.row_bytes);
@@ -285,7 +285,7 @@ bool weir_sandbox_row(const struct weir_sandbox *sandbox, const struct weir_rule
 			*ret_row = weir_row_of_wide(&rows[cpu]);
 		return rows;
 	}
-	chunks = (uint8_t *)(uintptr_t)weir_sandbox_find(sandbox, format.map, LAB_CHUNK);
+	chunks = (uint8_t *)(uintptr_t)weir_sandbox_find(sandbox, format.map, SANDBOX_CHUNK);
 	row = chunks ? find_row_of_flow(chunks + (size_t)cpu * WEIR_CHUNK_BYTES, &format, hash, tag, tag) : NULL;
 	if (!row)
 		return false;
@@ -307,7 +307,8 @@ static int add_window(struct weir_sandbox *sandbox, const struct weir_rule *coun
 
 /* ---- connections and breakers ---- */
 
-static int add_connections(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_lab_flow *flow)
+static int add_connections(struct weir_sandbox *sandbox, const struct weir_rule *rule,
+			   const struct weir_harness_flow *flow)
 {
 	int err = add_shared(sandbox, rule, flow->hash, WEIR_TABLE_LONE_CONNECTIONS, WEIR_TABLE_CONNECTION_FLOWS);
 
@@ -324,7 +325,7 @@ static int add_groups(struct weir_sandbox *sandbox, enum weir_table_id map, uint
 	return err;
 }
 
-static int add_breaker(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_lab_flow *flow)
+static int add_breaker(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_harness_flow *flow)
 {
 	const struct weir_config *config = weir_object_config(sandbox->object);
 	const uint32_t sets = config->sizes[WEIR_TABLE_BREAKERS], index = sets ? (uint32_t)flow->hash & (sets - 1) : 0;
@@ -368,7 +369,7 @@ static const struct {
 #include "weir_kinds.def"
 };
 
-static int add_kind(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_lab_flow *flow)
+static int add_kind(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_harness_flow *flow)
 {
 	const struct weir_generation *generation = weir_object_generation(sandbox->object);
 	const enum weir_kind_id id = rule->kind % WEIR_KIND_COUNT;
@@ -387,7 +388,7 @@ static int add_kind(struct weir_sandbox *sandbox, const struct weir_rule *rule, 
 	return kind->is_breaker ? add_breaker(sandbox, rule, flow) : 0;
 }
 
-int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_lab_flow *flow)
+int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
 {
 	const struct weir_rule *rule = &weir_object_generation(sandbox->object)->rules[flow->place % WEIR_RULES_MAX];
 	int err = add_kind(sandbox, rule, flow);
@@ -403,7 +404,7 @@ int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_lab_flow *f
 	return err;
 }
 
-/* A map that begins empty each time: counters of the trial, and what the program remembers between packets. */
+/* A map that begins empty each time: counters of the run, and what the program remembers between packets. */
 static int add_empty(struct weir_sandbox *sandbox, int fd)
 {
 	return add_prop(sandbox, WEIR_STATE_TABLE_COUNT, fd, 0) ? 0 : -ENOMEM;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The sandbox: a program in the lab, with what the tables of an attached instance hold of the flows that a packet is
- * of. It can be set again and again as it was when it was first read, so that one trial after the other begins at the
- * same moment. Reads the instance, and writes the lab alone.
+ * The sandbox: a program under the harness, with what the tables of an attached instance hold of the flows that a
+ * packet is of. It can be set again and again as it was when it was first read, so that one run after the other begins
+ * at the same moment. Reads the instance, and writes the sandbox alone.
  */
 #ifndef WEIR_EXPLAIN_SANDBOX_H
 #define WEIR_EXPLAIN_SANDBOX_H
@@ -28,7 +28,7 @@ struct weir_sandbox {
 };
 
 /* Read what concerns this flow under its rule. Returns 0 or -errno; -ENOMEM among them. */
-int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_lab_flow *flow);
+int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_harness_flow *flow);
 
 /* What concerns packets of all flows. To be called once, before the first weir_sandbox_set(). */
 int weir_sandbox_begin(struct weir_sandbox *sandbox, const struct weir_object *object,

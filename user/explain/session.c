@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "explain/lab.h"
+#include "explain/sandbox_program.h"
 #include "frames/ssh_session.h"
 #include "host/host.h"
 #include "program/copy.h"
@@ -175,34 +175,34 @@ static int refuse_by_rule(const struct session *session, const struct weir_rules
 static int evaluate(const struct session *session, const struct weir_ruleset *ruleset, const struct weir_object *object,
 		    uint64_t start_ns, struct weir_diag *diag)
 {
-	volatile struct weir_lab *lab = weir_object_lab(object);
+	volatile struct weir_harness *harness = weir_object_harness(object);
 	const uint64_t packets = offered_ns(ruleset) / WEIR_NSEC_PER_SEC * PACKETS_PER_SECOND;
 
-	lab->frame_bytes = session->frame_bytes;
-	lab->ifindex = weir_host_find_ifindex(session->interface, NULL);
+	harness->frame_bytes = session->frame_bytes;
+	harness->ifindex = weir_host_find_ifindex(session->interface, NULL);
 	for (uint64_t i = 0; i < packets; i++) {
 		int action;
 
-		lab->clock_ns = start_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);
+		harness->clock_ns = start_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);
 		action = weir_object_evaluate(object, session->frame, session->frame_bytes);
 		if (action < 0)
 			return weir_diag_fail(diag, -action, NULL, "cannot ask the program about the SSH session");
 		if (action == XDP_PASS)
 			continue;
-		if (lab->verdict == WEIR_VERDICT_DENY)
+		if (harness->verdict == WEIR_VERDICT_DENY)
 			return refuse(session, NULL, diag, "its source is in a 'deny' list");
-		if (lab->verdict == WEIR_VERDICT_UNMATCHED_DROP)
+		if (harness->verdict == WEIR_VERDICT_UNMATCHED_DROP)
 			return refuse(session, NULL, diag, "it is of no resource, and 'unmatched: drop' drops it");
-		return refuse_by_rule(session, ruleset, lab->rule, i, diag);
+		return refuse_by_rule(session, ruleset, harness->rule, i, diag);
 	}
 	return 0;
 }
 
 static int check(struct session *session, const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
-	_cleanup_(weir_lab_close) struct weir_lab_program lab = {};
+	_cleanup_(weir_sandbox_program_close) struct weir_sandbox_program program = {};
 	struct weir_diag ignored = {}; /* warnings come with the attach itself */
-	int err = weir_lab_open(ruleset, WEIR_MATCH_ALL, &lab, &ignored);
+	int err = weir_sandbox_program_open(ruleset, WEIR_MATCH_ALL, &program, &ignored);
 
 	weir_diag_free(&ignored);
 	if (err)
@@ -212,11 +212,11 @@ static int check(struct session *session, const struct weir_ruleset *ruleset, st
 	if (err)
 		return 0; /* what is wrong with the rules is said when they are loaded in earnest */
 	session->frame_bytes = weir_compose_frame(&session->words, session->frame);
-	err = weir_lab_stay(&lab);
+	err = weir_sandbox_program_stay(&program);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot ask the program about the SSH session");
-	err = evaluate(session, ruleset, lab.object, lab.now_ns, diag);
-	weir_lab_leave(&lab);
+	err = evaluate(session, ruleset, program.object, program.now_ns, diag);
+	weir_sandbox_program_leave(&program);
 	if (err)
 		weir_ruleset_quote(ruleset, diag);
 	return err;

@@ -331,28 +331,28 @@ static bool is_of_packet(enum weir_verdict verdict)
 int weir_attempt_evaluate_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
 				struct weir_evaluation *evaluation, struct weir_diag *diag)
 {
-	volatile struct weir_lab *lab = weir_object_lab(attempt->object);
+	volatile struct weir_harness *harness = weir_object_harness(attempt->object);
 	uint32_t i;
 	int action;
 
-	lab->clock_ns = time_ns;
-	lab->frame_bytes = ethernet->wire_bytes;
-	lab->ifindex = attempt->options->interface ? 1 : 0;
+	harness->clock_ns = time_ns;
+	harness->frame_bytes = ethernet->wire_bytes;
+	harness->ifindex = attempt->options->interface ? 1 : 0;
 	action = weir_object_evaluate(attempt->object, attempt->frame, pad_frame(attempt, ethernet));
 	if (action < 0)
 		return weir_diag_fail(diag, -action, NULL, "the kernel did not run the program");
 
-	evaluation->verdict = lab->verdict;
+	evaluation->verdict = harness->verdict;
 	evaluation->passes = action == XDP_PASS;
-	evaluation->has_packet = is_of_packet(lab->verdict);
-	evaluation->packet = *(const struct weir_flow_key *)(uintptr_t)&lab->packet;
-	evaluation->wait_ns = lab->wait_ns;
-	evaluation->resource_count = lab->resource_count;
-	for (i = 0; i < lab->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)
-		evaluation->resource[i] = lab->resource[i];
-	evaluation->rule = evaluation->passes ? "" : dropped_by(attempt->ruleset, lab->verdict, lab->rule);
+	evaluation->has_packet = is_of_packet(harness->verdict);
+	evaluation->packet = *(const struct weir_flow_key *)(uintptr_t)&harness->packet;
+	evaluation->wait_ns = harness->wait_ns;
+	evaluation->resource_count = harness->resource_count;
+	for (i = 0; i < harness->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)
+		evaluation->resource[i] = harness->resource[i];
+	evaluation->rule = evaluation->passes ? "" : dropped_by(attempt->ruleset, harness->verdict, harness->rule);
 	if (!evaluation->rule)
 		return weir_diag_fail(diag, EIO, "this is a mistake of weir's, please report it",
-				      "the program dropped a packet without a reason (verdict %u)", lab->verdict);
+				      "the program dropped a packet without a reason (verdict %u)", harness->verdict);
 	return 0;
 }

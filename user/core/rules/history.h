@@ -61,9 +61,9 @@ int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **re
 void weir_history_push(struct weir_history *history, struct weir_kept_set *set, bool is_unconfirmed);
 /* The latest and the one before it change places. */
 void weir_history_swap(struct weir_history *history);
-/* As if the latest, which was on trial, had never been. */
+/* As if the latest, which was unconfirmed, had never been. */
 void weir_history_return(struct weir_history *history);
-/* It is on trial no more: what would only be needed for its return goes. */
+/* It is confirmed: what would only be needed for its return goes. */
 void weir_history_confirm(struct weir_history *history);
 
 /* Bytes that weir_history_unpack() reads. The caller frees them. -ENOMEM. */

@@ -65,7 +65,7 @@ static __u32 at_most(__u32 sets, __u32 most)
 	return sets < most ? sets : most;
 }
 
-/* In the lab a tick is a nanosecond, and without shortcuts nothing is remembered from one packet to the next. */
+/* In the harness a tick is a nanosecond, and without shortcuts nothing is remembered from one packet to the next. */
 static void configure(struct weir_config *config, __u32 fields)
 {
 	config->match_fields &= fields;
@@ -162,7 +162,7 @@ int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_co
 	if (!err)
 		err = compare_programs(object, program_id, diag);
 	if (!err)
-		err = weir_object_map_lab(object, diag);
+		err = weir_object_map_harness(object, diag);
 	if (!err)
 		*ret_copy = TAKE_PTR(object);
 	return err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A copy of an attached program for the lab: the same instructions, configuration and rules, a virtual clock, and
+ * A copy of an attached program for the harness: the same instructions, configuration and rules, a virtual clock, and
  * tables of its own. What the program only reads it shares with the attached one; what it writes begins empty, and is
  * the caller's to fill in. So whoever asks what the program would do asks the program, and nothing that is attached
  * changes.
@@ -22,7 +22,7 @@
 int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_copy, __u32 *ret_fields,
 		     struct weir_diag *diag);
 
-/* Tables and configuration of an object for the lab. The tables can be written: the program sees it with the next
+/* Tables and configuration of an object for the harness. The tables can be written: the program sees it with the next
  * packet.
  */
 struct weir_generation *weir_object_generation(const struct weir_object *object);

@@ -95,7 +95,7 @@ static void set_tables(struct weir_generation *tables, const struct weir_image *
 	}
 }
 
-/* In the lab a tick is a nanosecond of the virtual clock. */
+/* In the harness a tick is a nanosecond of the virtual clock. */
 static int set_tick(struct weir_object *object, const struct weir_object_options *options, struct weir_config *config,
 		    struct weir_diag *diag)
 {
@@ -346,20 +346,21 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 	return err;
 }
 
-static size_t lab_bytes(void)
+static size_t harness_bytes(void)
 {
 	size_t page_bytes = sysconf(_SC_PAGESIZE);
 
-	return (sizeof(struct weir_lab) + page_bytes - 1) / page_bytes * page_bytes;
+	return (sizeof(struct weir_harness) + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-int weir_object_map_lab(struct weir_object *object, struct weir_diag *diag)
+int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag)
 {
-	void *lab = mmap(NULL, lab_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(object->skel->maps.lab), 0);
+	void *harness = mmap(NULL, harness_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
+			     bpf_map__fd(object->skel->maps.harness), 0);
 
-	if (lab == MAP_FAILED)
+	if (harness == MAP_FAILED)
 		return weir_diag_fail(diag, errno, NULL, "cannot map the virtual clock");
-	object->lab = lab;
+	object->harness = harness;
 	return 0;
 }
 
@@ -416,7 +417,7 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 	if (!err && !options->is_trial)
 		err = fill_instance(object, image, options, diag);
 	if (!err && options->is_virtual)
-		err = weir_object_map_lab(object, diag);
+		err = weir_object_map_harness(object, diag);
 	if (err)
 		return err;
 	*ret_object = TAKE_PTR(object);
@@ -427,8 +428,8 @@ void weir_object_free(struct weir_object *object)
 {
 	if (!object)
 		return;
-	if (object->lab)
-		munmap(object->lab, lab_bytes());
+	if (object->harness)
+		munmap(object->harness, harness_bytes());
 	weir_bpf__destroy(object->skel);
 	free(object);
 }
@@ -472,9 +473,9 @@ __u64 weir_object_tick_origin_ns(const struct weir_object *object)
 	return object->tick_origin_ns;
 }
 
-volatile struct weir_lab *weir_object_lab(const struct weir_object *object)
+volatile struct weir_harness *weir_object_harness(const struct weir_object *object)
 {
-	return object->lab;
+	return object->harness;
 }
 
 static int compare_resources(const void *left, const void *right)
@@ -492,8 +493,8 @@ int weir_object_evaluate_many(const struct weir_object *object, const void *fram
 	if (err)
 		return err;
 	/* The program has no use for an order. */
-	if (object->lab)
-		qsort(object->lab->resource, object->lab->resource_count, sizeof(object->lab->resource[0]),
+	if (object->harness)
+		qsort(object->harness->resource, object->harness->resource_count, sizeof(object->harness->resource[0]),
 		      compare_resources);
 	return (int)options.retval;
 }

@@ -35,7 +35,7 @@ int weir_table_is_shaped(enum weir_table_id table, int map_fd);
 int weir_table_scan(enum weir_table_id table, int map_fd, uint32_t size, weir_percpu_visit *visit, void *data);
 
 struct weir_object_options {
-	bool is_virtual;	 /* clock and interface come from the lab (replay, tests) */
+	bool is_virtual;	 /* clock and interface come from the harness (replay, tests) */
 	const __u64 *seed;	 /* 16 words; NULL: made of fresh random bytes */
 	__u64 tick_origin_ns;	 /* of the instance's loads before (program/tick.h); 0: find it */
 	__u32 without_shortcuts; /* enum weir_shortcut, or-ed: what the program is to do without */
@@ -71,17 +71,17 @@ struct weir_moving_fds weir_object_moving_fds(const struct weir_object *object);
 const __u64 *weir_object_seed(const struct weir_object *object);
 __u64 weir_object_tick_origin_ns(const struct weir_object *object);
 
-/* The laboratory, memory-mapped; NULL unless is_virtual. Lives as long as the object. */
-volatile struct weir_lab *weir_object_lab(const struct weir_object *object);
+/* The harness, memory-mapped; NULL unless is_virtual. Lives as long as the object. */
+volatile struct weir_harness *weir_object_harness(const struct weir_object *object);
 
 /*
- * Evaluate one frame under the lab's clock (is_virtual) by BPF_PROG_TEST_RUN: the caller has set the lab's
- * inputs; the outputs are in the lab afterwards. frame_bytes is at least 14 (ETH_HLEN). Returns the
+ * Evaluate one frame under the harness's clock (is_virtual) by BPF_PROG_TEST_RUN: the caller has set the harness's
+ * inputs; the outputs are in the harness afterwards. frame_bytes is at least 14 (ETH_HLEN). Returns the
  * XDP action (XDP_PASS, XDP_DROP), or -errno. Must be called from a thread pinned to one CPU.
  */
 int weir_object_evaluate(const struct weir_object *object, const void *frame, __u32 frame_bytes);
 
-/* The same `times` times, one after the other at the same instant: the lab tells of the last. */
+/* The same `times` times, one after the other at the same instant: the harness tells of the last. */
 int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times);
 
 #endif

@@ -13,7 +13,7 @@
 
 struct weir_object {
 	struct weir_bpf *skel; /* weir.skel.h */
-	struct weir_lab *lab;
+	struct weir_harness *harness;
 	__u64 seed[16];
 	uint64_t tick_origin_ns;
 };
@@ -24,8 +24,8 @@ struct weir_object *weir_object_open(void);
 /* Load the program that has been configured, and say what the kernel has against it. */
 int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag);
 
-/* Map the laboratory. */
-int weir_object_map_lab(struct weir_object *object, struct weir_diag *diag);
+/* Map the harness. */
+int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag);
 
 /* Of the verifier's log the last lines tell; the rest is how it got there. */
 #define LOG_LINES 8

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "lab_rounds.h"
+#include "harness_rounds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,24 +28,25 @@ static bool play(struct random *random, const struct weir_ruleset *ruleset, cons
 	uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
 	struct model_decision decision;
 	bool agreed = true;
-	struct lab lab;
+	struct harness harness;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
 		earliest_ns = specs[i].time_ns < earliest_ns ? specs[i].time_ns : earliest_ns;
 		latest_ns = specs[i].time_ns > latest_ns ? specs[i].time_ns : latest_ns;
 	}
-	assert_int_equal(lab_open(&lab, ruleset, earliest_ns, latest_ns), 0);
-	lab_readings(&lab, readings, random_memory(random, ruleset, specs, count, readings, ARRAY_SIZE(readings)));
-	lab_samples(&lab, samples, random_samples(random, ruleset, specs, count, samples, ARRAY_SIZE(samples)));
+	assert_int_equal(harness_open(&harness, ruleset, earliest_ns, latest_ns), 0);
+	harness_readings(&harness, readings,
+			 random_memory(random, ruleset, specs, count, readings, ARRAY_SIZE(readings)));
+	harness_samples(&harness, samples, random_samples(random, ruleset, specs, count, samples, ARRAY_SIZE(samples)));
 	for (i = 0; agreed && i < count; i++)
-		agreed = lab_evaluate(&lab, &specs[i], &decision);
-	agreed = agreed && lab_agrees(&lab);
-	lab_close(&lab);
+		agreed = harness_evaluate(&harness, &specs[i], &decision);
+	agreed = agreed && harness_agrees(&harness);
+	harness_close(&harness);
 	return agreed;
 }
 
-void lab_rounds_agree(const struct lab_rounds *rounds)
+void harness_rounds_agree(const struct harness_rounds *rounds)
 {
 	uint64_t seed = environment("WEIR_SEED", 20250701), count = environment("WEIR_ROUNDS", rounds->rounds), i;
 

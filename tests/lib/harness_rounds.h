@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rounds of random rules and traffic in a laboratory. WEIR_SEED and WEIR_ROUNDS choose them; a failure names the seed
+ * Rounds of random rules and traffic in a harness. WEIR_SEED and WEIR_ROUNDS choose them; a failure names the seed
  * of its round, and WEIR_SEED=that WEIR_ROUNDS=1 repeats it.
  */
-#ifndef WEIR_TEST_LAB_ROUNDS_H
-#define WEIR_TEST_LAB_ROUNDS_H
+#ifndef WEIR_TEST_HARNESS_ROUNDS_H
+#define WEIR_TEST_HARNESS_ROUNDS_H
 
-#include "lab.h"
+#include "harness.h"
 
-struct lab_rounds {
+struct harness_rounds {
 	uint64_t rounds; /* unless WEIR_ROUNDS says otherwise */
 	size_t packets;	 /* of each */
 	/* Both results are the caller's to free. */
@@ -17,6 +17,6 @@ struct lab_rounds {
 };
 
 /* Asserts (cmocka) that object and model agree on every packet, and on what was counted. */
-void lab_rounds_agree(const struct lab_rounds *rounds);
+void harness_rounds_agree(const struct harness_rounds *rounds);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "lab_setup.h"
+#include "harness_setup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,48 +87,49 @@ struct weir_ruleset_rule associated(struct weir_ruleset_rule rule, size_t ref_re
 
 /* ---- a claim, from its start to its end ---- */
 
-void lab_start(struct lab *lab, struct setup *setup)
+void harness_start(struct harness *harness, struct setup *setup)
 {
-	assert_int_equal(lab_open(lab, &setup->ruleset, 0, 3600 * SECOND), 0);
+	assert_int_equal(harness_open(harness, &setup->ruleset, 0, 3600 * SECOND), 0);
 }
 
-void lab_one_rule(struct lab *lab, struct setup *setup, enum weir_window_kind window, double threshold,
-		  uint64_t interval_ns, uint32_t samples)
+void harness_one_rule(struct harness *harness, struct setup *setup, enum weir_window_kind window, double threshold,
+		      uint64_t interval_ns, uint32_t samples)
 {
 	setup_resources(setup, 1);
 	setup_rule(setup, 0, rule_of("limit", window, threshold, interval_ns, samples));
-	lab_start(lab, setup);
+	harness_start(harness, setup);
 }
 
-unsigned int lab_send_to(struct lab *lab, const char *source, uint16_t port, uint64_t time_ns, unsigned int count)
+unsigned int harness_send_to(struct harness *harness, const char *source, uint16_t port, uint64_t time_ns,
+			     unsigned int count)
 {
 	struct packet_spec spec = packet_udp(source, 1024, "192.0.2.53", port, 18);
 	unsigned int i, passed = 0;
 
 	spec.time_ns = time_ns;
 	for (i = 0; i < count; i++) {
-		assert_true(lab_evaluate(lab, &spec, &lab->last));
-		passed += lab->last.verdict == WEIR_VERDICT_PASS;
+		assert_true(harness_evaluate(harness, &spec, &harness->last));
+		passed += harness->last.verdict == WEIR_VERDICT_PASS;
 	}
 	return passed;
 }
 
-unsigned int lab_send(struct lab *lab, const char *source, uint64_t time_ns, unsigned int count)
+unsigned int harness_send(struct harness *harness, const char *source, uint64_t time_ns, unsigned int count)
 {
-	return lab_send_to(lab, source, 53, time_ns, count);
+	return harness_send_to(harness, source, 53, time_ns, count);
 }
 
-unsigned int lab_saturate(struct lab *lab, const char *source, uint64_t second)
+unsigned int harness_saturate(struct harness *harness, const char *source, uint64_t second)
 {
 	unsigned int i, passed = 0;
 
 	for (i = 0; i < 500; i++)
-		passed += lab_send(lab, source, second * SECOND + i * 2 * MS, 1);
+		passed += harness_send(harness, source, second * SECOND + i * 2 * MS, 1);
 	return passed;
 }
 
-void lab_finish(struct lab *lab)
+void harness_finish(struct harness *harness)
 {
-	assert_true(lab_agrees(lab));
-	lab_close(lab);
+	assert_true(harness_agrees(harness));
+	harness_close(harness);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "lab.h"
+#include "harness.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #include "program/connection_totals.h"
 #include "shortcuts.h"
 
-int lab_stay_on_one_cpu(void **state)
+int harness_stay_on_one_cpu(void **state)
 {
 	cpu_set_t here;
 
@@ -34,20 +34,20 @@ static uint32_t resolve(const char *name, void *unused)
 	return random_ifindex(name);
 }
 
-static int open_thresholds(struct lab *lab, uint64_t now_ns, struct weir_diag *diag)
+static int open_thresholds(struct harness *harness, uint64_t now_ns, struct weir_diag *diag)
 {
 	const struct weir_thresholds_maps maps = {
-		.rules = lab->image->rule_info,
-		.rule_slots = lab->image->rule_slots,
-		.rule_count = lab->image->rule_count,
-		.fds = weir_object_moving_fds(lab->object),
+		.rules = harness->image->rule_info,
+		.rule_slots = harness->image->rule_slots,
+		.rule_count = harness->image->rule_count,
+		.fds = weir_object_moving_fds(harness->object),
 	};
-	int err = weir_thresholds_start(lab->image, NULL, now_ns, &maps.fds, diag);
+	int err = weir_thresholds_start(harness->image, NULL, now_ns, &maps.fds, diag);
 
-	return err ? err : weir_thresholds_open(&maps, &lab->thresholds, diag);
+	return err ? err : weir_thresholds_open(&maps, &harness->thresholds, diag);
 }
 
-int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_t earliest_ns, uint64_t latest_ns)
+int harness_open(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns, uint64_t latest_ns)
 {
 	struct weir_object_options object_options = {.is_virtual = true, .without_shortcuts = shortcuts_left_out()};
 	struct weir_compile_options options = {
@@ -59,87 +59,90 @@ int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_t earli
 	struct weir_diag diag = {};
 	int err;
 
-	memset(lab, 0, sizeof(*lab));
-	lab->ruleset = ruleset;
-	err = weir_image_build(ruleset, &options, &lab->image, &diag);
+	memset(harness, 0, sizeof(*harness));
+	harness->ruleset = ruleset;
+	err = weir_image_build(ruleset, &options, &harness->image, &diag);
 	if (!err)
-		err = weir_object_load(lab->image, &object_options, &lab->object, &diag);
+		err = weir_object_load(harness->image, &object_options, &harness->object, &diag);
 	if (!err)
-		err = open_thresholds(lab, earliest_ns, &diag);
+		err = open_thresholds(harness, earliest_ns, &diag);
 	if (!err)
-		err = weir_signals_open(weir_object_map_fd(lab->object, WEIR_TABLE_SIGNALS), &lab->signals, &diag);
+		err = weir_signals_open(weir_object_map_fd(harness->object, WEIR_TABLE_SIGNALS), &harness->signals,
+					&diag);
 	if (err)
 		weir_diag_print(&diag, stderr);
 	weir_diag_free(&diag);
-	lab->model = model_new(ruleset, random_ifindex);
+	harness->model = model_new(ruleset, random_ifindex);
 	return err;
 }
 
-void lab_readings(struct lab *lab, const struct random_reading *readings, size_t count)
+void harness_readings(struct harness *harness, const struct random_reading *readings, size_t count)
 {
 	size_t i;
 
-	lab->readings = readings;
-	lab->reading_count = count;
+	harness->readings = readings;
+	harness->reading_count = count;
 	for (i = 0; i < count; i++)
-		model_memory(lab->model, readings[i].time_ns, readings[i].used_bytes);
+		model_memory(harness->model, readings[i].time_ns, readings[i].used_bytes);
 }
 
-void lab_samples(struct lab *lab, const struct random_sample *samples, size_t count)
+void harness_samples(struct harness *harness, const struct random_sample *samples, size_t count)
 {
 	size_t i;
 
-	lab->samples = samples;
-	lab->sample_count = count;
+	harness->samples = samples;
+	harness->sample_count = count;
 	for (i = 0; i < count; i++)
-		model_sample(lab->model, samples[i].time_ns, samples[i].load1_micro, samples[i].cpu_micro);
+		model_sample(harness->model, samples[i].time_ns, samples[i].load1_micro, samples[i].cpu_micro);
 }
 
-static void publish_signals(const struct lab *lab, uint64_t time_ns)
+static void publish_signals(const struct harness *harness, uint64_t time_ns)
 {
 	struct weir_signals signals = {};
 	size_t i;
 
-	for (i = 0; i < lab->sample_count && lab->samples[i].time_ns <= time_ns; i++)
+	for (i = 0; i < harness->sample_count && harness->samples[i].time_ns <= time_ns; i++)
 		signals = (struct weir_signals){
-			.load1_ns = lab->samples[i].time_ns,
-			.load1_micro = lab->samples[i].load1_micro,
-			.cpu_ns = lab->samples[i].time_ns,
-			.cpu_micro = lab->samples[i].cpu_micro,
+			.load1_ns = harness->samples[i].time_ns,
+			.load1_micro = harness->samples[i].load1_micro,
+			.cpu_ns = harness->samples[i].time_ns,
+			.cpu_micro = harness->samples[i].cpu_micro,
 		};
-	weir_signals_publish(lab->signals, &signals);
+	weir_signals_publish(harness->signals, &signals);
 }
 
 /* The controller, in step: it is through before the packet of that time. */
-static void lab_step(struct lab *lab, uint64_t time_ns)
+static void harness_step(struct harness *harness, uint64_t time_ns)
 {
 	struct weir_memory_use memory = {};
 	size_t i;
 
-	for (i = 0; i < lab->reading_count && lab->readings[i].time_ns <= time_ns; i++) {
-		memory = (struct weir_memory_use){true, lab->readings[i].used_bytes, UINT64_MAX};
-		if (i >= lab->past_readings)
-			assert_int_equal(weir_thresholds_follow(lab->thresholds, lab->readings[i].time_ns, &memory), 0);
+	for (i = 0; i < harness->reading_count && harness->readings[i].time_ns <= time_ns; i++) {
+		memory = (struct weir_memory_use){true, harness->readings[i].used_bytes, UINT64_MAX};
+		if (i >= harness->past_readings)
+			assert_int_equal(
+				weir_thresholds_follow(harness->thresholds, harness->readings[i].time_ns, &memory), 0);
 	}
-	lab->past_readings = i;
-	assert_int_equal(weir_thresholds_follow(lab->thresholds, time_ns, &memory), 0);
-	if (lab->ruleset->rule_count && lab->ruleset->rules[0].system)
-		publish_signals(lab, time_ns);
+	harness->past_readings = i;
+	assert_int_equal(weir_thresholds_follow(harness->thresholds, time_ns, &memory), 0);
+	if (harness->ruleset->rule_count && harness->ruleset->rules[0].system)
+		publish_signals(harness, time_ns);
 }
 
-void lab_close(struct lab *lab)
+void harness_close(struct harness *harness)
 {
-	model_free(lab->model);
-	weir_thresholds_free(lab->thresholds);
-	weir_signals_close(lab->signals);
-	weir_object_free(lab->object);
-	weir_image_free(lab->image);
+	model_free(harness->model);
+	weir_thresholds_free(harness->thresholds);
+	weir_signals_close(harness->signals);
+	weir_object_free(harness->object);
+	weir_image_free(harness->image);
 }
 
 /* What the object says, in the model's words. */
-static struct model_decision object_evaluate(struct lab *lab, uint64_t time_ns, size_t frame_bytes, uint32_t ifindex)
+static struct model_decision object_evaluate(struct harness *harness, uint64_t time_ns, size_t frame_bytes,
+					     uint32_t ifindex)
 {
-	volatile struct weir_lab *in_kernel = weir_object_lab(lab->object);
+	volatile struct weir_harness *in_kernel = weir_object_harness(harness->object);
 	struct model_decision decision = {.rule = ""};
 	int action;
 	size_t i;
@@ -147,9 +150,9 @@ static struct model_decision object_evaluate(struct lab *lab, uint64_t time_ns, 
 	in_kernel->clock_ns = time_ns;
 	in_kernel->frame_bytes = frame_bytes;
 	in_kernel->ifindex = ifindex;
-	action = weir_object_evaluate(lab->object, lab->frame, frame_bytes);
+	action = weir_object_evaluate(harness->object, harness->frame, frame_bytes);
 	assert_true(action == XDP_PASS || action == XDP_DROP);
-	lab->packets++;
+	harness->packets++;
 
 	decision.verdict = in_kernel->verdict;
 	decision.wait_ns = in_kernel->wait_ns;
@@ -160,7 +163,7 @@ static struct model_decision object_evaluate(struct lab *lab, uint64_t time_ns, 
 	if (action == XDP_PASS)
 		return decision;
 	if (decision.verdict == WEIR_VERDICT_BLOCK)
-		decision.rule = lab->ruleset->rules[in_kernel->rule].name;
+		decision.rule = harness->ruleset->rules[in_kernel->rule].name;
 	else if (decision.verdict == WEIR_VERDICT_MALFORMED_DROP)
 		decision.rule = "malformed";
 	else if (decision.verdict == WEIR_VERDICT_UNSUPPORTED_DROP)
@@ -195,48 +198,49 @@ static void print_decision(const char *whose, const struct model_decision *decis
 }
 
 /* What the last packet of each rule was allowed, and what is pushed now of those that move. */
-static void print_thresholds(const struct lab *lab)
+static void print_thresholds(const struct harness *harness)
 {
 	struct weir_pushed pushed;
 	uint32_t i;
 
-	for (i = 0; i < lab->ruleset->rule_count; i++) {
-		fprintf(stderr, "    rule '%s': model %" PRIu64, lab->ruleset->rules[i].name,
-			model_threshold(lab->model, i));
-		if (lab->image->rules[i].threshold_moves &&
-		    !bpf_map_lookup_elem(weir_object_thresholds_fd(lab->object), &i, &pushed))
+	for (i = 0; i < harness->ruleset->rule_count; i++) {
+		fprintf(stderr, "    rule '%s': model %" PRIu64, harness->ruleset->rules[i].name,
+			model_threshold(harness->model, i));
+		if (harness->image->rules[i].threshold_moves &&
+		    !bpf_map_lookup_elem(weir_object_thresholds_fd(harness->object), &i, &pushed))
 			fprintf(stderr, ", pushed %llu", (unsigned long long)(pushed.word & WEIR_THRESHOLD_MASK));
 		fprintf(stderr, "\n");
 	}
 }
 
-bool lab_evaluate(struct lab *lab, const struct packet_spec *spec, struct model_decision *ret_decision)
+bool harness_evaluate(struct harness *harness, const struct packet_spec *spec, struct model_decision *ret_decision)
 {
-	size_t frame_bytes = packet_build(spec, lab->frame);
+	size_t frame_bytes = packet_build(spec, harness->frame);
 	struct model_decision by_object;
 
-	lab_step(lab, spec->time_ns);
-	if (spec->time_ns > lab->latest_ns)
-		lab->latest_ns = spec->time_ns;
-	*ret_decision = model_evaluate(lab->model, spec->time_ns, lab->frame, frame_bytes, RANDOM_IFINDEX);
-	by_object = object_evaluate(lab, spec->time_ns, frame_bytes, RANDOM_IFINDEX);
+	harness_step(harness, spec->time_ns);
+	if (spec->time_ns > harness->latest_ns)
+		harness->latest_ns = spec->time_ns;
+	*ret_decision = model_evaluate(harness->model, spec->time_ns, harness->frame, frame_bytes, RANDOM_IFINDEX);
+	by_object = object_evaluate(harness, spec->time_ns, frame_bytes, RANDOM_IFINDEX);
 	if (agree(ret_decision, &by_object))
 		return true;
-	fprintf(stderr, "packet %" PRIu64 " at %" PRIu64 " ns, %zu bytes:\n", lab->packets, spec->time_ns, frame_bytes);
+	fprintf(stderr, "packet %" PRIu64 " at %" PRIu64 " ns, %zu bytes:\n", harness->packets, spec->time_ns,
+		frame_bytes);
 	print_decision("model", ret_decision);
 	print_decision("object", &by_object);
-	print_thresholds(lab);
+	print_thresholds(harness);
 	return false;
 }
 
-static void sum_of(const struct lab *lab, enum weir_table_id map, uint32_t slot, void *sum, size_t bytes)
+static void sum_of(const struct harness *harness, enum weir_table_id map, uint32_t slot, void *sum, size_t bytes)
 {
 	int cpus = weir_host_cpus();
 	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
 	__u64 *total = sum;
 	size_t i, words = bytes / sizeof(__u64);
 
-	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(lab->object, map), &slot, copies), 0);
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(harness->object, map), &slot, copies), 0);
 	memset(sum, 0, bytes);
 	for (i = 0; i < words * cpus; i++)
 		total[i % words] += copies[i];
@@ -291,35 +295,36 @@ static bool is_same_flow(const struct weir_flow_key *key, const struct model_key
 }
 
 /* How many connections the model has open in the flow that this entry is of; an entry of nobody is an error. */
-static uint64_t open_by_model(const struct lab *lab, uint32_t rule_slot, const struct weir_flow_key *key)
+static uint64_t open_by_model(const struct harness *harness, uint32_t rule_slot, const struct weir_flow_key *key)
 {
-	size_t i, count = model_flows_with_connections(lab->model);
+	size_t i, count = model_flows_with_connections(harness->model);
 
 	for (i = 0; i < count; i++) {
-		const struct model_key *flow = model_flow_with_connections(lab->model, i);
+		const struct model_key *flow = model_flow_with_connections(harness->model, i);
 
-		if (lab->image->rules[flow->rule].slot == rule_slot && is_same_flow(key, flow))
-			return model_flow_connections(lab->model, flow).now;
+		if (harness->image->rules[flow->rule].slot == rule_slot && is_same_flow(key, flow))
+			return model_flow_connections(harness->model, flow).now;
 	}
 	return UINT64_MAX;
 }
 
 /* The connections open in all flows with a key, and whether each entry has as many as the model finds in its flow. */
-static bool entries_agree(const struct lab *lab, const struct weir_connection_clock *clock, uint64_t *ret_open)
+static bool entries_agree(const struct harness *harness, const struct weir_connection_clock *clock, uint64_t *ret_open)
 {
-	int fd = weir_object_map_fd(lab->object, WEIR_TABLE_CONNECTION_FLOWS);
+	int fd = weir_object_map_fd(harness->object, WEIR_TABLE_CONNECTION_FLOWS);
 	struct weir_connection_flow_set set;
 	uint64_t now, expected;
 	uint32_t i, way;
 
 	*ret_open = 0;
-	for (i = 0; i < lab->image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS]; i++) {
+	for (i = 0; i < harness->image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS]; i++) {
 		assert_int_equal(bpf_map_lookup_elem(fd, &i, &set), 0);
 		for (way = 0; way < WEIR_FLOW_WAYS; way++) {
 			const struct weir_connection_flow *flow = &set.flow[way];
 
 			now = weir_connections_in_cells(flow, flow->owner >> 32, clock);
-			expected = now ? open_by_model(lab, WEIR_CONNECTION_OWNER_SLOT(flow->owner), &flow->key) : 0;
+			expected =
+				now ? open_by_model(harness, WEIR_CONNECTION_OWNER_SLOT(flow->owner), &flow->key) : 0;
 			*ret_open += now;
 			if (now == expected)
 				continue;
@@ -336,64 +341,64 @@ static bool is_concurrency(const struct weir_ruleset_rule *rule)
 	return rule->metric == WEIR_METRIC_CONCURRENCY && !rule->system;
 }
 
-static bool connections_agree(const struct lab *lab)
+static bool connections_agree(const struct harness *harness)
 {
 	struct weir_connection_clock clock =
-		weir_connection_clock(lab->image->config.connection_step_ns, lab->latest_ns);
-	struct weir_connection_fds fds = weir_object_connection_fds(lab->object);
+		weir_connection_clock(harness->image->config.connection_step_ns, harness->latest_ns);
+	struct weir_connection_fds fds = weir_object_connection_fds(harness->object);
 	uint64_t open = 0, open_in_entries;
 	bool agreed = true;
 	size_t i;
 
-	for (i = 0; i < lab->ruleset->rule_count; i++) {
-		const struct weir_ruleset_rule *rule = &lab->ruleset->rules[i];
+	for (i = 0; i < harness->ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &harness->ruleset->rules[i];
 		struct model_connection_counts counts;
 		struct weir_connection_figures figures;
 
 		if (!is_concurrency(rule))
 			continue;
-		counts = model_connections(lab->model, i);
-		assert_int_equal(weir_connections_read_rule(&fds, lab->image->rules[i].slot, &clock, &figures), 0);
+		counts = model_connections(harness->model, i);
+		assert_int_equal(weir_connections_read_rule(&fds, harness->image->rules[i].slot, &clock, &figures), 0);
 		agreed = figures_agree(rule->name, &figures, &counts) && agreed;
-		if (weir_flow_of(lab->ruleset, rule)->fields)
+		if (weir_flow_of(harness->ruleset, rule)->fields)
 			open += counts.now;
 	}
-	if (!entries_agree(lab, &clock, &open_in_entries))
+	if (!entries_agree(harness, &clock, &open_in_entries))
 		return false;
 	if (open != open_in_entries)
 		fprintf(stderr, "%" PRIu64 " connections in flows, model %" PRIu64 "\n", open_in_entries, open);
 	return agreed && open == open_in_entries;
 }
 
-bool lab_agrees(struct lab *lab)
+bool harness_agrees(struct harness *harness)
 {
 	struct weir_totals totals;
 	uint64_t sum = 0;
 	size_t i;
 
-	sum_of(lab, WEIR_TABLE_TOTALS, 0, &totals, sizeof(totals));
+	sum_of(harness, WEIR_TABLE_TOTALS, 0, &totals, sizeof(totals));
 	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
 		sum += totals.verdict[i].packets;
-	if (sum != lab->packets) {
-		fprintf(stderr, "%" PRIu64 " packets, sum of verdicts %" PRIu64 "\n", lab->packets, sum);
+	if (sum != harness->packets) {
+		fprintf(stderr, "%" PRIu64 " packets, sum of verdicts %" PRIu64 "\n", harness->packets, sum);
 		return false;
 	}
-	for (i = 0; i < lab->ruleset->rule_count; i++) {
+	for (i = 0; i < harness->ruleset->rule_count; i++) {
 		struct weir_rule_counters counters;
 
-		sum_of(lab, WEIR_TABLE_RULE_COUNTERS, lab->image->rules[i].slot, &counters, sizeof(counters));
-		if (counters.would_drop.packets == model_would_drop(lab->model, i) && !counters.evicted &&
+		sum_of(harness, WEIR_TABLE_RULE_COUNTERS, harness->image->rules[i].slot, &counters, sizeof(counters));
+		if (counters.would_drop.packets == model_would_drop(harness->model, i) && !counters.evicted &&
 		    !counters.stalled &&
-		    (!lab->ruleset->rules[i].occupies || counters.delayed == model_occupied(lab->model, i)))
+		    (!harness->ruleset->rules[i].occupies || counters.delayed == model_occupied(harness->model, i)))
 			continue;
 		fprintf(stderr,
 			"rule '%s': would drop %llu, model %" PRIu64 "; evicted %llu, stalled %llu; delayed %llu, "
 			"occupied by the model %" PRIu64 "\n",
-			lab->ruleset->rules[i].name, (unsigned long long)counters.would_drop.packets,
-			model_would_drop(lab->model, i), (unsigned long long)counters.evicted,
+			harness->ruleset->rules[i].name, (unsigned long long)counters.would_drop.packets,
+			model_would_drop(harness->model, i), (unsigned long long)counters.evicted,
 			(unsigned long long)counters.stalled, (unsigned long long)counters.delayed,
-			model_occupied(lab->model, i));
+			model_occupied(harness->model, i));
 		return false;
 	}
-	return connections_agree(lab);
+	return connections_agree(harness);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The lab: how replay and tests drive the very program that is shipped, with a virtual clock (weir_config.is_virtual).
- * Before each packet userspace writes the clock, length and interface to map `lab`; afterwards it reads the verdict.
+ * The harness: how replay and tests drive the very program that is shipped, with a virtual clock
+ * (weir_config.is_virtual). Before each packet userspace writes the clock, length and interface to map `harness`;
+ * afterwards it reads the verdict.
  */
-#ifndef WEIR_ABI_LAB_H
-#define WEIR_ABI_LAB_H
+#ifndef WEIR_ABI_HARNESS_H
+#define WEIR_ABI_HARNESS_H
 
 #include "weir_sizes.h"
 #include "weir_state.h"
 
 /* Which flow the packet is of under one of its rules: what its state is found by in every table. */
-struct weir_lab_flow {
+struct weir_harness_flow {
 	struct weir_flow_key key;
 	__u64 hash;  /* of shared sets: the tag, and in the lowest bits the set */
 	__u64 other; /* the same of an associated rule's shadow window, or of the packet's connection */
@@ -19,7 +20,7 @@ struct weir_lab_flow {
 };
 
 #define WEIR_NO_RULE 0xffffffffu
-struct weir_lab {
+struct weir_harness {
 	/* in */
 	__u64 clock_ns;
 	__u64 tick_late_ns; /* how long before clock_ns the latest tick was */
@@ -36,7 +37,7 @@ struct weir_lab {
 	struct weir_flow_key
 		packet; /* the whole addresses, as far as they were asked for; of no IP packet: the last one's */
 	__u32 flow_count;
-	struct weir_lab_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of evaluation */
+	struct weir_harness_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of evaluation */
 };
 
 /* What bpf/tick.bpf.c reads: jiffies, and CLOCK_MONOTONIC right after. */

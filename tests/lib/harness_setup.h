@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What claims in a laboratory are made of: small rule sets by hand, and packets of a few hosts. Asserts (cmocka) that
+ * What claims in a harness are made of: small rule sets by hand, and packets of a few hosts. Asserts (cmocka) that
  * object and model agree on each.
  */
-#ifndef WEIR_TEST_LAB_SETUP_H
-#define WEIR_TEST_LAB_SETUP_H
+#ifndef WEIR_TEST_HARNESS_SETUP_H
+#define WEIR_TEST_HARNESS_SETUP_H
 
-#include "lab.h"
+#include "harness.h"
 
 /* ---- rule sets ---- */
 
@@ -37,25 +37,26 @@ struct weir_ruleset_rule associated(struct weir_ruleset_rule rule, size_t ref_re
 /* ---- a claim, from its start to its end ---- */
 
 /* Both take the rules that were set up. */
-void lab_start(struct lab *lab, struct setup *setup);
+void harness_start(struct harness *harness, struct setup *setup);
 
 /* One rule on one resource, the beginning of most claims. */
-void lab_one_rule(struct lab *lab, struct setup *setup, enum weir_window_kind window, double threshold,
-		  uint64_t interval_ns, uint32_t samples);
+void harness_one_rule(struct harness *harness, struct setup *setup, enum weir_window_kind window, double threshold,
+		      uint64_t interval_ns, uint32_t samples);
 
 #define HOST "192.0.2.1"
 #define OTHER_HOST "192.0.2.2"
 
 /* Send `count` packets of 60 bytes to a port, each evaluated by object and model. Returns how many passed. */
-unsigned int lab_send_to(struct lab *lab, const char *source, uint16_t port, uint64_t time_ns, unsigned int count);
+unsigned int harness_send_to(struct harness *harness, const char *source, uint16_t port, uint64_t time_ns,
+			     unsigned int count);
 
 /* ... to port 53. */
-unsigned int lab_send(struct lab *lab, const char *source, uint64_t time_ns, unsigned int count);
+unsigned int harness_send(struct harness *harness, const char *source, uint64_t time_ns, unsigned int count);
 
 /* A second of 500 packets, spread evenly. Returns how many passed. */
-unsigned int lab_saturate(struct lab *lab, const char *source, uint64_t second);
+unsigned int harness_saturate(struct harness *harness, const char *source, uint64_t second);
 
 /* The counters agree, too. */
-void lab_finish(struct lab *lab);
+void harness_finish(struct harness *harness);
 
 #endif
