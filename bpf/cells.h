@@ -122,12 +122,12 @@ static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_f
 
 /* ---- the lease, and moving on ---- */
 
-/* Units leased; 0 also when the row is known to be full. */
+/* Units leased; 0 also when the row is known to be over its limit. */
 static __always_inline __u64 weir_lease_get(void *row, const enum weir_width wide)
 {
 	__u64 lease = ROW_GET(row, wide, lease);
 
-	return !wide && lease & WEIR_NARROW_FULL ? 0 : lease;
+	return !wide && lease & WEIR_NARROW_OVER ? 0 : lease;
 }
 
 /* Spend from a row's lease; nothing is unspent when it is used up. */
@@ -139,15 +139,15 @@ static __always_inline void weir_spend(void *row, __u32 cell, __u64 lease, __u64
 }
 
 /* Of a narrow row, a new lease does that. */
-static __always_inline void weir_forget_full(void *row, const enum weir_width wide)
+static __always_inline void weir_forget_over(void *row, const enum weir_width wide)
 {
 	if (wide == WEIR_WIDE)
-		((struct weir_wide_row *)row)->full_until_ns = 0;
+		((struct weir_wide_row *)row)->over_until_ns = 0;
 	else if (wide == WEIR_MEDIUM)
-		((struct weir_medium_row *)row)->full_part = 0;
+		((struct weir_medium_row *)row)->over_part = 0;
 }
 
-/* A lease belongs to its bucket and its threshold: give back what is unspent, forget fullness. */
+/* A lease belongs to its bucket and its threshold: give back what is unspent, forget who is over. */
 static __always_inline void weir_give_back(void *row, const enum weir_width wide)
 {
 	__u64 lease = weir_lease_get(row, wide);
@@ -158,7 +158,7 @@ static __always_inline void weir_give_back(void *row, const enum weir_width wide
 		weir_cell_set(row, cell, (weir_cell_get(row, cell, wide) & ~ROW_UNSPENT(wide)) - lease, wide);
 	}
 	ROW_SET(row, wide, lease, 0);
-	weir_forget_full(row, wide);
+	weir_forget_over(row, wide);
 }
 
 /* Our row, of which nothing is leased, enters a newer bucket with so many units in it: first the number of the bucket,
@@ -169,7 +169,7 @@ static __always_inline void weir_enter_bucket(struct weir_scratch *s, void *row,
 {
 	__u64 passed_by = bucket - ROW_GET(row, wide, newest);
 
-	/* Until it is cleared, what the ring's last round left looks counted: nobody may take it for fullness. */
+	/* Until it is cleared, what the ring's last round left looks counted: nobody may take it for use. */
 	weir_cell_set(row, cell, weir_cell_get(row, cell, wide) | ROW_UNSPENT(wide), wide);
 	weir_order(s);
 	ROW_SET(row, wide, newest, bucket);

@@ -66,7 +66,7 @@ static __always_inline void weir_remember_penalised(struct weir_scratch *s, cons
  */
 static __always_inline bool weir_is_penalised_source(const struct weir_scratch *s, const struct weir_rule *rule)
 {
-	return weir_takes(WEIR_SHORTCUT_SOURCE) && weir_is_full_source(s, rule);
+	return weir_takes(WEIR_SHORTCUT_SOURCE) && weir_is_over_source(s, rule);
 }
 
 static __always_inline struct weir_penalty_set *weir_penalty_set(struct weir_scratch *s, const struct weir_rule *rule)

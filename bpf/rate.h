@@ -71,7 +71,7 @@ static __always_inline void weir_replace_row(struct weir_scratch *s, void *chose
 		for (__u32 i = 0; i < WEIR_RING_CELLS; i++)
 			ROW_SET(chosen, wide, cell[i], 0);
 		ROW_SET(chosen, wide, lease, 0);
-		weir_forget_full(chosen, wide);
+		weir_forget_over(chosen, wide);
 		if (wide == WEIR_WIDE)
 			((struct weir_wide_row *)chosen)->spec = s->view.spec;
 	} else {
@@ -101,7 +101,7 @@ static __always_inline void *weir_insert_row(struct weir_scratch *s, const struc
 	return row;
 }
 
-/* A lease and fullness belong to one threshold. */
+/* A lease and being over belong to one threshold. */
 static __always_inline void weir_enter_threshold(void *row, __u64 threshold_word, const enum weir_width wide)
 {
 	if (weir_row_word(row, wide) == (wide ? threshold_word : threshold_word & ~WEIR_THRESHOLD_MASK))
@@ -166,7 +166,7 @@ static __always_inline __u64 weir_window_units(const struct weir_evaluation *j, 
 	return sum->rest + weir_oldest_share(sum->oldest, j->rule->bucket_ns, j->into_ns);
 }
 
-/* ---- fullness, for the shortcuts ---- */
+/* ---- being over the limit, for the shortcuts ---- */
 
 /* When the window frees its next unit, in ns since the present bucket began: with an oldest bucket to weigh, when its
  * share falls by one; else when the bucket ends. 0: that cannot be known cheaply.
@@ -192,10 +192,10 @@ static __always_inline __u64 weir_frees_ns(const struct weir_evaluation *j, cons
  */
 #define WEIR_BRIEFLY_PARTS 64
 
-/* The flow is full: every unit of the threshold is spent or leased, but for `left`. Remember until when that must be
- * so, so that packets larger than what is left are dropped without asking other CPUs.
+/* The flow is over its limit: every unit of the threshold is spent or leased, but for `left`. Remember until when that
+ * must be so, so that packets larger than what is left are dropped without asking other CPUs.
  */
-static __always_inline void weir_remember_full(struct weir_scratch *s, const struct weir_evaluation *j, __u64 left,
+static __always_inline void weir_remember_over(struct weir_scratch *s, const struct weir_evaluation *j, __u64 left,
 					       const enum weir_width wide)
 {
 	__u64 bucket_ns = j->rule->bucket_ns, frees_ns = weir_frees_ns(j, &s->sum), briefly_ns, part;
@@ -212,16 +212,16 @@ static __always_inline void weir_remember_full(struct weir_scratch *s, const str
 
 		if (frees_ns == 0)
 			return;
-		row->full_left = left;
-		row->full_until_ns = j->clk->start_ns + frees_ns;
+		row->over_left = left;
+		row->over_until_ns = j->clk->start_ns + frees_ns;
 		return;
 	}
 	part = frees_ns * 128 / bucket_ns; /* rounded down: evaluated again too early, never late */
 	if (part > 128)
 		return;
 	if (wide) {
-		((struct weir_medium_row *)j->row)->full_left = left;
-		((struct weir_medium_row *)j->row)->full_part = part;
+		((struct weir_medium_row *)j->row)->over_left = left;
+		((struct weir_medium_row *)j->row)->over_part = part;
 	} else if (part > 0) {
 		ROW_SET(j->row, wide, lease, 127 + part);
 		if (part == 128 && config.shortcuts & WEIR_SHORTCUT_NOTE)
@@ -264,7 +264,7 @@ static __always_inline enum weir_answer weir_evaluate_row(struct weir_scratch *s
 			return WEIR_ANSWER_AGAIN;
 		/* What is in doubt is a reason to drop, not to remember. */
 		if (!s->sum.is_in_doubt && s->view.bucket == j->clk->bucket)
-			weir_remember_full(s, j, j->threshold > others ? j->threshold - others : 0, wide);
+			weir_remember_over(s, j, j->threshold > others ? j->threshold - others : 0, wide);
 		return weir_refuse(s, others + held, j->threshold);
 	}
 
@@ -280,7 +280,7 @@ static __always_inline enum weir_answer weir_evaluate_row(struct weir_scratch *s
 	}
 	weir_cell_set(j->row, j->own_cell, (counted + add) | ROW_UNSPENT(wide), wide);
 	ROW_SET(j->row, wide, lease, held + add);
-	weir_forget_full(j->row, wide);
+	weir_forget_over(j->row, wide);
 	return WEIR_ANSWER_ADMIT;
 }
 
@@ -311,7 +311,9 @@ static __always_inline enum weir_answer weir_evaluate_rate(struct weir_scratch *
 	if (config.has_overrides && rule->has_overrides) {
 		j.threshold_word = weir_override_word_of(s, rule, j.row, j.clk->bucket, wide);
 		j.threshold = j.threshold_word & WEIR_THRESHOLD_MASK;
-		/* A flow that may send nothing gets a row all the same, so that its next packet finds it full. */
+		/* A flow that may send nothing gets a row all the same, so that its next packet finds it over its
+		 * limit.
+		 */
 		is_shut = j.threshold == 0;
 	}
 	if (j.batch > j.threshold && !is_shut)

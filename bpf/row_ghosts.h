@@ -3,7 +3,7 @@
  * Ghosts: what a row leaves behind that is pushed out while it counts, so that a full table does not open the gate.
  * A ghost is one word, in a table that all CPUs share (include/weir_row_ghosts.h): which flow, until when, how many
  * units. Whoever evaluates the flow adds its ghosts to what the rows count, until they expire; nobody takes one back. A
- * flow that its ghosts alone show to be full needs no row. docs/lease.md says why that is exact.
+ * flow that its ghosts alone show to be over its limit needs no row. docs/lease.md says why that is exact.
  *
  * If both sets are full, the ghost with the lowest count is replaced. But ghosts of a class of windows with a rule that
  * says `whenFull: aggregate` stay, and the new one is added to an *overflow window*: by this a flow of such a rule is
@@ -172,11 +172,11 @@ __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 #define WEIR_ROW_GHOST_TRIES 8
 
 /* The set beside the row that goes, the *near* one, was fetched with the newcomer's own; the far one must be waited
- * for: 180 of 960 ns (a flood of new sources, all full; test run). So nobody looks there while this many words of the
- * near one are free or more, nor, most of the time, when so many looks in a row have found no free word. Chosen, not
- * derived: of the ghosts of flows for four times the rows 0.2 % are lost, 2 % under smooth windows. With 8 and ~0u
- * every ghost looks at both. So does every one where a rule says `whenFull: aggregate`: a flow that has a ghost must
- * not join the overflow window, and joining it is dearer.
+ * for: 180 of 960 ns (a flood of new sources, all over their limits; test run). So nobody looks there while this many
+ * words of the near one are free or more, nor, most of the time, when so many looks in a row have found no free word.
+ * Chosen, not derived: of the ghosts of flows for four times the rows 0.2 % are lost, 2 % under smooth windows. With 8
+ * and ~0u every ghost looks at both. So does every one where a rule says `whenFull: aggregate`: a flow that has a ghost
+ * must not join the overflow window, and joining it is dearer.
  */
 #define WEIR_ROW_GHOST_FREE_NEAR 3
 #define WEIR_ROW_GHOST_VAIN_LOOKS 16

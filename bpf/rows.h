@@ -83,7 +83,7 @@ static __always_inline __u64 weir_lane_pairs(__u64 lanes)
 	return (lanes & WEIR_LANES_EVEN) + (lanes >> 16 & WEIR_LANES_EVEN);
 }
 
-/* The threshold word that a row's lease or fullness belongs to; of a narrow row only its version is known. */
+/* The threshold word that a row's lease or being over belongs to; of a narrow row only its version is known. */
 static __always_inline __u64 weir_row_word(void *row, const enum weir_width wide)
 {
 	const struct weir_medium_row *medium = row;
@@ -239,8 +239,8 @@ static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
 /* ---- choosing one for a flow that has none ---- */
 
 /* How much it would hurt to lose a row, in ascending order: one that is empty; one that expired (should the clock go
- * back, as it may in a capture, it would count again); one that is full, as its flow is blocked by its ghost as well;
- * one that counts, by its units.
+ * back, as it may in a capture, it would count again); one that is over its limit, as its flow is blocked by its ghost
+ * as well; one that counts, by its units.
  */
 #define WEIR_RANK_EMPTY 0ull
 #define WEIR_RANK_EXPIRED 1ull
@@ -287,11 +287,11 @@ __noinline __u64 weir_is_row_reserved(struct weir_scratch *s, __u32 number, __u3
 	return 0;
 }
 
-static __always_inline bool weir_is_row_full(void *row, const enum weir_width wide)
+static __always_inline bool weir_is_row_over(void *row, const enum weir_width wide)
 {
-	return OF_WIDTH(wide, ROW_GET(row, wide, lease) / WEIR_NARROW_FULL,
-			((struct weir_medium_row *)row)->full_part != 0,
-			((struct weir_wide_row *)row)->full_until_ns != 0);
+	return OF_WIDTH(wide, ROW_GET(row, wide, lease) / WEIR_NARROW_OVER,
+			((struct weir_medium_row *)row)->over_part != 0,
+			((struct weir_wide_row *)row)->over_until_ns != 0);
 }
 
 /* Almost without branches: a flood of new sources comes here with every packet, and nobody could guess them. Without
@@ -318,7 +318,7 @@ static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, co
 		counts |= weir_top_bit(-other_spec);
 	rank = WEIR_RANK_COUNTS;
 	if (by_units)
-		rank += (weir_row_units(row, wide) + 1) * !weir_is_row_full(row, wide);
+		rank += (weir_row_units(row, wide) + 1) * !weir_is_row_over(row, wide);
 	rank = WEIR_RANK_EXPIRED + (rank - WEIR_RANK_EXPIRED) * counts;
 	return rank * is_used;
 }

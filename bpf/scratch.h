@@ -112,10 +112,10 @@ struct weir_flow_place {
 	__u32 keep;
 };
 
-/* A flow keyed by source that the packet's first rule has found full, penalised, or out of tokens: while jiffies are
- * less than so many after since_jiffies, it is.
+/* A flow keyed by source that the packet's first rule has found over its limit, penalised, or out of tokens: while
+ * jiffies are less than so many after since_jiffies, it is.
  */
-struct weir_full_source {
+struct weir_over_source {
 	__be32 source[4]; /* under the rule's mask. Aligned, to be compared by 64 bits */
 	__u64 since_jiffies;
 	__u64 sure_jiffies;
@@ -359,7 +359,7 @@ struct weir_scratch {
 #endif
 	struct weir_packet packet;
 	struct weir_match_memory match_memory;
-	struct weir_full_source full_source;
+	struct weir_over_source over_source;
 	__u32 resource_count;
 	__u32 first_slot; /* of the first of these resources */
 	__u32 rule_count;

@@ -117,25 +117,25 @@ static __always_inline void weir_enter_other(struct weir_scratch *s, const struc
 		weir_find_allowed(s, rule->place);
 }
 
-/* ---- WEIR_SHORTCUT_SOURCE: the flow that was full just now is full until its bucket ends ---- */
+/* ---- WEIR_SHORTCUT_SOURCE: the flow that was over its limit just now stays so until its bucket ends ---- */
 
-/* The packet is of that flow, whether it is still full or not. */
+/* The packet is of that flow, whether it is still over its limit or not. */
 static __always_inline bool weir_is_same_source(const struct weir_scratch *s, const struct weir_rule *rule)
 {
-	const struct weir_full_source *full = &s->full_source;
+	const struct weir_over_source *over = &s->over_source;
 
-	return full->place == rule->place && full->is_ipv6 == s->packet.is_ipv6 &&
-	       weir_is_source(&s->packet, rule, full->source);
+	return over->place == rule->place && over->is_ipv6 == s->packet.is_ipv6 &&
+	       weir_is_source(&s->packet, rule, over->source);
 }
 
 /* Known by the tick: no hash, no row. A flood from one source ends here: 16 to 19 ns instead of 26 without any memory
  * of the last flow (one flow over its limit; test run, S1).
  */
-static __always_inline bool weir_is_full_source(const struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline bool weir_is_over_source(const struct weir_scratch *s, const struct weir_rule *rule)
 {
-	const struct weir_full_source *full = &s->full_source;
+	const struct weir_over_source *over = &s->over_source;
 
-	return s->tick - full->since_jiffies < full->sure_jiffies && weir_is_same_source(s, rule);
+	return s->tick - over->since_jiffies < over->sure_jiffies && weir_is_same_source(s, rule);
 }
 
 /* The packet's source is blocked from that jiffy on, for so many: remember it when its flow, `tag`, was the latest one
@@ -144,31 +144,31 @@ static __always_inline bool weir_is_full_source(const struct weir_scratch *s, co
 static __always_inline void weir_remember_source(struct weir_scratch *s, const struct weir_rule *rule, __u32 tag,
 						 __u64 since_jiffies, __u64 sure_jiffies)
 {
-	struct weir_full_source *full = &s->full_source;
+	struct weir_over_source *over = &s->over_source;
 
-	full->sure_jiffies = full->tag == tag ? sure_jiffies : 0;
-	full->since_jiffies = since_jiffies;
-	full->sure_ns = 0;
-	full->tag = tag;
-	full->place = rule->place;
-	full->is_ipv6 = s->packet.is_ipv6;
-	weir_mask_address((__u8 *)full->source, s->packet.source, rule->source_mask6, rule->source_mask4,
+	over->sure_jiffies = over->tag == tag ? sure_jiffies : 0;
+	over->since_jiffies = since_jiffies;
+	over->sure_ns = 0;
+	over->tag = tag;
+	over->place = rule->place;
+	over->is_ipv6 = s->packet.is_ipv6;
+	weir_mask_address((__u8 *)over->source, s->packet.source, rule->source_mask6, rule->source_mask4,
 			  s->packet.is_ipv6);
 }
 
-/* s->flow is full until the bucket in *clk ends. */
-static __always_inline void weir_remember_full_source(struct weir_scratch *s, const struct weir_rule *rule,
+/* s->flow is over its limit until the bucket in *clk ends. */
+static __always_inline void weir_remember_over_source(struct weir_scratch *s, const struct weir_rule *rule,
 						      const struct weir_clock *clk)
 {
 	if (rule->key_fields == WEIR_KEY_SOURCE)
 		weir_remember_source(s, rule, s->flow.tag, clk->since_jiffies, clk->sure_jiffies);
 }
 
-/* ---- WEIR_SHORTCUT_FULL: the row remembers that its flow is full ---- */
+/* ---- WEIR_SHORTCUT_OVER: the row remembers that its flow is over its limit ---- */
 
 /* Saves 95 of 122 ns (one flow over its limit; test run), 134 of 176 (the same, end to end), 177 of 433 (1M). */
 
-/* Lease and fullness of the row were found under the threshold in force. (Whether the flow has an override, the row's
+/* Lease and being over of the row were found under the threshold in force. (Whether the flow has an override, the row's
  * version says in a bit of its own.)
  */
 static __always_inline bool weir_is_row_in_force(const struct weir_scratch *s, const struct weir_rule *rule, void *row,
@@ -183,8 +183,10 @@ static __always_inline bool weir_is_row_in_force(const struct weir_scratch *s, c
 	return !differs;
 }
 
-/* The flow is full for a packet of this size, until the bucket in *clk ends; with knows_time: until later than now. */
-static __always_inline bool weir_is_known_full(struct weir_scratch *s, const struct weir_rule *rule, void *row,
+/* The flow is over its limit for a packet of this size, until the bucket in *clk ends; with knows_time: until later
+ * than now.
+ */
+static __always_inline bool weir_is_known_over(struct weir_scratch *s, const struct weir_rule *rule, void *row,
 					       const struct weir_clock *clk, bool knows_time,
 					       const enum weir_width wide)
 {
@@ -195,14 +197,14 @@ static __always_inline bool weir_is_known_full(struct weir_scratch *s, const str
 	if (wide == WEIR_WIDE) {
 		const struct weir_wide_row *wide_row = row;
 
-		if (!wide_row->full_until_ns || weir_batch(s, rule, wide) <= wide_row->full_left)
+		if (!wide_row->over_until_ns || weir_batch(s, rule, wide) <= wide_row->over_left)
 			return false;
-		return wide_row->full_until_ns >= clk->end_ns ||
-		       (knows_time && weir_rule_time_ns(s, rule) < wide_row->full_until_ns);
+		return wide_row->over_until_ns >= clk->end_ns ||
+		       (knows_time && weir_rule_time_ns(s, rule) < wide_row->over_until_ns);
 	}
 	if (wide) {
-		part = ((struct weir_medium_row *)row)->full_part;
-		if (!part || weir_batch(s, rule, wide) <= ((struct weir_medium_row *)row)->full_left)
+		part = ((struct weir_medium_row *)row)->over_part;
+		if (!part || weir_batch(s, rule, wide) <= ((struct weir_medium_row *)row)->over_left)
 			return false;
 	} else {
 		part = ROW_GET(row, wide, lease) - 127;
@@ -218,7 +220,7 @@ static __always_inline bool weir_is_known_full(struct weir_scratch *s, const str
 /* Saves 31 of 76 ns (one flow, admitted; test run), 170 of 430 (8 rules), 45 of 136 (one source; end to end). */
 
 /* Where a later rule may yet block the packet, the units are spent all the same and put back then; but not the last
- * ones: nobody may see them spent and then unspent again, or others would take the flow for full.
+ * ones: nobody may see them spent and then unspent again, or others would take the flow to be over its limit.
  */
 static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struct weir_rule *rule, void *row,
 					     const struct weir_clock *clk, struct weir_reservation *reservation,
@@ -272,8 +274,8 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
 		    (!wide && !weir_is_row_in_force(s, rule, row, wide)) ||
 		    weir_units_before(row, clk, rule->window_cells, wide) + batch > (word & WEIR_THRESHOLD_MASK))
 			return NULL;
-		ROW_SET(row, wide, lease, 0); /* it may have been full in its time */
-		weir_forget_full(row, wide);
+		ROW_SET(row, wide, lease, 0); /* it may have been over its limit */
+		weir_forget_over(row, wide);
 		if (wide)
 			weir_row_set_word(row, word, wide);
 		weir_enter_bucket(s, row, clk->bucket, clk->cell, batch, wide);
@@ -323,8 +325,8 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 	return true;
 }
 
-/* Does what the flow has left behind stand in the way of that? ADMIT: nothing does. BLOCK: the flow is full by that
- * alone, and needs no row. UNSURE: ask the rule's kind.
+/* Does what the flow has left behind stand in the way of that? ADMIT: nothing does. BLOCK: the flow is over its limit
+ * by that alone, and needs no row. UNSURE: ask the rule's kind.
  */
 __noinline int weir_try_row_ghost(struct weir_scratch *s, __u32 place)
 {
@@ -428,8 +430,8 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 	struct weir_clock *clk;
 	void *row;
 
-	if (remembers && weir_is_full_source(s, rule)) {
-		s->flow.tag = s->full_source.tag;
+	if (remembers && weir_is_over_source(s, rule)) {
+		s->flow.tag = s->over_source.tag;
 		return WEIR_ANSWER_BLOCK;
 	}
 	clk = weir_clock_of(s, rule->spec, wide);
@@ -438,7 +440,7 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		if (taken & WEIR_SHORTCUT_NOTE && !s->expects_admission && weir_is_noted(s, clk) &&
 		    weir_clock_is_current(s, clk)) {
 			if (remembers)
-				weir_remember_full_source(s, rule, clk);
+				weir_remember_over_source(s, rule, clk);
 			return WEIR_ANSWER_BLOCK;
 		}
 	}
@@ -447,19 +449,19 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		return WEIR_ANSWER_UNSURE;
 	is_in_force = row && weir_is_row_in_force(s, rule, row, wide);
 	/* Asked first where it is expected, and where it spares the program a read of CLOCK_MONOTONIC. */
-	if (is_in_force && taken & WEIR_SHORTCUT_FULL && (!s->expects_admission || !rule->goes_by_ticks) &&
-	    weir_is_known_full(s, rule, row, clk, false, wide) && weir_clock_is_current(s, clk)) {
+	if (is_in_force && taken & WEIR_SHORTCUT_OVER && (!s->expects_admission || !rule->goes_by_ticks) &&
+	    weir_is_known_over(s, rule, row, clk, false, wide) && weir_clock_is_current(s, clk)) {
 		if (!wide && taken & WEIR_SHORTCUT_NOTE)
 			weir_note(s, rule->spec);
 		if (remembers)
-			weir_remember_full_source(s, rule, clk);
+			weir_remember_over_source(s, rule, clk);
 		return WEIR_ANSWER_BLOCK;
 	}
 	weir_clock_enter(s, clk, rule, wide);
 	if (is_in_force && ROW_GET(row, wide, newest) == clk->bucket) {
 		if (taken & WEIR_SHORTCUT_LEASE && weir_spend_lease(s, rule, row, clk, reservation, wide))
 			return WEIR_ANSWER_ADMIT;
-		if (taken & WEIR_SHORTCUT_FULL && weir_is_known_full(s, rule, row, clk, true, wide))
+		if (taken & WEIR_SHORTCUT_OVER && weir_is_known_over(s, rule, row, clk, true, wide))
 			return WEIR_ANSWER_BLOCK;
 	}
 	if (!wide && taken & WEIR_SHORTCUT_FIRST)

@@ -158,7 +158,7 @@ static __always_inline void weir_note_full(struct weir_scratch *s, struct weir_t
  */
 static __always_inline void weir_remember_spent(struct weir_scratch *s, const struct weir_rule *rule, __u64 lacks)
 {
-	bool is_known = s->full_source.tag == s->view.flow.tag;
+	bool is_known = s->over_source.tag == s->view.flow.tag;
 	__u64 wait_ns;
 
 	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || rule->key_fields != WEIR_KEY_SOURCE || rule->counts_bytes ||
@@ -167,9 +167,9 @@ static __always_inline void weir_remember_spent(struct weir_scratch *s, const st
 	/* Virtual time is rounded at both ends. */
 	wait_ns = weir_lesser(weir_token_wait_ns(&s->tokens.clock.rate, lacks - 1), WEIR_SPENT_REMEMBERED_NS);
 	weir_remember_source(s, rule, s->view.flow.tag, s->tick, wait_ns / config.tick_ns);
-	s->full_source.since_ns = weir_now_ns(s);
+	s->over_source.since_ns = weir_now_ns(s);
 	if (is_known)
-		s->full_source.sure_ns = wait_ns;
+		s->over_source.sure_ns = wait_ns;
 }
 
 /* The packet is of that flow. */
@@ -177,8 +177,8 @@ static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const s
 {
 	if (!WEIR_IS_KIND(rule, TOKENS) || !weir_takes(WEIR_SHORTCUT_SOURCE) || !weir_is_same_source(s, rule))
 		return false;
-	return s->tick - s->full_source.since_jiffies < s->full_source.sure_jiffies ||
-	       (s->full_source.sure_ns && weir_now_ns(s) - s->full_source.since_ns < s->full_source.sure_ns);
+	return s->tick - s->over_source.since_jiffies < s->over_source.sure_jiffies ||
+	       (s->over_source.sure_ns && weir_now_ns(s) - s->over_source.since_ns < s->over_source.sure_ns);
 }
 
 /* ---- the decision ---- */

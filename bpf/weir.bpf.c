@@ -47,7 +47,7 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 		return 0;
 	/* In a capture the clock may go back to a bucket that is remembered as full, when the row has a newer one. */
 	if (config.is_virtual && tick < s->tick)
-		s->full_source.sure_jiffies = 0;
+		s->over_source.sure_jiffies = 0;
 	s->tick = tick;
 	s->tick_ns = weir_tick_time_ns(tick);
 	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;

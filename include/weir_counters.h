@@ -101,8 +101,8 @@ struct weir_pace_counters {
 };
 
 /* Map `talkers`, per CPU, in chunks: the keys of flows, for `weir flows` only, as rows have hashes. A flow is recorded
- * when it becomes full, and now and then when it takes a lease (bpf/key_samples.h). A later flow may overwrite it; the
- * next record brings it back.
+ * when it goes over its limit, and now and then when it takes a lease (bpf/key_samples.h). A later flow may overwrite
+ * it; the next record brings it back.
  */
 struct weir_key_sample {
 	__u32 tag;

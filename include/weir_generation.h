@@ -246,12 +246,12 @@ struct weir_override_units {
 enum weir_shortcut {
 	WEIR_SHORTCUT_PARSE = 1 << 0,  /* frames of the usual shape: bpf/parse.h */
 	WEIR_SHORTCUT_MATCH = 1 << 1,  /* what the packet before matched: bpf/match.h */
-	WEIR_SHORTCUT_SOURCE = 1 << 2, /* a source that was full just now */
+	WEIR_SHORTCUT_SOURCE = 1 << 2, /* a source that was over its limit just now */
 	WEIR_SHORTCUT_FETCH = 1 << 3,  /* all lines of a flow at once */
-	WEIR_SHORTCUT_FULL = 1 << 4,   /* a row remembers that its flow is full */
+	WEIR_SHORTCUT_OVER = 1 << 4,   /* a row remembers that its flow is over its limit */
 	WEIR_SHORTCUT_LEASE = 1 << 5,  /* spend what the flow has leased */
 	WEIR_SHORTCUT_FIRST = 1 << 6,  /* a flow's first packet in a bucket */
-	WEIR_SHORTCUT_NOTE = 1 << 7,   /* a note says that a flow is full: bpf/notes.h */
+	WEIR_SHORTCUT_NOTE = 1 << 7,   /* a note says that a flow is over its limit: bpf/notes.h */
 	WEIR_SHORTCUTS_ALL = (1 << 8) - 1,
 };
 

@@ -42,7 +42,7 @@ enum weir_storage {
 
 /* The largest threshold that narrow rows serve: threshold + lease must stay below WEIR_NARROW_UNSPENT. */
 #define WEIR_NARROW_THRESHOLD_MAX 32000u
-/* One less than seven bits hold: a unit that is put back into a lease must not turn it into WEIR_NARROW_FULL. */
+/* One less than seven bits hold: a unit that is put back into a lease must not turn it into WEIR_NARROW_OVER. */
 #define WEIR_NARROW_LEASE_MAX 126u
 /* The same of medium rows. A lease is at most so large, or one packet, which a megabyte is enough for. */
 #define WEIR_MEDIUM_THRESHOLD_MAX 2000000000u
@@ -62,10 +62,10 @@ struct weir_narrow_row {
 	__u32 tag;    /* 0: empty. 28 bits of the flow's hash, then 4 bits: the window spec's number */
 	__u32 newest; /* newest bucket with units in it, relative to the window spec's base */
 	__u16 cell[WEIR_RING_CELLS];
-	__u8 lease;   /* below 128: units leased. Else: full, until (lease - 127)/128 of the bucket */
-	__u8 version; /* of the threshold that the lease or the fullness belongs to */
+	__u8 lease;   /* below 128: units leased. Else: over its limit, until (lease - 127)/128 of the bucket */
+	__u8 version; /* of the threshold that the lease, or being over, belongs to */
 };
-#define WEIR_NARROW_FULL 0x80u
+#define WEIR_NARROW_OVER 0x80u
 
 /* The same in one cache line, for limits in bytes and larger ones in packets, and thresholds that move. */
 struct weir_medium_row {
@@ -73,9 +73,9 @@ struct weir_medium_row {
 	__u32 newest; /* likewise */
 	__u32 cell[WEIR_RING_CELLS];
 	__u32 lease;
-	__u32 units;	 /* of the threshold that the lease or the fullness belongs to */
-	__u16 full_left; /* units left when the row became full: a larger packet is blocked at once */
-	__u8 full_part;	 /* full, until full_part/128 of the bucket; 0: not full */
+	__u32 units;	 /* of the threshold that the lease, or being over, belongs to */
+	__u16 over_left; /* units left when the flow went over its limit: a larger packet is blocked at once */
+	__u8 over_part;	 /* over its limit, until over_part/128 of the bucket; 0: not over its limit */
 	__u8 version;	 /* of that threshold */
 };
 
@@ -83,12 +83,12 @@ struct weir_medium_row {
 struct weir_wide_row {
 	__u32 tag; /* 0: empty. 32 bits of the flow's hash */
 	__u16 spec;
-	__u16 full_left; /* units left when the row became full: a larger packet is blocked at once */
+	__u16 over_left; /* units left when the flow went over its limit: a larger packet is blocked at once */
 	__u64 newest;
 	__u64 cell[WEIR_RING_CELLS];
 	__u64 lease;
-	__u64 threshold;     /* the threshold word that the lease or the fullness belongs to */
-	__u64 full_until_ns; /* 0: not full */
+	__u64 threshold;     /* the threshold word that the lease, or being over, belongs to */
+	__u64 over_until_ns; /* 0: not over its limit */
 };
 
 _Static_assert(sizeof(struct weir_narrow_row) == 32, "two rows must share one cache line");

@@ -41,7 +41,7 @@ static const struct report_column columns[] = {
 	{"MATCH", 1},
 	{"SOURCE", 1},
 	{"FETCH", 1},
-	{"FULL", 1},
+	{"OVER", 1},
 	{"LEASE", 1},
 	{"FIRST", 1},
 	{"NOTE", 1},

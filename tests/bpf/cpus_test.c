@@ -123,7 +123,7 @@ static void batch_evaluate(struct contest *contest, const char *what)
 	/* The counters and the windows agree; what passed while rows were made may lie before the first bucket. */
 	assert_in_range(counted, passed - flow->passed_before, passed);
 	contest_check_grid(&account);
-	contest_check_fullness(contest, &account, 1);
+	contest_check_over(contest, &account, 1);
 	print_message("%s, %s: more than %" PRIu64 " offered in %" PRIu64 " ms, %" PRIu64 " passed; %" PRIu64
 		      " windows full, %" PRIu64 " left out\n",
 		      what, contest_kind_name(account.loaded->window), offered,

@@ -244,7 +244,7 @@ static void a_rule_without_a_flow_key_is_reported_with_what_its_window_has_used(
 }
 
 /* What a shortcut decides it does not know all about: by narrow, medium and lone rows, and by tokens. */
-static void a_drop_of_a_flow_that_is_known_to_be_full_is_reported_with_what_it_has_used(void **state)
+static void a_drop_of_a_flow_known_to_be_over_its_limit_is_reported_with_what_it_has_used(void **state)
 {
 	static const struct {
 		uint32_t key_fields;
@@ -815,7 +815,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_drop_is_reported_with_rule_key_window_and_threshold),
 		cmocka_unit_test(a_rule_without_a_flow_key_is_reported_with_what_its_window_has_used),
-		cmocka_unit_test(a_drop_of_a_flow_that_is_known_to_be_full_is_reported_with_what_it_has_used),
+		cmocka_unit_test(a_drop_of_a_flow_known_to_be_over_its_limit_is_reported_with_what_it_has_used),
 		cmocka_unit_test(of_two_rules_the_one_that_blocked_is_reported),
 		cmocka_unit_test(a_drop_without_a_rule_is_reported_by_its_verdict),
 		cmocka_unit_test(a_drop_for_a_penalty_says_so),

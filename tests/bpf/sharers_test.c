@@ -264,11 +264,11 @@ static void a_flood_past_a_lease_left_behind_asks_seldom(enum weir_window_kind w
 	close_pair(&pair);
 }
 
-static void a_lease_left_behind_does_not_turn_off_the_memory_of_fullness(void **state)
+static void a_lease_left_behind_does_not_turn_off_what_remembers_who_is_over(void **state)
 {
 	const uint64_t limits[] = {1000, 40000}; /* narrow rows, medium rows */
 
-	rig_require_shortcut(WEIR_SHORTCUT_FULL);
+	rig_require_shortcut(WEIR_SHORTCUT_OVER);
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		a_flood_past_a_lease_left_behind_asks_seldom(WEIR_WINDOW_LEAP, limits[i]);
 		a_flood_past_a_lease_left_behind_asks_seldom(WEIR_WINDOW_STRICT, limits[i]);
@@ -541,7 +541,7 @@ int main(void)
 		SHARERS_TEST(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it),
 		SHARERS_TEST(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer),
 		SHARERS_TEST(a_flow_that_moves_leaves_no_more_behind_than_64_packets),
-		SHARERS_TEST(a_lease_left_behind_does_not_turn_off_the_memory_of_fullness),
+		SHARERS_TEST(a_lease_left_behind_does_not_turn_off_what_remembers_who_is_over),
 		SHARERS_TEST(a_cell_never_used_asks_nobody_in_any_epoch),
 		SHARERS_TEST(a_cell_of_a_quarter_of_an_hour_ago_asks_nobody),
 		SHARERS_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),

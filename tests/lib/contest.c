@@ -104,7 +104,7 @@ static void decode_row(const uint8_t *bytes, const struct weir_rule *rule, struc
 
 		ret_row->tag = row->tag;
 		ret_row->newest = rule->base_bucket + row->newest;
-		ret_row->lease = row->lease & WEIR_NARROW_FULL ? 0 : row->lease;
+		ret_row->lease = row->lease & WEIR_NARROW_OVER ? 0 : row->lease;
 		for (int i = 0; i < WEIR_RING_CELLS; i++)
 			ret_row->cell[i] = row->cell[i] & ~WEIR_NARROW_UNSPENT;
 	} else if (rule->storage == WEIR_STORAGE_MEDIUM) {

@@ -230,7 +230,7 @@ static bool stopped_early(const struct account *account, uint64_t bucket)
 	return false;
 }
 
-void contest_check_fullness(struct contest *contest, const struct account *account, uint64_t unseen)
+void contest_check_over(struct contest *contest, const struct account *account, uint64_t unseen)
 {
 	uint32_t cells = account->loaded->window_cells - (account->loaded->window == WEIR_WINDOW_SMOOTH);
 	bool sends_batches = unseen; /* of which only the first and the last packet's time is known */
@@ -311,7 +311,7 @@ void contest_check_rule(struct contest *contest, const struct flow *flow, size_t
 	if (account.loaded->window == WEIR_WINDOW_SMOOTH)
 		check_weighed(&account);
 	if (!(flow->has_other_limit && rule == 0))
-		contest_check_fullness(contest, &account, 0);
+		contest_check_over(contest, &account, 0);
 	check_rows(&account);
 	free(account.units);
 }

@@ -33,7 +33,7 @@ void contest_check_grid(const struct account *account);
  * that the threads could not see; and one in fifty, because a virtual CPU that is taken away while it holds
  * a lease leaves it unspent (seen: 296,527 of 300,000 bytes, once in seven runs).
  */
-void contest_check_fullness(struct contest *contest, const struct account *account, uint64_t unseen);
+void contest_check_over(struct contest *contest, const struct account *account, uint64_t unseen);
 
 /* All of it, by the log of single packets. */
 void contest_check_rule(struct contest *contest, const struct flow *flow, size_t rule);

@@ -11,7 +11,7 @@ struct weir_row weir_row_of_narrow(const struct weir_narrow_row *narrow)
 		.tag = narrow->tag,
 		.spec = narrow->tag & (WEIR_SPECS_NARROW - 1),
 		.newest = narrow->newest,
-		.lease = narrow->lease & WEIR_NARROW_FULL ? 0 : narrow->lease,
+		.lease = narrow->lease & WEIR_NARROW_OVER ? 0 : narrow->lease,
 		.threshold = WEIR_THRESHOLD_WORD(0, narrow->version),
 		.unspent = WEIR_NARROW_UNSPENT,
 	};

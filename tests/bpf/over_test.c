@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A row remembers that its flow is full, and the flow's packets are dropped by that alone (WEIR_SHORTCUT_FULL,
- * weir_is_known_full). What must not happen is that fullness is believed which does not hold: after its bucket, under
- * another rule, threshold or override. Under the virtual clock, on one CPU.
+ * A row remembers that its flow is over its limit, and the flow's packets are dropped by that alone
+ * (WEIR_SHORTCUT_OVER, weir_is_known_over). What must not happen is that being over the limit is believed which does
+ * not hold: after its bucket, under another rule, threshold or override. Under the virtual clock, on one CPU.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ static void override(struct weir_ruleset_rule *rule, struct weir_override *overr
 	rule->override_count = count;
 }
 
-static void fullness_ends_with_its_bucket(void **state)
+static void being_over_the_limit_ends_with_its_bucket(void **state)
 {
 	struct bench bench;
 
@@ -90,8 +90,8 @@ static void fullness_ends_with_its_bucket(void **state)
 	end(&bench);
 }
 
-/* As it may in a capture. A flow is full, a newer bucket has room, and the clock goes back by up to more than the ring
- * remembers: the model says what is due.
+/* As it may in a capture. A flow is over its limit, a newer bucket has room, and the clock goes back by up to more than
+ * the ring remembers: the model says what is due.
  */
 /* Three times from the same distance; each time all that was before has left the window. */
 static void fill_and_go_back(struct harness *harness, uint64_t *now_ns, uint64_t bucket_ns, uint64_t back,
@@ -107,7 +107,7 @@ static void fill_and_go_back(struct harness *harness, uint64_t *now_ns, uint64_t
 	}
 }
 
-static void fullness_does_not_hold_again_when_the_clock_goes_back_to_its_bucket(void **state)
+static void being_over_does_not_hold_again_when_the_clock_goes_back_to_its_bucket(void **state)
 {
 	static const enum weir_window_kind kinds[] = {WEIR_WINDOW_LEAP, WEIR_WINDOW_STRICT, WEIR_WINDOW_SMOOTH};
 
@@ -129,7 +129,7 @@ static void fullness_does_not_hold_again_when_the_clock_goes_back_to_its_bucket(
 		}
 }
 
-static void a_full_flow_of_one_rule_has_its_limit_under_another(void **state)
+static void a_flow_over_the_limit_of_one_rule_has_its_limit_under_another(void **state)
 {
 	struct bench bench;
 
@@ -206,7 +206,7 @@ static void an_override_reaches_a_flow_that_was_silent_for_a_window(void **state
 }
 
 /* Up and down; the rows are the same. */
-static void the_next_load_s_threshold_holds_for_a_full_flow(void **state)
+static void the_next_load_s_threshold_holds_for_a_flow_over_its_limit(void **state)
 {
 	struct bench old = {}, higher = {}, lower = {};
 
@@ -294,7 +294,7 @@ static void reload_often(struct bench *bench, const struct bench *first, unsigne
 		weir_image_free(image);
 }
 
-/* A flow is full, or has leased, under a threshold of long ago whose version comes round. */
+/* A flow is over its limit, or has leased, under a threshold of long ago whose version comes round. */
 static void no_number_of_reloads_makes_an_old_threshold_hold_again(void **state)
 {
 	static const unsigned int counts[] = {1, 126, 127, 255};
@@ -350,7 +350,7 @@ static void no_number_of_reloads_makes_an_old_override_hold_again(void **state)
 }
 
 /* Of bytes a flow may be full for a large packet and not for a small one. */
-static void a_flow_is_full_for_packets_larger_than_what_is_left(void **state)
+static void a_flow_is_over_its_limit_for_packets_larger_than_what_is_left(void **state)
 {
 	struct packet_spec large = packet_udp("192.0.2.1", 1024, "198.51.100.1", PORT, 1000);
 	uint8_t frame[PACKET_BYTES_MAX];
@@ -374,16 +374,16 @@ static void a_flow_is_full_for_packets_larger_than_what_is_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fullness_ends_with_its_bucket),
-		cmocka_unit_test(fullness_does_not_hold_again_when_the_clock_goes_back_to_its_bucket),
-		cmocka_unit_test(a_full_flow_of_one_rule_has_its_limit_under_another),
+		cmocka_unit_test(being_over_the_limit_ends_with_its_bucket),
+		cmocka_unit_test(being_over_does_not_hold_again_when_the_clock_goes_back_to_its_bucket),
+		cmocka_unit_test(a_flow_over_the_limit_of_one_rule_has_its_limit_under_another),
 		cmocka_unit_test(flows_under_overrides_have_their_own_limits),
 		cmocka_unit_test(an_override_reaches_a_flow_that_was_silent_for_a_window),
-		cmocka_unit_test(the_next_load_s_threshold_holds_for_a_full_flow),
+		cmocka_unit_test(the_next_load_s_threshold_holds_for_a_flow_over_its_limit),
 		cmocka_unit_test(a_reload_keeps_what_has_passed_of_a_warming_flow_in_this_second),
 		cmocka_unit_test(no_number_of_reloads_makes_an_old_threshold_hold_again),
 		cmocka_unit_test(no_number_of_reloads_makes_an_old_override_hold_again),
-		cmocka_unit_test(a_flow_is_full_for_packets_larger_than_what_is_left),
+		cmocka_unit_test(a_flow_is_over_its_limit_for_packets_larger_than_what_is_left),
 	};
 
 	return cmocka_run_group_tests_name("full", tests, harness_stay_on_one_cpu, NULL);

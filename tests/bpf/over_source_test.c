@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A source that is full twice in a row is remembered, and its next packets are blocked without a hash and a row
- * (WEIR_SHORTCUT_SOURCE, weir_is_full_source). What must not happen is that a packet of another flow is taken for one
- * of that source. Under the virtual clock, on one CPU: what is remembered is a CPU's own.
+ * A source that is over its limit twice in a row is remembered, and its next packets are blocked without a hash and a
+ * row (WEIR_SHORTCUT_SOURCE, weir_is_over_source). What must not happen is that a packet of another flow is taken for
+ * one of that source. Under the virtual clock, on one CPU: what is remembered is a CPU's own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,28 +76,28 @@ static void close_bench(struct bench *bench)
 }
 
 /* What the program remembers on this CPU. */
-static struct weir_full_source full_source(const struct bench *bench)
+static struct weir_over_source over_source(const struct bench *bench)
 {
 	_cleanup_(weir_freep) struct weir_scratch *scratch = calloc(weir_host_cpus(), sizeof(*scratch));
 	__u32 zero = 0;
 
 	assert_non_null(scratch);
 	assert_int_equal(bpf_map_lookup_elem(weir_object_own_map_fd(bench->rig.object, "scratch"), &zero, scratch), 0);
-	return scratch[sched_getcpu()].full_source;
+	return scratch[sched_getcpu()].over_source;
 }
 
 /* Else nothing here would be about it. */
-static void a_source_that_is_full_twice_in_a_row_is_remembered(void **state)
+static void a_source_that_is_over_its_limit_twice_in_a_row_is_remembered(void **state)
 {
 	struct bench bench;
 
 	rig_require_shortcut(WEIR_SHORTCUT_SOURCE);
 	open_bench(&bench);
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, LIMIT), LIMIT);
-	assert_int_equal(full_source(&bench).sure_jiffies, 0);
+	assert_int_equal(over_source(&bench).sure_jiffies, 0);
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 0);
-	assert_int_not_equal(full_source(&bench).sure_jiffies, 0);
-	assert_memory_equal(full_source(&bench).source, ((uint8_t[]){192, 0, 2, 1}), 4);
+	assert_int_not_equal(over_source(&bench).sure_jiffies, 0);
+	assert_memory_equal(over_source(&bench).source, ((uint8_t[]){192, 0, 2, 1}), 4);
 	close_bench(&bench);
 }
 
@@ -275,7 +275,7 @@ static void a_flow_has_its_limit_again_when_the_bucket_is_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_source_that_is_full_twice_in_a_row_is_remembered),
+		cmocka_unit_test(a_source_that_is_over_its_limit_twice_in_a_row_is_remembered),
 		cmocka_unit_test(every_packet_is_evaluated_and_counted),
 		cmocka_unit_test(another_source_has_a_row_of_its_own),
 		cmocka_unit_test(the_source_of_zeros_is_nobody_s_until_it_comes),
