@@ -44,7 +44,7 @@ CORE_LIBS = $(shell pkg-config --libs libfyaml jansson $(if $(call has,cluster),
 LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd) $(if $(call has,cluster),hiredis nettle gnutls) $(if $(call has,confine),libcap-ng libseccomp))
 CMOCKA = $(shell pkg-config --libs cmocka)
 
-CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cluster -Iuser/watch -Iuser/cmd -I$(BUILD)
+CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cluster -Iuser/watch -Iuser/cmd -Ibpf -I$(BUILD)
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes -Wstrict-prototypes -Wformat=2 -Wshadow
 

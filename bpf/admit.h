@@ -7,12 +7,12 @@
 #ifndef WEIR_ADMIT_H
 #define WEIR_ADMIT_H
 
-#include "drops.h"
+#include "observe/drops.h"
 #include "kinds.h"
-#include "top_drops.h"
-#include "penalties.h"
-#include "rule_list.h"
-#include "shortcuts.h"
+#include "observe/top_drops.h"
+#include "kinds/penalties.h"
+#include "packet/rule_list.h"
+#include "window/shortcuts.h"
 
 /* The one place where a rule blocks a packet, or would: it is counted for the rule, and for the flow; and noted, if
  * somebody listens. A rule that observes lets the packet pass without a reservation, so that its own window does not

@@ -6,14 +6,14 @@
 #ifndef WEIR_KINDS_H
 #define WEIR_KINDS_H
 
-#include "occupy.h"
-#include "connections.h"
-#include "shadow.h"
-#include "rate.h"
-#include "requests.h"
-#include "system.h"
-#include "throttle.h"
-#include "tokens.h"
+#include "kinds/occupy.h"
+#include "kinds/connections.h"
+#include "kinds/shadow.h"
+#include "window/rate.h"
+#include "kinds/requests.h"
+#include "kinds/system.h"
+#include "kinds/throttle.h"
+#include "kinds/tokens.h"
 
 /* The rule that was asked last. */
 static __always_inline const struct weir_rule *weir_asked_rule(const struct weir_scratch *s)

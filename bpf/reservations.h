@@ -7,7 +7,7 @@
 #ifndef WEIR_RESERVATIONS_H
 #define WEIR_RESERVATIONS_H
 
-#include "cells.h"
+#include "window/cells.h"
 
 /* The reservation of the packet's rule number `nth`, or NULL beyond the last. Opaque, so that the pointer is made where
  * its bound was tested.

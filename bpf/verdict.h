@@ -5,9 +5,9 @@
 #ifndef WEIR_VERDICT_H
 #define WEIR_VERDICT_H
 
-#include "lists.h"
+#include "packet/lists.h"
 #include "maps.h"
-#include "parse.h"
+#include "packet/parse.h"
 
 /* Neighbour discovery (RFC 4861, 4; types 133 to 137): without it an IPv6 host is not reachable at all. Nor is it for
  * long without multicast listener discovery (RFC 2710, 3, and RFC 3810, 5; types 130 to 132 and 143): a switch that

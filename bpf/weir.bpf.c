@@ -9,12 +9,12 @@
 #include <bpf/bpf_helpers.h>
 
 #include "admit.h"
-#include "drops.h"
+#include "observe/drops.h"
 #include "pace.h"
-#include "parse.h"
-#include "report.h"
-#include "stats.h"
-#include "timed.h"
+#include "packet/parse.h"
+#include "observe/report.h"
+#include "observe/stats.h"
+#include "packet/timed.h"
 #include "verdict.h"
 
 /* As much of the kernel's struct as is asked for below; where it lies is found at load (CO-RE). */

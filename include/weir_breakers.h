@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * State of circuit breakers, in maps of the instance: the breakers, the requests that are being opened, and the groups
- * in which requests wait for their time-outs. docs/breakers.md says what a breaker does; only bpf/breakers.h and the
- * headers that it includes write here. All of it survives a reload: a table whose layout changes here gets another
+ * in which requests wait for their time-outs. docs/breakers.md says what a breaker does; only bpf/kinds/breakers.h and
+ * the headers that it includes write here. All of it survives a reload: a table whose layout changes here gets another
  * version (weir_tables.h).
  */
 #ifndef WEIR_ABI_BREAKERS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * State of connections, in maps of the instance: the tables, their words and cells. docs/connections.md says what a
- * connection is; only bpf/connections.h and bpf/connection_flows.h write here. All of it survives a reload: a
- * table whose layout changes here gets another version (weir_tables.h).
+ * connection is; only bpf/kinds/connections.h and bpf/kinds/connection_flows.h write here. All of it survives a reload:
+ * a table whose layout changes here gets another version (weir_tables.h).
  */
 #ifndef WEIR_ABI_CONNECTIONS_H
 #define WEIR_ABI_CONNECTIONS_H

@@ -101,8 +101,8 @@ struct weir_pace_counters {
 };
 
 /* Map `talkers`, per CPU, in chunks: the keys of flows, for `weir flows` only, as rows have hashes. A flow is recorded
- * when it goes over its limit, and now and then when it takes a lease (bpf/key_samples.h). A later flow may overwrite
- * it; the next record brings it back.
+ * when it goes over its limit, and now and then when it takes a lease (bpf/observe/key_samples.h). A later flow may
+ * overwrite it; the next record brings it back.
  */
 struct weir_key_sample {
 	__u32 tag;
@@ -120,9 +120,9 @@ struct weir_key_sample_chunk {
 
 /*
  * Maps `offenders` and `offender_keys`, top drops: flows that rules have blocked, or would have if they did not observe
- * (bpf/top_drops.h). Every CPU has WEIR_TOP_DROPS_SETS sets, one CPU's behind the other's, and writes no others;
- * userspace writes tags alone, to forget rules that are gone. Times are CLOCK_MONOTONIC, as far as the tick tells it,
- * in steps of 2^24 ns (17 ms): they come round after 2.3 years.
+ * (bpf/observe/top_drops.h). Every CPU has WEIR_TOP_DROPS_SETS sets, one CPU's behind the other's, and writes no
+ * others; userspace writes tags alone, to forget rules that are gone. Times are CLOCK_MONOTONIC, as far as the tick
+ * tells it, in steps of 2^24 ns (17 ms): they come round after 2.3 years.
  */
 #define WEIR_TOP_DROPS_WAYS 14
 #define WEIR_TOP_DROPS_SETS 1024 /* a power of two: 14,336 flows on each CPU, 1.5 MB */

@@ -77,9 +77,9 @@ WEIR_RANGE_FIELDS(WEIR_HAS_INDEX_BEYOND)
  *	X(constant, name in rule files, member of struct weir_flow_key, bit of enum weir_match_field, form)
  *
  * The bit is what the program has to read of a packet for it. The form says how the program takes it from the packet's
- * member of that name (bpf/flow.h), and how it is printed: ADDRESS (with the prefix length of the key), PORT (network
- * order), PROTOCOL (by name), NUMBER, or VLAN, a number of twelve bits. The last two are none of the 5-tuple, so they
- * tell connections apart as well.
+ * member of that name (bpf/packet/flow.h), and how it is printed: ADDRESS (with the prefix length of the key), PORT
+ * (network order), PROTOCOL (by name), NUMBER, or VLAN, a number of twelve bits. The last two are none of the 5-tuple,
+ * so they tell connections apart as well.
  */
 #define WEIR_KEY_FIELDS(X)                                                                                             \
 	X(SOURCE, "source", source, SOURCE, ADDRESS)                                                                   \

@@ -128,8 +128,8 @@ struct weir_rule {
 _Static_assert(sizeof(struct weir_rule) == 232, "");
 _Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_fields), "a bit for each field");
 
-/* The secret that flows are hashed with (bpf/flow.h): two numbers for rule and window spec, one for each word of the
- * key, two for the bijection at the end.
+/* The secret that flows are hashed with (bpf/packet/flow.h): two numbers for rule and window spec, one for each word of
+ * the key, two for the bijection at the end.
  */
 #define WEIR_SEED_KEY 2
 #define WEIR_SEED_FINISH 14
@@ -242,16 +242,18 @@ struct weir_override_units {
 	};
 };
 
-/* What the program leaves out when told so, without another verdict (bpf/shortcuts.h, and where the comment says). */
+/* What the program leaves out when told so, without another verdict (bpf/window/shortcuts.h, and where the comment
+ * says).
+ */
 enum weir_shortcut {
-	WEIR_SHORTCUT_PARSE = 1 << 0,  /* frames of the usual shape: bpf/parse.h */
-	WEIR_SHORTCUT_MATCH = 1 << 1,  /* what the packet before matched: bpf/match.h */
+	WEIR_SHORTCUT_PARSE = 1 << 0,  /* frames of the usual shape: bpf/packet/parse.h */
+	WEIR_SHORTCUT_MATCH = 1 << 1,  /* what the packet before matched: bpf/packet/match.h */
 	WEIR_SHORTCUT_SOURCE = 1 << 2, /* a source that was over its limit just now */
 	WEIR_SHORTCUT_FETCH = 1 << 3,  /* all lines of a flow at once */
 	WEIR_SHORTCUT_OVER = 1 << 4,   /* a row remembers that its flow is over its limit */
 	WEIR_SHORTCUT_LEASE = 1 << 5,  /* spend what the flow has leased */
 	WEIR_SHORTCUT_FIRST = 1 << 6,  /* a flow's first packet in a bucket */
-	WEIR_SHORTCUT_NOTE = 1 << 7,   /* a note says that a flow is over its limit: bpf/notes.h */
+	WEIR_SHORTCUT_NOTE = 1 << 7,   /* a note says that a flow is over its limit: bpf/window/notes.h */
 	WEIR_SHORTCUTS_ALL = (1 << 8) - 1,
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Map `remnants`, shared by all CPUs: ghosts, which rows leave that are pushed out while they count (bpf/row_ghosts.h).
- * A ghost is one word, so that a compare-and-swap changes all of it, and a set of them is a cache line. A flow has two
- * candidate sets, one beside each of its two sets of rows, and may have several ghosts: they add up. So what a row
- * leaves mostly lies in lines that the newcomer has had to look at. Both sets lie in one page. Behind the last set come
- * the *heads*, in one of which each CPU counts, and behind them a word for each page, which says until when ghosts in
- * it may count.
+ * Map `remnants`, shared by all CPUs: ghosts, which rows leave that are pushed out while they count
+ * (bpf/window/row_ghosts.h). A ghost is one word, so that a compare-and-swap changes all of it, and a set of them is a
+ * cache line. A flow has two candidate sets, one beside each of its two sets of rows, and may have several ghosts: they
+ * add up. So what a row leaves mostly lies in lines that the newcomer has had to look at. Both sets lie in one page.
+ * Behind the last set come the *heads*, in one of which each CPU counts, and behind them a word for each page, which
+ * says until when ghosts in it may count.
  *
  * A word holds, from the lowest bit, two counts of units, and when they end. `units` were counted in buckets from
  * `start` to `start` + `span`, `before` in earlier ones; all that a row counted is taken for as new as its newest

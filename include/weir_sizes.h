@@ -24,7 +24,7 @@
 #define WEIR_PACKET_RESOURCES_MAX 32 /* resources that one packet may match, with or without rules */
 #define WEIR_WINDOW_SPECS_MAX 1024   /* different window specs (bucket length and window) of one instance */
 #define WEIR_SPECS_NARROW 16	     /* of these, how many a narrow or medium row can name: four bits of its tag */
-#define WEIR_NOTE_PAIRS 2	     /* of notes that a set of narrow rows has (bpf/notes.h) */
+#define WEIR_NOTE_PAIRS 2	     /* of notes that a set of narrow rows has (bpf/window/notes.h) */
 #define WEIR_NOTES_BYTES 16
 #define WEIR_CLOCK_BYTES 64 /* of the program's own clock of a window spec (bpf/scratch.h) */
 #define WEIR_NAME_BYTES 128 /* a name of up to 127 bytes and its zero */

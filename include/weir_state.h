@@ -123,9 +123,9 @@ struct weir_wide_chunk {
 #define WEIR_WIDE_PAGE_SETS 8
 #define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets)-1)) | 1u))
 
-/* Map `presence`, shared by all CPUs: sharers, the CPUs that have counted a flow lately (bpf/sharers.h). A cell holds
- * an epoch, the CPUs seen in it and those seen in the one before. There is one cell for each row of each CPU's table,
- * so that flows seldom share one.
+/* Map `presence`, shared by all CPUs: sharers, the CPUs that have counted a flow lately (bpf/window/sharers.h). A cell
+ * holds an epoch, the CPUs seen in it and those seen in the one before. There is one cell for each row of each CPU's
+ * table, so that flows seldom share one.
  */
 #define WEIR_SHARERS_FIELD_BITS 12
 #define WEIR_SHARERS_EPOCH_SHIFT (2 * WEIR_SHARERS_FIELD_BITS)
@@ -249,17 +249,17 @@ struct weir_rule_seconds {
 /* ---- what all CPUs share ---- */
 
 /*
- * Shared sets: state of flows with a key that all CPUs share, in arrays of sets (bpf/flow_set.h). A tag is 32 bits of
- * the flow's hash; 0 is an empty way. `inserted` holds the set's latest insertion: the flow's tag (32 bits), the way it
- * took (8 bits) and a count. It is valid from the moment it is written, even before the way's tag is.
+ * Shared sets: state of flows with a key that all CPUs share, in arrays of sets (bpf/kinds/flow_set.h). A tag is 32
+ * bits of the flow's hash; 0 is an empty way. `inserted` holds the set's latest insertion: the flow's tag (32 bits),
+ * the way it took (8 bits) and a count. It is valid from the moment it is written, even before the way's tag is.
  */
 #define WEIR_INSERTED(tag, way, count) ((__u64)(tag) | (__u64)(way) << 32 | (__u64)(count) << 40)
 #define WEIR_INSERTED_WAY(word) ((__u32)((word) >> 32) & 0xff)
 #define WEIR_INSERTED_COUNT(word) ((word) >> 40)
 
 /*
- * What a set of flows begins with. `keep` says who goes when all ways are taken (bpf/flow_set.h): from which step of
- * the clock on the flow's entry counts for nothing (31 bits of the step's number; a step is 2^22 ns), and in the
+ * What a set of flows begins with. `keep` says who goes when all ways are taken (bpf/kinds/flow_set.h): from which step
+ * of the clock on the flow's entry counts for nothing (31 bits of the step's number; a step is 2^22 ns), and in the
  * highest bit whether a packet of the flow was refused since it counted last for nothing. A step that lies further
  * ahead than WEIR_KEEP_STEPS_MAX (13 days) is past: the numbers come round after 104 days.
  */
@@ -279,9 +279,9 @@ _Static_assert(sizeof(struct weir_flow_set) == 64, "one cache line");
 #define WEIR_KEEP_STEPS_MAX (1u << 28)
 #define WEIR_KEEP_NS_MAX (((__u64)WEIR_KEEP_STEPS_MAX - 2) << WEIR_KEEP_STEP_BITS)
 
-/* Map `ghosts`: what flows leave behind that are pushed out of such sets (bpf/ghosts.h). Behind the sets come overflow
- * buckets, of what is lost of the ghosts of a set of flows (whenFull: aggregate), and the head: until when some ghost
- * may count, and how many were lost.
+/* Map `ghosts`: what flows leave behind that are pushed out of such sets (bpf/kinds/ghosts.h). Behind the sets come
+ * overflow buckets, of what is lost of the ghosts of a set of flows (whenFull: aggregate), and the head: until when
+ * some ghost may count, and how many were lost.
  */
 #define WEIR_GHOST_WAYS 32 /* for each set of seven flows: ghosts for four times as many and more */
 #define WEIR_GHOST_TIME_BITS 40

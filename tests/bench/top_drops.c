@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What it costs to count drops by flow (bpf/top_drops.h): a program that does beside one that does not, in the same
- * rounds, as trial.h says. On packets that are dropped; and on some that are admitted, which must cost the same.
+ * What it costs to count drops by flow (bpf/observe/top_drops.h): a program that does beside one that does not, in the
+ * same rounds, as trial.h says. On packets that are dropped; and on some that are admitted, which must cost the same.
  */
 #include "parts.h"
 

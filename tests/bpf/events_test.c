@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events (bpf/events.h): what is reported of a drop is right, and no more is reported than may be; nothing while nobody
- * listens. Changes of penalties and breakers are reported always, and no flood pushes out another rule's. By the real
- * clock: in the harness nothing is reported.
+ * Events (bpf/observe/events.h): what is reported of a drop is right, and no more is reported than may be; nothing
+ * while nobody listens. Changes of penalties and breakers are reported always, and no flood pushes out another rule's.
+ * By the real clock: in the harness nothing is reported.
  */
 #include <setjmp.h>
 #include <stdarg.h>

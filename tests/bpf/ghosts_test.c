@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * More flows than a table has places, for every kind that remembers flows: who is pushed out while its entry counts
- * leaves something behind, and goes on with it (bpf/ghosts.h, bpf/row_ghosts.h); and where that finds no room,
- * `whenFull: aggregate` counts such flows together. Under the virtual clock and on one CPU; flows are hosts that send
- * UDP. (overfull_test has more of windows, in every format of rows.)
+ * leaves something behind, and goes on with it (bpf/kinds/ghosts.h, bpf/window/row_ghosts.h); and where that finds no
+ * room, `whenFull: aggregate` counts such flows together. Under the virtual clock and on one CPU; flows are hosts that
+ * send UDP. (overfull_test has more of windows, in every format of rows.)
  */
 #include <setjmp.h>
 #include <stdarg.h>

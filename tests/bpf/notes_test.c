@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Notes say which flows are over their limit until their bucket ends (bpf/notes.h). A flow is dropped by its note
- * alone, by no other flow's, and never after its bucket. Under the virtual clock, on one CPU, with rows that are taken
- * away.
+ * Notes say which flows are over their limit until their bucket ends (bpf/window/notes.h). A flow is dropped by its
+ * note alone, by no other flow's, and never after its bucket. Under the virtual clock, on one CPU, with rows that are
+ * taken away.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * More flows than a table has rows: a row that is pushed out while it counts leaves a ghost, by which its flow is
- * evaluated until what it used has left the window (bpf/row_ghosts.h). In small tables, mostly under the virtual clock
- * and on one CPU; flows are hosts that send UDP.
+ * evaluated until what it used has left the window (bpf/window/row_ghosts.h). In small tables, mostly under the virtual
+ * clock and on one CPU; flows are hosts that send UDP.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The table of penalties (bpf/penalties.h), which all CPUs share: one penalty for each time that a flow is blocked,
- * however many CPUs block it; at once in force on all of them; what a full table forgets, and what a reload keeps.
- * Under the virtual clock.
+ * The table of penalties (bpf/kinds/penalties.h), which all CPUs share: one penalty for each time that a flow is
+ * blocked, however many CPUs block it; at once in force on all of them; what a full table forgets, and what a reload
+ * keeps. Under the virtual clock.
  */
 #include <setjmp.h>
 #include <stdarg.h>

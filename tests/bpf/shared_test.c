@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Entries of sets that all CPUs share (bpf/flow_set.h), when sets are full: two new flows that two CPUs bring to one
- * set at once get an entry each, and no flow goes by what another left in its entry.
+ * Entries of sets that all CPUs share (bpf/kinds/flow_set.h), when sets are full: two new flows that two CPUs bring to
+ * one set at once get an entry each, and no flow goes by what another left in its entry.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Timed entries (bpf/timed.h, user/kernel/timed/): with the lists of the rule files they are one list, of which the
- * longest prefix decides, deny on a tie; each ends by itself. Compared with a list of all of them, tried one by one.
+ * Timed entries (bpf/packet/timed.h, user/kernel/timed/): with the lists of the rule files they are one list, of which
+ * the longest prefix decides, deny on a tie; each ends by itself. Compared with a list of all of them, tried one by
+ * one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

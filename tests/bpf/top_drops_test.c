@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Drops counted by flow (bpf/top_drops.h): exact while there is room; the busiest, and a bound that holds, when there
- * is none; all CPUs together; over a reload. Under the virtual clock, but for what goes by samples.
+ * Drops counted by flow (bpf/observe/top_drops.h): exact while there is room; the busiest, and a bound that holds, when
+ * there is none; all CPUs together; over a reload. Under the virtual clock, but for what goes by samples.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The program's parser (bpf/parse.h), built for the host, against the model's (tests/lib/model_packet.c), which shares
- * no code with it: both say the same of every frame, and neither reads beyond it.
+ * The program's parser (bpf/packet/parse.h), built for the host, against the model's (tests/lib/model_packet.c), which
+ * shares no code with it: both say the same of every frame, and neither reads beyond it.
  */
 #include "fuzz.h"
 
 #include <string.h>
 
-#include "../../bpf/parse.h"
+#include "../../bpf/packet/parse.h"
 #include "../lib/model_packet.h"
 
 _Static_assert((int)CLASS_IP == WEIR_PARSED_IP && (int)CLASS_MALFORMED == WEIR_PARSED_MALFORMED &&

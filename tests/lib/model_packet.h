@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the reference model sees of a frame, and which resources and flows it belongs to: docs/rules.md,
- * read slowly. Shares nothing with bpf/parse.h and bpf/match.h, which it is there to evaluate.
+ * read slowly. Shares nothing with bpf/packet/parse.h and bpf/packet/match.h, which it is there to evaluate.
  */
 #ifndef WEIR_TEST_MODEL_PACKET_H
 #define WEIR_TEST_MODEL_PACKET_H

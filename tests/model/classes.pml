@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which classes of cells a flow uses (WEIR_CONNECTION_USES_CLASS; weir_use_entry(), weir_add_to_cell() and weir_sum_open()
- * of bpf/connection_counts.h) as a model for spin. A flow has one connection, half-open, which becomes an open one while
+ * of bpf/kinds/connection_counts.h) as a model for spin. A flow has one connection, half-open, which becomes an open one while
  * OPENERS CPUs want to open another each. Its limit is two.
  *
  * Checked: never are more than two admitted that are not taken out. So nobody who adds up misses the connection that

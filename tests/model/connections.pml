@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How connections are counted (bpf/connection_counts.h, bpf/connection_flows.h, weir_reserve() of bpf/connections.h) as
+ * How connections are counted (bpf/kinds/connection_counts.h, bpf/kinds/connection_flows.h, weir_reserve() of bpf/kinds/connections.h) as
  * a model for spin: CPUs that meet flows in one set make entries for them, count connections in and out, and evict each
  * other's flows. tests/model/run checks each configuration in every state it can reach, and that each safety step, left
  * out by its macro, is missed. docs/connections-internals.md says where each step is in the code.
@@ -28,7 +28,7 @@
  * flow's cells do). Not in the model: steps that are over, classes, turns that come round (512 of them during
  * one stall), flows whose tags are alike in 22 bits, figures, and a connection's word and entry (connection_table.h).
  *
- * HELPING: the insertion of a tag step by step, as in bpf/flow_set.h; else it is one step. RULES: each flow is of a
+ * HELPING: the insertion of a tag step by step, as in bpf/kinds/flow_set.h; else it is one step. RULES: each flow is of a
  * rule of its own; else both are of one. (A CPU that stalls while it helps can give a flow a second entry, as
  * docs/connections-internals.md says: that takes more insertions than these configurations have.)
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Who knows the source and can choose 2^20 addresses, but not the secret, makes another's flow share its sets of rows
- * no more often than chance would. The hash is linear at its heart (bpf/flow.h), so the addresses are chosen to hurt
- * that: in a row, at every distance, with differences that cancel. tests/bpf/frames_test says that the program's hash
- * is this one.
+ * no more often than chance would. The hash is linear at its heart (bpf/packet/flow.h), so the addresses are chosen to
+ * hurt that: in a row, at every distance, with differences that cancel. tests/bpf/frames_test says that the program's
+ * hash is this one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../bpf/parse.h"
+#include "../../bpf/packet/parse.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
 #include "base/util.h"

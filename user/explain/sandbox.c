@@ -66,7 +66,7 @@ static int add_set(struct weir_sandbox *sandbox, enum weir_table_id table, uint6
 	return sets ? add_element(sandbox, table, (uint32_t)hash & (sets - 1)) : 0;
 }
 
-/* What the flow may have left behind in such a set (bpf/ghosts.h). */
+/* What the flow may have left behind in such a set (bpf/kinds/ghosts.h). */
 static int add_ghosts(struct weir_sandbox *sandbox, enum weir_table_id table, uint64_t hash)
 {
 	const struct weir_config *config = weir_object_config(sandbox->object);

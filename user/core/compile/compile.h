@@ -195,7 +195,7 @@ static inline uint32_t weir_image_interface_entries(const struct weir_image *ima
 	return image->case_count ? image->interface_count + WEIR_INTERFACES_ROOM : 0;
 }
 
-/* Sets of bpf/notes.h, of all CPUs. A map of more than 4 GB cannot be: such a load takes no notes. */
+/* Sets of bpf/window/notes.h, of all CPUs. A map of more than 4 GB cannot be: such a load takes no notes. */
 #define WEIR_NOTE_SETS_MAX (UINT32_MAX / WEIR_NOTES_BYTES)
 static inline uint32_t weir_image_note_sets(const struct weir_image *image)
 {

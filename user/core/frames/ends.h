@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The ends of a packet, for people: who sent it, and to whom. Of a frame's first bytes, which may be all there is; what
- * the program makes of a packet is for bpf/parse.h alone.
+ * the program makes of a packet is for bpf/packet/parse.h alone.
  */
 #ifndef WEIR_FRAMES_ENDS_H
 #define WEIR_FRAMES_ENDS_H

@@ -92,13 +92,13 @@ static inline bool weir_penalises(const struct weir_rule_info *rule)
 	return rule->penalty_ms;
 }
 
-/* A flow of its that is pushed out of a full table leaves a ghost (bpf/ghosts.h). */
+/* A flow of its that is pushed out of a full table leaves a ghost (bpf/kinds/ghosts.h). */
 static inline bool weir_leaves_ghosts(const struct weir_rule_info *rule)
 {
 	return weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule) || weir_penalises_flows(rule);
 }
 
-/* ... a ghost, as windows do (bpf/row_ghosts.h). */
+/* ... a ghost, as windows do (bpf/window/row_ghosts.h). */
 static inline bool weir_leaves_row_ghosts(const struct weir_rule_info *rule)
 {
 	return rule->identity.key_fields && (weir_has_window(rule) || weir_occupies(rule));

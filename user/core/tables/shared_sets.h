@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where a flow stands in tables that all CPUs share, by its hash: as bpf/flow_set.h has it. */
+/* Where a flow stands in tables that all CPUs share, by its hash: as bpf/kinds/flow_set.h has it. */
 #ifndef WEIR_TABLES_SHARED_SETS_H
 #define WEIR_TABLES_SHARED_SETS_H
 

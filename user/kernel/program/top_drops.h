@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The table of top drops of a program, memory-mapped: what each CPU has counted of the flows that were dropped
- * (bpf/top_drops.h). Nothing here counts.
+ * (bpf/observe/top_drops.h). Nothing here counts.
  */
 #ifndef WEIR_PROGRAM_TOP_DROPS_H
 #define WEIR_PROGRAM_TOP_DROPS_H

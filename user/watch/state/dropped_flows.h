@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which flows were dropped, or would have been: what all CPUs have counted of them, put together. Read while packets go
- * on. How exact the figures are is said in bpf/top_drops.h.
+ * on. How exact the figures are is said in bpf/observe/top_drops.h.
  */
 #ifndef WEIR_STATE_DROPPED_FLOWS_H
 #define WEIR_STATE_DROPPED_FLOWS_H

@@ -143,7 +143,7 @@ static int collect_key_samples(uint32_t key, const void *values, int cpus, void 
 	return 0;
 }
 
-/* By what a flow with this hash is found: as weir_flow_id() of bpf/flow.h has it, and bpf/flow_set.h. */
+/* By what a flow with this hash is found: as weir_flow_id() of bpf/packet/flow.h has it, and bpf/kinds/flow_set.h. */
 static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum weir_flow_place place, uint64_t hash,
 		     uint32_t rule_slot, const struct weir_flow_key *key)
 {

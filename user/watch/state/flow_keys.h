@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Whose is it? Rows and entries hold a flow's hash; its key is known in the clear of flows that were dropped
- * (bpf/top_drops.h), and of samples of the others (bpf/key_samples.h). For flows.c.
+ * (bpf/observe/top_drops.h), and of samples of the others (bpf/observe/key_samples.h). For flows.c.
  */
 #ifndef WEIR_STATE_FLOW_KEYS_H
 #define WEIR_STATE_FLOW_KEYS_H

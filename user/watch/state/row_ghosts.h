@@ -12,7 +12,7 @@ struct weir_row_ghosts_sum {
 	uint64_t places;	   /* 0: no table that this version knows */
 	uint64_t used;		   /* ghosts that count now */
 	uint64_t displaced;	   /* since attach: lost to newer ones while they counted, ghosts too */
-	uint64_t ghosts_displaced; /* of these, ghosts (bpf/ghosts.h) */
+	uint64_t ghosts_displaced; /* of these, ghosts (bpf/kinds/ghosts.h) */
 	uint64_t joined; /* since attach: found no slot, and joined an overflow window (whenFull: aggregate) */
 };
 

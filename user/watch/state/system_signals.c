@@ -33,7 +33,7 @@ static void look_at_samples(const struct weir_signals *sampled, uint64_t now_ns,
 	signals->sample_age_ns = now_ns > sampled_ns ? now_ns - sampled_ns : 0;
 }
 
-/* As bpf/handshakes.h adds them up. */
+/* As bpf/kinds/handshakes.h adds them up. */
 static void look_at_handshakes(const struct weir_handshakes *ring, uint64_t now_ns, struct weir_host_signals *signals)
 {
 	const uint64_t number = now_ns / WEIR_HANDSHAKE_BUCKET_NS;

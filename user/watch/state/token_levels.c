@@ -99,7 +99,7 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 	return 0;
 }
 
-/* An override has a clock of its own, which started at 0, and the rule's unit (bpf/tokens.h). */
+/* An override has a clock of its own, which started at 0, and the rule's unit (bpf/kinds/tokens.h). */
 static int add_override(const struct weir_override_key *key, const struct weir_override_units *units, void *data)
 {
 	struct scan *scan = data;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Breakers: which one is a packet's, making one, and who leaves a full set. A resource without a flow key has one
+ * breaker, which is "lone". Breakers are found by number: what functions hand on, and requests remember.
+ */
+#ifndef WEIR_BREAKER_TABLE_H
+#define WEIR_BREAKER_TABLE_H
+
+#include "kinds/connection_state.h"
+#include "kinds/flow_set.h"
+
+#define WEIR_NO_BREAKER (~0u)
+
+static __always_inline struct weir_breaker_set *weir_breaker_set(__u32 index)
+{
+	return bpf_map_lookup_elem(&breakers, &index);
+}
+
+static __always_inline struct weir_breaker *weir_breaker_by_number(__u32 number)
+{
+	__u32 slot = number & (WEIR_BREAKER_LONE - 1);
+	struct weir_breaker_set *set;
+
+	if (number & WEIR_BREAKER_LONE)
+		return bpf_map_lookup_elem(&lone_breakers, &slot);
+	set = weir_breaker_set(number / 8);
+	return set ? WEIR_ELEMENT(set->breaker, number & 7) : NULL;
+}
+
+/* ---- the state word ---- */
+
+static __always_inline __u64 weir_breaker_word(enum weir_breaker_kind kind, __u32 tag, __u64 rest)
+{
+	return (__u64)kind << WEIR_BREAKER_KIND_SHIFT | WEIR_BREAKER_CHECK(tag) | (rest & WEIR_BREAKER_TIME_MASK);
+}
+
+/* Not before `until` of an open breaker? The word has its lowest bits, and means the nearest time that ends in them. */
+static __always_inline bool weir_is_retry_due(__u64 word, __u64 now_ns)
+{
+	return (__s64)((now_ns - word) << (64 - WEIR_BREAKER_TIME_BITS)) >= 0;
+}
+
+/* ---- making one ---- */
+
+/* Begin anew: closed, with an empty window, and nobody waits. The ring goes on from where it was, so that requests of a
+ * former owner find that their groups are gone.
+ */
+__noinline int weir_make_breaker(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place)
+{
+	WEIR_GLOBAL(BREAKERS, s && breaker, 0);
+	WRITE_ONCE(breaker->state, weir_breaker_word(WEIR_BREAKER_CLOSED, s->breaker_tag, 0));
+	WRITE_ONCE(breaker->head, READ_ONCE(breaker->tail));
+	breaker->newest = 0;
+	breaker->good = 0;
+	breaker->last = 0;
+	breaker->changes = 0;
+	breaker->shared = 0;
+#pragma unroll
+	for (int i = 0; i < WEIR_BREAKER_BUCKETS_MAX; i++)
+		WRITE_ONCE(breaker->cell[i], 0);
+	weir_make_key(&breaker->key, weir_rule(place), &s->packet);
+	breaker->slot = weir_rule(place)->slot;
+	WRITE_ONCE(breaker->made_ns, weir_monotonic_ns(s) + 1);
+	return 0;
+}
+
+/* ---- finding one ---- */
+
+/* The number of this packet's breaker, and with `makes` of a new one if it has none; else WEIR_NO_BREAKER.
+ * s->breaker_tag is then its flow's.
+ */
+__noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 makes)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_breaker_set *set;
+	struct weir_breaker *breaker;
+	struct weir_flow_id id;
+	__u32 number, way;
+	bool is_new = false;
+
+	WEIR_GLOBAL(BREAKERS, s, WEIR_NO_BREAKER);
+	s->breaker_tag = 0;
+	number = WEIR_BREAKER_LONE | rule->slot;
+	if (rule->key_fields) {
+		id = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_BREAKERS]);
+		s->breaker_tag = id.tag;
+		set = weir_breaker_set(id.set);
+		if (!set)
+			return WEIR_NO_BREAKER;
+		way = weir_way_of(&set->flows, id.tag);
+		if (way == WEIR_FLOW_WAYS && makes)
+			way = weir_insert_flow(s, &set->flows, id.tag, rule->slot);
+		FORGET(s->forgotten, way);
+		is_new = way & WEIR_WAY_IS_NEW;
+		way = WEIR_WAY(way);
+		if (way >= WEIR_FLOW_WAYS)
+			return WEIR_NO_BREAKER;
+		number = id.set * 8 + way;
+	}
+	breaker = weir_breaker_by_number(number);
+	if (!breaker)
+		return WEIR_NO_BREAKER;
+	/* Another flow's; or zeros; or another rule had the slot when this was made. */
+	if (unlikely(is_new || READ_ONCE(breaker->made_ns) <= rule->breaker.since_ns))
+		weir_make_breaker(s, breaker, place);
+	return number;
+}
+
+/* The breaker of a flow is over when what it has counted by now matters no more: its latest request may fail by its
+ * time-out, and open it. One that is not closed is what a flood of new flows must not push out: it goes last, as flows
+ * do elsewhere that were refused, and is over WEIR_KEEP_NS_MAX after its latest opening.
+ */
+static __always_inline void weir_keep_breaker(struct weir_scratch *s, __u32 number, const struct weir_breaker *breaker,
+					      const struct weir_rule *rule)
+{
+	__u64 matters_ns = weir_greater(rule->breaker.bucket_ns * rule->breaker.buckets, rule->breaker.retry_ns);
+	bool is_shut = READ_ONCE(breaker->state) >> WEIR_BREAKER_KIND_SHIFT;
+	struct weir_breaker_set *set;
+
+	if (number & WEIR_BREAKER_LONE)
+		return;
+	set = weir_breaker_set(number / 8);
+	if (!set)
+		return;
+	matters_ns = is_shut ? WEIR_KEEP_NS_MAX : matters_ns + config.request_timeout_ns;
+	weir_keep_until(s, &set->flows, number & 7, weir_monotonic_ns(s) + matters_ns);
+	if (is_shut)
+		weir_keep_refused(&set->flows, number & 7);
+}
+
+#endif

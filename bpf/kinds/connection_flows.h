@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Entries of flows that have connections: finding, making and taking over one, and counting connections in and out. A
+ * resource without a flow key has one flow, which is "lone".
+ *
+ * An entry belongs to the flow that its `owner` names: a rule's slot, the flow's tag, and the entry's turn, which is
+ * one more each time the entry changes hands. Cells and words of connections carry the turn, so that what a former
+ * owner left behind does not count. (docs/connections-internals.md, tests/model/connections.pml)
+ */
+#ifndef WEIR_CONNECTION_FLOWS_H
+#define WEIR_CONNECTION_FLOWS_H
+
+#include "kinds/connection_totals.h"
+#include "kinds/flow_set.h"
+
+/* How long to wait for another CPU that is making a flow's entry, which takes it less. True time, in replay as well. */
+#define WEIR_OWNER_WAIT_NS 2000
+#define WEIR_OWNER_LOOKS 256 /* for the verifier; each reads the clock */
+
+/* ---- entries by number ---- */
+
+static __always_inline bool weir_is_lone_flow(__u32 number)
+{
+	return number & WEIR_CONNECTION_LONE;
+}
+
+/* The lone flow of a rule, which has no other owner. */
+static __always_inline struct weir_connection_flow *weir_lone_flow(__u32 slot)
+{
+	struct weir_connection_flow *flow = bpf_map_lookup_elem(&lone_connections, &slot);
+	__u64 owner = WEIR_CONNECTION_OWNER(slot | WEIR_CONNECTION_USES_CLASSES, WEIR_CONNECTION_LONE_TAG);
+
+	if (flow && READ_ONCE(flow->owner) != owner)
+		WRITE_ONCE(flow->owner, owner);
+	return flow;
+}
+
+static __always_inline struct weir_connection_flow_set *weir_connection_flow_set(__u32 index)
+{
+	return bpf_map_lookup_elem(&connection_flows, &index);
+}
+
+static __always_inline struct weir_connection_flow *weir_flow_by_number(__u32 number)
+{
+	struct weir_connection_flow_set *set;
+
+	if (weir_is_lone_flow(number))
+		return weir_lone_flow(number & (WEIR_CONNECTION_LONE - 1));
+	set = weir_connection_flow_set(number / 8);
+	return set ? WEIR_ELEMENT(set->flow, number & 7) : NULL;
+}
+
+/* ---- taking over an entry ---- */
+
+/* The bits in which an entry's owner differs from this tag, those of the turn apart. 0: the tag's flow owns the entry.
+ * Otherwise the entry is being made; or a CPU that stalled has only now made it, for another flow.
+ */
+static __always_inline __u64 weir_owner_differs(__u64 owner, __u32 tag)
+{
+	return (owner >> 32 ^ tag) & ~WEIR_CONNECTION_CHECK;
+}
+
+/* Take what turns before this one still count out of an entry's cells, and out of the former rule's total. Cells of
+ * classes that the former owner has not used hold nothing. Returns how many connections there were.
+ */
+__noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 owner, __u32 turn)
+{
+	__u32 slot = WEIR_CONNECTION_OWNER_SLOT(owner), evicted = 0;
+
+	WEIR_GLOBAL(CONNECTIONS, s && flow, 0);
+#pragma nounroll
+	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
+		if (!(owner & WEIR_CONNECTION_USES_CLASS(class)))
+			continue;
+#pragma nounroll
+		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
+			__u64 cell = weir_drain_cell(&flow->cell[class][i], turn);
+			__u64 count = cell & WEIR_CONNECTION_COUNT_MASK;
+
+			if (count && weir_change_total(s, slot, class, weir_cell_step(cell), -count))
+				evicted += count;
+			FORGET(s->forgotten, evicted);
+		}
+	}
+	return evicted;
+}
+
+/* Clear the former owner's figures from an entry that we are making. A CPU that took over from us while we were stalled
+ * may have counted anew: so we look at the owner after each figure.
+ */
+__noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 making)
+{
+	__u64 *figures, old;
+
+	WEIR_GLOBAL(CONNECTIONS, s && flow, 0);
+	figures = (__u64 *)&flow->opened; /* and max */
+	old = READ_ONCE(*figures);
+	weir_order(s);
+	if (READ_ONCE(flow->owner) == making)
+		__sync_val_compare_and_swap(figures, old, 0);
+	if (!(making & WEIR_CONNECTION_USES_COUNTS))
+		return 0;
+	for (__u32 i = 0; i < sizeof(flow->counts) / sizeof(__u64); i++) {
+		figures = (__u64 *)&flow->counts + i;
+		old = READ_ONCE(*figures);
+		weir_order(s);
+		if (old && READ_ONCE(flow->owner) == making)
+			__sync_val_compare_and_swap(figures, old, 0);
+	}
+	return 0;
+}
+
+/* Become the only one who makes this entry: its owner is then a turn without a tag, so that nobody counts there. The
+ * rest stays: a CPU that takes over from us must know whose cells these were, and which. Returns the new owner word, or
+ * 0: the entry is already of the flow of s->view, or no longer its own.
+ */
+static __always_inline __u64 weir_begin_turn(struct weir_scratch *s, struct weir_connection_flow *flow,
+					     const __u32 *tag)
+{
+	for (int attempt = 0; attempt < WEIR_DRAIN_ATTEMPTS; attempt++) {
+		__u64 owner = READ_ONCE(flow->owner);
+		__u32 turn;
+
+		/* The tag is read after the owner: if it is ours, this owner came before us. */
+		weir_order(s);
+		if (READ_ONCE(*tag) != s->view.flow.tag || !weir_owner_differs(owner, s->view.flow.tag))
+			return 0;
+		turn = ((owner >> 32) + 1) & WEIR_CONNECTION_CHECK;
+		turn += !turn; /* turn 0 is nobody's */
+		if (__sync_val_compare_and_swap(&flow->owner, owner, WEIR_CONNECTION_OWNER((__u32)owner, turn)) ==
+		    owner)
+			return WEIR_CONNECTION_OWNER((__u32)owner, turn);
+	}
+	return 0;
+}
+
+/*
+ * Make the flow of s->view the owner of the way that has its tag. Another CPU may take over from us at any moment, for
+ * this flow or for the next: its turn is later, so we neither empty its cells nor become the owner.
+ */
+__noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connection_flow_set *set, __u32 way, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_connection_total *total;
+	struct weir_connection_flow *flow;
+	__u32 evicted, slot, turn, part, *tag;
+	__u64 owner, making;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
+	flow = WEIR_ELEMENT(set->flow, way);
+	tag = WEIR_ELEMENT(set->flows.tag, way);
+	if (!flow || !tag)
+		return 0;
+	making = weir_begin_turn(s, flow, tag);
+	if (!making)
+		return 0;
+	slot = WEIR_CONNECTION_OWNER_SLOT(making);
+	turn = making >> 32;
+	evicted = weir_drain_flow(s, flow, making, turn);
+	total = weir_total_of(slot);
+	if (evicted && total) {
+		total->counts.evicted += evicted;
+		weir_count_eviction(slot);
+	}
+	if (READ_ONCE(flow->owner) != making)
+		return 0;
+	weir_clear_flow(s, flow, making);
+	weir_make_key(&flow->key, rule, &s->packet);
+	/* It is about to count its first connection. */
+	part = WEIR_CONNECTION_USES_CLASS(weir_protocol(&s->packet) == IPPROTO_TCP ? WEIR_CONNECTION_CLASS_HALF
+										   : WEIR_CONNECTION_CLASS_OTHER);
+	owner = WEIR_CONNECTION_OWNER(rule->slot | part, WEIR_CONNECTION_MARK(s->view.flow.tag, turn));
+	__sync_val_compare_and_swap(&flow->owner, making, owner);
+	return 0;
+}
+
+/* ---- finding or making an entry ---- */
+
+/* Insert the flow of s->view. Returns its way, or one beyond the last; and WEIR_WAY_IS_NEW if the caller is to take it
+ * over, and count who is pushed out. (Not here, within a call within a call: the kernel allows eight.)
+ */
+__noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_connection_flow_set *set)
+{
+	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_FLOW_WAYS);
+	return weir_insert_flow_over(s, &set->flows, s->view.flow.tag, NULL, NULL);
+}
+
+/* The owner of an entry, once it has this tag: while it has not, another CPU is making the entry, or was stalled. (Not
+ * in line: the verifier would go through the loop for every way of a set.)
+ */
+__noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32 tag)
+{
+	__u64 owner, until_ns;
+
+	WEIR_GLOBAL(CONNECTIONS, flow, 0);
+	owner = READ_ONCE(flow->owner);
+	until_ns = bpf_ktime_get_ns() + WEIR_OWNER_WAIT_NS;
+#pragma nounroll
+	for (int look = 0; look < WEIR_OWNER_LOOKS && weir_owner_differs(owner, tag); look++) {
+		if (bpf_ktime_get_ns() > until_ns)
+			break;
+		owner = READ_ONCE(flow->owner);
+	}
+	return owner;
+}
+
+/* Which flow is the packet of, among those with connections? An owner that is but a turn is none. */
+static __always_inline struct weir_flow_id weir_connection_flow_id(__u64 hash)
+{
+	struct weir_flow_id id = weir_shared_id(hash, config.sizes[WEIR_TABLE_CONNECTION_FLOWS]);
+
+	if (!(id.tag & ~WEIR_CONNECTION_CHECK))
+		id.tag |= WEIR_CONNECTION_CHECK + 1;
+	return id;
+}
+
+/* This packet's flow, whose cells bear s->counted_tag; NULL: it has none. */
+static __always_inline struct weir_connection_flow *weir_find_connection_flow(struct weir_scratch *s,
+									      const struct weir_rule *rule)
+{
+	struct weir_connection_flow_set *set;
+	struct weir_connection_flow *flow;
+	struct weir_flow_id id;
+	__u64 owner;
+
+	s->counted_tag = WEIR_CONNECTION_LONE_TAG;
+	if (!rule->key_fields)
+		return weir_lone_flow(rule->slot);
+	id = weir_connection_flow_id(weir_hash_key(s, rule->place));
+	set = weir_connection_flow_set(id.set);
+	if (!set)
+		return NULL;
+	flow = WEIR_ELEMENT(set->flow, weir_way_of(&set->flows, id.tag));
+	if (!flow)
+		return NULL;
+	owner = READ_ONCE(flow->owner);
+	s->counted_tag = owner >> 32;
+	return weir_owner_differs(owner, id.tag) ? NULL : flow;
+}
+
+/* Find this packet's flow, or make its entry; s->counted_flow and s->counted_tag then name it. An impatient caller also
+ * takes over an entry that another CPU has not finished. False: there is none to be had.
+ */
+__noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u32 is_impatient)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_connection_flow_set *set;
+	struct weir_connection_flow *flow;
+	__u32 way, tag;
+	__u64 owner;
+
+	WEIR_GLOBAL(CONNECTIONS, s, false);
+	s->counted_tag = WEIR_CONNECTION_LONE_TAG;
+	s->counted_flow = WEIR_CONNECTION_LONE | rule->slot;
+	if (!rule->key_fields)
+		return true;
+	s->view.flow = weir_connection_flow_id(weir_flow_hash(s, rule));
+	set = weir_connection_flow_set(s->view.flow.set);
+	if (!set)
+		return false;
+	way = weir_way_of(&set->flows, s->view.flow.tag);
+	if (way == WEIR_FLOW_WAYS) {
+		way = weir_insert_connection_flow(s, set);
+		if (way & WEIR_WAY_IS_NEW)
+			weir_take_over_flow(s, set, WEIR_WAY(way), place);
+		way = WEIR_WAY(way);
+	}
+	s->counted_flow = s->view.flow.set * 8 + way;
+	flow = WEIR_ELEMENT(set->flow, way);
+	if (!flow)
+		return false;
+	tag = s->view.flow.tag;
+	owner = READ_ONCE(flow->owner);
+	if (unlikely(weir_owner_differs(owner, tag)))
+		owner = weir_await_owner(flow, tag);
+	if (is_impatient && weir_owner_differs(owner, tag)) {
+		weir_take_over_flow(s, set, way, place);
+		owner = READ_ONCE(flow->owner);
+	}
+	/* Turn 0 is nobody's: counting in fails, and the packet is evaluated again. */
+	s->counted_tag = weir_owner_differs(owner, tag) ? tag & ~(__u32)WEIR_CONNECTION_CHECK : owner >> 32;
+	return true;
+}
+
+/* ---- counting a connection in, and out ---- */
+
+/* The set says until when the flow may have connections, now that it has one of this class: for longer, if at all.
+ * In seconds, so that it is seldom written.
+ */
+static __always_inline void weir_extend_flow(struct weir_scratch *s, __u32 number, __u32 class)
+{
+	struct weir_connection_flow_set *set = weir_connection_flow_set(number / 8);
+	__u32 *keep = set ? WEIR_ELEMENT(set->flows.keep, number & 7) : NULL, over, left, now;
+	__u64 now_ns = weir_now_ns(s);
+
+	if (!keep)
+		return;
+	over = weir_step_over(weir_until_s(s, class) * WEIR_NSEC_PER_SEC, now_ns);
+	now = weir_keep_step(now_ns);
+	left = (READ_ONCE(*keep) - now) & WEIR_KEEP_STEP_MASK;
+	if (left < ((over - now) & WEIR_KEEP_STEP_MASK) || left > WEIR_KEEP_STEPS_MAX)
+		WRITE_ONCE(*keep, over);
+}
+
+/* A flow that has no connection left may go before any other. */
+static __always_inline void weir_release_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u32 number,
+					      __u32 tag)
+{
+	struct weir_connection_flow_set *set;
+	__u32 *keep, old;
+
+	if (weir_sum_open(s, flow, tag))
+		return;
+	set = weir_connection_flow_set(number / 8);
+	keep = set ? WEIR_ELEMENT(set->flows.keep, number & 7) : NULL;
+	if (!keep)
+		return;
+	old = READ_ONCE(*keep);
+	WRITE_ONCE(*keep, weir_step_before(s));
+	/* Another CPU may have counted one in since: it adds first, and then writes the time. */
+	weir_fence(s);
+	if (weir_sum_open(s, flow, tag))
+		WRITE_ONCE(*keep, old);
+}
+
+/* Count a connection in, in the flow s->counted_flow and its rule's total. False: evaluate again. */
+__noinline int weir_count_in(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step)
+{
+	__u32 number;
+
+	WEIR_GLOBAL(CONNECTIONS, s, false);
+	number = s->counted_flow;
+	if (!weir_add_to_cell(weir_flow_by_number(number), s->counted_tag, class, step))
+		return false;
+	if (!weir_is_lone_flow(number)) {
+		weir_change_total(s, slot, class, step, 1);
+		weir_extend_flow(s, number, class);
+	}
+	return true;
+}
+
+/* Count a connection out, or a reservation. False: its flow was evicted, or its step is over. */
+__noinline int weir_count_out(struct weir_scratch *s, __u32 number, __u32 tag, __u32 class, __u32 step)
+{
+	struct weir_connection_flow *flow = weir_flow_by_number(number);
+	__u32 slot;
+
+	WEIR_GLOBAL(CONNECTIONS, s && flow, false);
+	slot = WEIR_CONNECTION_OWNER_SLOT(READ_ONCE(flow->owner));
+	if (!weir_is_owner(flow, tag) || !weir_remove_from_cell(flow, tag, class, step))
+		return false;
+	if (weir_is_lone_flow(number))
+		return true;
+	weir_change_total(s, slot, class, step, -1ull);
+	weir_release_flow(s, flow, number, tag);
+	return true;
+}
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Entries of connections: whose a packet is, who leaves a full set, insertion, eviction and ghosts. A connection is one
+ * word in a shared set, which changes by compare-and-swap; whoever succeeds moves the counts along, one more in the new
+ * cell before, one less in the old cell after.
+ */
+#ifndef WEIR_CONNECTION_TABLE_H
+#define WEIR_CONNECTION_TABLE_H
+
+#include "kinds/connection_flows.h"
+
+/* What a flow's key has beyond the 5-tuple, added to `sum` where it stands in struct weir_flow_key. */
+#define WEIR_ADD_ADDRESS(member) (void)0
+#define WEIR_ADD_PORT(member) (void)0
+#define WEIR_ADD_PROTOCOL(member) (void)0
+#define WEIR_ADD_VLAN(member) WEIR_ADD_WORD(member, pkt->member & 0xfff)
+#define WEIR_ADD_NUMBER(member) WEIR_ADD_WORD(member, pkt->member)
+#define WEIR_ADD_WORD(member, value)                                                                                   \
+	sum += ((__u64)(value) << __builtin_offsetof(struct weir_flow_key, member) % sizeof(__u32) * 8) *              \
+	       seed[WEIR_SEED_KEY + __builtin_offsetof(struct weir_flow_key, member) / sizeof(__u32)]
+#define WEIR_ADD_BEYOND_TUPLE(constant, name, member, part, form)                                                      \
+	if (rule->key_fields & WEIR_KEY_##constant)                                                                    \
+		WEIR_ADD_##form(member);
+
+/* A hash as weir_flow_hash() makes it, of the whole 5-tuple and of what else the flow's key has: otherwise two tenants
+ * with the same addresses would end each other's connections.
+ */
+static __always_inline struct weir_flow_id weir_connection_id(const struct weir_rule *rule,
+							      const struct weir_packet *pkt, __u32 sets)
+{
+	const volatile __u64 *seed = config.seed;
+	__u64 sum;
+
+	OPAQUE(seed);
+	sum = seed[0] + (__u64)(rule->slot << 1 | pkt->is_ipv6) * seed[1];
+	sum += (__u64)pkt->source[0] * seed[2] + (__u64)pkt->destination[0] * seed[6];
+	if (pkt->is_ipv6)
+		sum += (__u64)pkt->source[1] * seed[3] + (__u64)pkt->source[2] * seed[4] +
+		       (__u64)pkt->source[3] * seed[5] + (__u64)pkt->destination[1] * seed[7] +
+		       (__u64)pkt->destination[2] * seed[8] + (__u64)pkt->destination[3] * seed[9];
+	sum += (__u64)((pkt->source_port & 0xffff) << 16 | (pkt->destination_port & 0xffff)) * seed[10];
+	sum += (__u64)(weir_protocol(pkt) << 16) * seed[11];
+	WEIR_KEY_FIELDS(WEIR_ADD_BEYOND_TUPLE)
+	return weir_shared_id(weir_hash_finish(sum), sets);
+}
+
+static __always_inline struct weir_connection_set *
+weir_connection_set(const struct weir_connection_reservation *reservation)
+{
+	__u32 index = reservation->set;
+
+	return bpf_map_lookup_elem(&connections, &index);
+}
+
+static __always_inline __u64 *weir_find_connection(struct weir_connection_set *set,
+						   const struct weir_connection_reservation *reservation)
+{
+	return WEIR_ELEMENT(set->word, weir_way_of(&set->flows, reservation->tag));
+}
+
+/* Does the connection of this word, if any, count in the flow s->counted_flow? Not if its own flow was evicted; nor if
+ * it is a former owner's, of whose tag the four bits in the word are ours.
+ */
+static __always_inline bool weir_counts_in_flow(const struct weir_scratch *s, __u64 word)
+{
+	__u64 flow = (__u64)s->counted_flow << (WEIR_CONNECTION_FLOW_SHIFT - WEIR_CONNECTION_FLOW_TAG_SHIFT) |
+		     (s->counted_tag & WEIR_CONNECTION_CHECK);
+
+	return weir_is_counted(weir_word_state(word)) && word >> WEIR_CONNECTION_FLOW_TAG_SHIFT == flow;
+}
+
+/* Take a connection out of the counts that its word says it is in. False: that flow was evicted. */
+static __always_inline bool weir_count_word_out(struct weir_scratch *s, __u64 word)
+{
+	__u32 class = weir_state_class(weir_word_state(word)), present = weir_step_now(s, class);
+	/* 23 bits, with their sign */
+	__s32 age = (__s32)((present - (__u32)word) << (32 - WEIR_CONNECTION_STEP_BITS)) >>
+		    (32 - WEIR_CONNECTION_STEP_BITS);
+
+	return weir_count_out(s, weir_word_flow(word), weir_word_turn(word), class, present - age);
+}
+
+/* Count that the connection of this word was evicted, and take it out of the counts. */
+__noinline int weir_count_evicted(struct weir_scratch *s, __u64 word, __u32 slot)
+{
+	__u32 number = weir_word_flow(word), turn = weir_word_turn(word);
+	struct weir_connection_total *total;
+	struct weir_connection_flow *flow;
+	__u64 owner;
+
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
+	weir_count_eviction(slot);
+	if (!weir_is_counted(weir_word_state(word)) || !weir_count_word_out(s, word))
+		return 0; /* it was evicted before, with its flow */
+	flow = weir_flow_by_number(number);
+	if (!flow || !weir_is_owner(flow, turn))
+		return 0;
+	owner = READ_ONCE(flow->owner);
+	total = weir_total_of(WEIR_CONNECTION_OWNER_SLOT(owner));
+	if (total)
+		total->counts.evicted++;
+	if (!weir_is_lone_flow(number) && weir_use_entry(flow, owner >> 32, WEIR_CONNECTION_USES_COUNTS))
+		__sync_fetch_and_add(&flow->counts.evicted, 1);
+	return 0;
+}
+
+/* Evict the connection of an entry, whose word is this. False: it has just changed. What is over is emptied, too: the
+ * next owner's tag may look like that of the word, and it would be taken for one that was counted.
+ */
+__noinline int weir_evict_connection(struct weir_scratch *s, __u64 *at, __u64 word, __u32 slot)
+{
+	WEIR_GLOBAL(CONNECTIONS, s && at, false);
+	if (!word)
+		return true;
+	if (__sync_val_compare_and_swap(at, word, 0) != word)
+		return false;
+	if (weir_state_now(s, word) != WEIR_CONNECTION_NONE)
+		weir_count_evicted(s, word, slot);
+	return true;
+}
+
+/* ---- ghosts ---- */
+
+/* Leave a ghost of the connection that is about to be evicted, if it has counted. The insertion's number says
+ * whose place it takes: that of the oldest, where all insertions push out connections of this kind.
+ */
+__noinline int weir_leave_ghost(struct weir_connection_set *set, __u32 way, __u64 word, __u32 number)
+{
+	__u32 state = weir_word_state(word), place = number & (WEIR_CONNECTION_HALF_OPEN_GHOSTS - 1);
+	__u32 *ghost, *tag;
+
+	WEIR_GLOBAL(CONNECTIONS, set, 0);
+	if (state == WEIR_CONNECTION_OPEN)
+		place = WEIR_CONNECTION_HALF_OPEN_GHOSTS + (number & (WEIR_CONNECTION_OPEN_GHOSTS - 1));
+	else if (state != WEIR_CONNECTION_HALF_OPEN)
+		return 0;
+	tag = WEIR_ELEMENT(set->flows.tag, way);
+	ghost = WEIR_ELEMENT(set->ghost, place);
+	if (ghost && tag && weir_is_own_word(word, *tag))
+		WRITE_ONCE(*ghost, *tag);
+	return 0;
+}
+
+/* Has the connection with this tag, which talks, been counted: is it counted now, or has it been silent for too long
+ * (its entry says so), or was it evicted? A ghost is gone then.
+ */
+__noinline int weir_was_counted(struct weir_scratch *s, struct weir_connection_set *set, __u32 tag)
+{
+	__u64 *at, word;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set, false);
+	at = WEIR_ELEMENT(set->word, weir_way_of(&set->flows, tag));
+	word = at ? READ_ONCE(*at) : 0;
+	if (word && weir_is_own_word(word, tag)) {
+		if (weir_is_counted(weir_word_state(word)))
+			return true;
+		if (weir_state_now(s, word))
+			return false;
+	}
+	weir_order(s); /* whoever empties a word leaves the ghost before */
+#pragma nounroll
+	for (__u32 place = 0; place < WEIR_CONNECTION_GHOSTS; place++) {
+		__u32 *ghost = WEIR_ELEMENT(set->ghost, place);
+
+		if (ghost && READ_ONCE(*ghost) == tag) {
+			__sync_val_compare_and_swap(ghost, tag, 0);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- who leaves a full set, and insertion ---- */
+
+/* How much it would hurt to lose a connection: 0 when it is over; otherwise less the longer it has been silent, and
+ * more than all that when it was heard of more than once ("proven"). The present steps are in s->connection_clock.
+ * Without branches: the verifier would follow every one, way after way.
+ */
+#define WEIR_WORTH_SILENCE (1ull << 48) /* no silence is as long, in ns */
+#define WEIR_WORTH_PROVEN (1ull << 49)
+
+static __always_inline __u64 weir_connection_worth(const struct weir_scratch *s, __u64 word)
+{
+	const __u32 proven = 1u << WEIR_CONNECTION_OPEN | 1u << WEIR_CONNECTION_OTHER;
+	__u32 state = weir_word_state(word), class = weir_state_class(state);
+	__u64 age, is_gone;
+
+	OPAQUE(class);
+	class &= WEIR_CONNECTION_CLASSES - 1;
+	age = (s->connection_clock[class].bucket - word) & WEIR_CONNECTION_STEP_MASK;
+	/* none when another CPU's clock is ahead of ours, as in weir_word_age() */
+	age &= ~((__s64)(WEIR_CONNECTION_STEP_MASK - WEIR_WORD_STEPS_AHEAD - age) >> 63);
+	is_gone = (__s64)(WEIR_CONNECTION_STEPS - age) >> 63 | ((__s64)state - 1) >> 63;
+	return (WEIR_WORTH_SILENCE - age * weir_step_ns(class) + (proven >> state & 1) * WEIR_WORTH_PROVEN) & ~is_gone;
+}
+
+/* The victim in a full set: a connection that is over, else the one silent for longest: of those heard of once when
+ * these use up their budget, of the proven ones when not. Without branches: the verifier would follow every one.
+ */
+__noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct weir_connection_set *set)
+{
+	__u64 least = ~0ull >> 1, least_proven = ~0ull >> 1, once = 0;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
+	weir_turn_steps(s);
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_FLOW_WAYS; way++) {
+		__u64 worth = weir_connection_worth(s, READ_ONCE(set->word[way]));
+		__u64 is_proven = worth / WEIR_WORTH_PROVEN;
+
+		once += (-worth >> 63) & (is_proven ^ 1);
+		least = weir_lesser(worth * 8 + way, least);
+		least_proven = weir_lesser((worth + (is_proven ^ 1) * 2 * WEIR_WORTH_PROVEN) * 8 + way, least_proven);
+	}
+	return (least < 8 || once >= WEIR_CONNECTION_BUDGET ? least : least_proven) & 7;
+}
+
+/* Evict who has this way, and leave a ghost. False: it has just changed. The latest insertion's number says which ghost
+ * is replaced.
+ */
+static __always_inline bool weir_push_out_connection(struct weir_scratch *s, struct weir_connection_set *set, __u32 way,
+						     __u32 slot)
+{
+	__u64 *at = WEIR_ELEMENT(set->word, way), word = at ? READ_ONCE(*at) : 0;
+
+	weir_leave_ghost(set, way, word, WEIR_INSERTED_COUNT(s->place.latest));
+	return weir_evict_connection(s, at, word, slot);
+}
+
+/* Try once to insert a connection. Returns its way; one beyond the last: another CPU was faster. */
+static __always_inline __u32 weir_try_insert_connection(struct weir_scratch *s, struct weir_connection_set *set,
+							__u32 tag, __u32 slot)
+{
+	__u32 way = weir_look_for_place(s, &set->flows, tag);
+
+	if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW)) {
+		way = weir_choose_connection(s, set);
+		if (!weir_push_out_connection(s, set, way, slot))
+			return WEIR_FLOW_WAYS;
+		way |= WEIR_WAY_IS_NEW;
+	}
+	FORGET(s->forgotten, way);
+	if (way & WEIR_WAY_IS_NEW && !weir_take_way(s, &set->flows, tag, way))
+		return WEIR_FLOW_WAYS;
+	return way;
+}
+
+/* Insert a connection. Returns its way, or one beyond the last. */
+__noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_connection_set *set, __u32 tag, __u32 slot)
+{
+	__u32 way = WEIR_FLOW_WAYS;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_FLOW_WAYS);
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way == WEIR_FLOW_WAYS; attempt++)
+		way = weir_try_insert_connection(s, set, tag, slot);
+	FORGET(s->forgotten, way); /* else the verifier follows every way of every attempt to the end */
+	/* Once more: until it could see the new tag, the former owner may have written its word again. The tag must be
+	 * there when we look. If another CPU has written it, nothing here has waited for that: a compare-and-swap that
+	 * fails is no barrier.
+	 */
+	if (way & WEIR_WAY_IS_NEW) {
+		__u64 *at = WEIR_ELEMENT(set->word, WEIR_WAY(way)), word;
+
+		weir_order(s);
+		word = at ? READ_ONCE(*at) : 0;
+		if (word)
+			weir_evict_connection(s, at, word, slot);
+	}
+	return WEIR_WAY(way);
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The connections of a whole rule, for the figures alone: no packet is evaluated against them. Every CPU counts in a
+ * copy of its own, so that two CPUs under a flood do not fight over a line, and nothing here is atomic.
+ */
+#ifndef WEIR_CONNECTION_TOTALS_H
+#define WEIR_CONNECTION_TOTALS_H
+
+#include "kinds/connection_counts.h"
+
+static __always_inline struct weir_connection_total *weir_total_of(__u32 slot)
+{
+	return bpf_map_lookup_elem(&connection_totals, &slot);
+}
+
+/* Count one connection of a keyed rule more in a step, or, with change -1, less. Returns whether the step counts. */
+__noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step, __u64 change)
+{
+	__u64 fresh = (__u64)(step & WEIR_CONNECTION_CELL_STEP_MASK) << WEIR_CONNECTION_CELL_STEP_SHIFT, *cell, old;
+	struct weir_connection_total *total = weir_total_of(slot);
+
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
+	cell = weir_step_cell(total->cell, class, step);
+	old = *cell;
+	if (weir_cell_step(old ^ fresh)) {
+		if (old && weir_is_later_cell(old, step))
+			return 0;
+		old = 0;
+	}
+	WRITE_ONCE(*cell, fresh | ((old + change) & WEIR_CONNECTION_TOTAL_MASK));
+	if (weir_step_age(weir_step_now(s, class), step) >= WEIR_STEP_AGE_OVER)
+		return 0;
+	total->open += change;
+	return 1;
+}
+
+/* How many a CPU's cell counts, with their sign. */
+static __always_inline __u64 weir_total_count(__u64 cell)
+{
+	const int unused = 64 - WEIR_CONNECTION_CELL_STEP_SHIFT;
+
+	return (__s64)(cell << unused) >> unused;
+}
+
+/* What a CPU counts of a class; perhaps below zero. Without branches, for the verifier. */
+static __always_inline __u64 weir_sum_class(const struct weir_connection_total *total, __u32 class, __u32 present)
+{
+	__u64 open = 0;
+
+#pragma nounroll
+	for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
+		__u64 cell = READ_ONCE(total->cell[class][i]);
+
+		open += weir_total_count(cell) &
+			weir_mask_if_less(weir_step_age(present, weir_cell_step(cell)), WEIR_STEP_AGE_OVER);
+	}
+	return open;
+}
+
+__noinline __u64 weir_sum_total(struct weir_scratch *s, __u32 slot)
+{
+	__u64 open = 0;
+
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
+	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++) {
+		const struct weir_connection_total *total = bpf_map_lookup_percpu_elem(&connection_totals, &slot, cpu);
+
+		for (__u32 class = 0; total && class < WEIR_CONNECTION_CLASSES_COUNTED; class ++)
+			open += weir_sum_class(total, class, weir_step_now(s, class));
+	}
+	return open;
+}
+
+/* A connection of a keyed rule has been counted in: are there more than ever? What other CPUs have is looked up once a
+ * tick; and what fell silent, once a step, if that matters.
+ */
+static __always_inline void weir_raise_total(struct weir_scratch *s, struct weir_connection_total *total, __u32 slot)
+{
+	__u64 steps;
+
+	if (s->tick == total->open_tick && (__s64)(total->open - total->max) <= 0)
+		return;
+	steps = weir_turn_steps(s);
+	if (s->tick != total->open_tick || steps != total->open_steps) {
+		total->open = weir_sum_total(s, slot);
+		total->open_tick = s->tick;
+		total->open_steps = steps;
+	}
+	if ((__s64)(total->open - total->max) > 0)
+		total->max = total->open;
+}
+
+#endif

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Rules that limit connections. A packet is evaluated first: a connection that opens needs room in its flow, which is
+ * reserved; everything else passes. What the packet does to its connection is committed when every rule has admitted
+ * the packet; if another rule blocks it, the reservation is aborted. docs/connections.md says what is counted.
+ *
+ * A packet that changes nothing, of a connection heard of in this step of time, reads two cache lines and writes none.
+ */
+#ifndef WEIR_CONNECTIONS_H
+#define WEIR_CONNECTIONS_H
+
+#include "kinds/connection_table.h"
+#include "observe/drops.h"
+#include "kinds/handshakes.h"
+#include "window/threshold.h"
+
+#define WEIR_COMMIT_ATTEMPTS 4 /* another CPU changed the same connection each time */
+/* Tries to reserve: other CPUs tried at the same time, and all gave back; or the flow's entry is not made yet. After
+ * most of them, some 50 us, the CPU that makes it must have been stalled.
+ */
+#define WEIR_RESERVE_ATTEMPTS 32
+#define WEIR_RESERVE_PATIENCE 24
+
+/* ---- figures ---- */
+
+static __always_inline void weir_raise_shortest(struct weir_connection_counts *counts, __u64 less_us)
+{
+	for (int attempt = 0; attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {
+		__u64 old = READ_ONCE(counts->handshake_less_us);
+
+		if (less_us <= old || __sync_val_compare_and_swap(&counts->handshake_less_us, old, less_us) == old)
+			return;
+	}
+}
+
+static __always_inline void weir_raise_flow(struct weir_connection_flow *flow, __u32 open)
+{
+	for (int attempt = 0; attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {
+		__u32 old = READ_ONCE(flow->max);
+
+		if (open <= old || __sync_val_compare_and_swap(&flow->max, old, open) == old)
+			return;
+	}
+}
+
+static __always_inline void weir_count_handshake(struct weir_connection_counts *counts, __u32 took_us)
+{
+	__u32 step = 0;
+
+#pragma unroll
+	for (int bit = 16; bit > 0; bit /= 2)
+		if (took_us >> (step + bit))
+			step += bit;
+	OPAQUE(step);
+	if (step >= WEIR_HANDSHAKE_STEPS)
+		step = WEIR_HANDSHAKE_STEPS - 1;
+	__sync_fetch_and_add(&counts->handshake_step[step], 1);
+	__sync_fetch_and_add(&counts->handshakes, 1);
+	__sync_fetch_and_add(&counts->handshake_us, took_us);
+	weir_raise_shortest(counts, (1ull << 32) - took_us);
+}
+
+/* What has become of a connection: its state before, its state now, and the event. */
+#define WEIR_CHANGE(state, next, event) ((state) | (next) << 3 | (event) << 6)
+#define WEIR_CHANGE_STATE(change) ((change)&7)
+#define WEIR_CHANGE_NEXT(change) ((change) >> 3 & 7)
+#define WEIR_CHANGE_EVENT(change) ((change) >> 6 & 7)
+
+/* Is there one connection more? */
+static __always_inline bool weir_change_adds(__u32 change)
+{
+	__u32 state = WEIR_CHANGE_STATE(change);
+
+	if (!weir_is_counted(WEIR_CHANGE_NEXT(change)))
+		return false;
+	return !weir_is_counted(state) ||
+	       (WEIR_CHANGE_EVENT(change) == WEIR_EVENT_OPENS && state != WEIR_CONNECTION_HALF_OPEN);
+}
+
+/* Does the change count anywhere but in `opened` and `max`? */
+static __always_inline bool weir_change_needs_counts(__u32 change)
+{
+	return weir_is_counted(WEIR_CHANGE_STATE(change)) || WEIR_CHANGE_EVENT(change) == WEIR_EVENT_TALKS;
+}
+
+__noinline int weir_count_change(struct weir_scratch *s, struct weir_connection_counts *counts, __u32 change)
+{
+	__u32 state = WEIR_CHANGE_STATE(change), next = WEIR_CHANGE_NEXT(change), event = WEIR_CHANGE_EVENT(change);
+	bool adds = weir_change_adds(change), was_counted = weir_is_counted(state);
+
+	WEIR_GLOBAL(CONNECTIONS, s && counts, 0);
+	if (!weir_is_counted(next)) {
+		if (was_counted)
+			__sync_fetch_and_add(
+				event == WEIR_EVENT_FINISHES ? &counts->closed_by_fin : &counts->closed_by_reset, 1);
+		return 0;
+	}
+	if (state == WEIR_CONNECTION_HALF_OPEN && next == WEIR_CONNECTION_OPEN)
+		weir_count_handshake(counts, s->handshake_us);
+	if (adds && was_counted)
+		__sync_fetch_and_add(&counts->reused, 1);
+	if (adds && event == WEIR_EVENT_TALKS)
+		__sync_fetch_and_add(&counts->returned, 1);
+	return 0;
+}
+
+/* Count the change in the flow s->counted_flow, which has s->counted_open connections now; 0: that is not known. */
+__noinline int weir_count_flow_change(struct weir_scratch *s, __u32 change)
+{
+	struct weir_connection_flow *flow;
+
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
+	flow = weir_flow_by_number(s->counted_flow);
+	if (!flow || !weir_is_owner(flow, s->counted_tag))
+		return 0;
+	if (weir_change_needs_counts(change) && !weir_is_lone_flow(s->counted_flow) &&
+	    weir_use_entry(flow, READ_ONCE(flow->owner) >> 32, WEIR_CONNECTION_USES_COUNTS))
+		weir_count_change(s, &flow->counts, change);
+	if (!weir_change_adds(change))
+		return 0;
+	if (WEIR_CHANGE_EVENT(change) != WEIR_EVENT_TALKS)
+		__sync_fetch_and_add(&flow->opened, 1);
+	if (!s->counted_open)
+		s->counted_open = weir_open_connections(s, flow, s->counted_tag);
+	weir_raise_flow(flow, s->counted_open);
+	return 0;
+}
+
+/* The same in its rule's total. */
+__noinline int weir_count_total_change(struct weir_scratch *s, __u32 slot, __u32 change)
+{
+	struct weir_connection_total *total = weir_total_of(slot);
+
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
+	if (weir_change_needs_counts(change))
+		weir_count_change(s, &total->counts, change);
+	if (!weir_change_adds(change))
+		return 0;
+	if (WEIR_CHANGE_EVENT(change) != WEIR_EVENT_TALKS)
+		total->opened++;
+	if (!weir_is_lone_flow(s->counted_flow))
+		weir_raise_total(s, total, slot);
+	else if (s->counted_open > total->max)
+		total->max = s->counted_open;
+	return 0;
+}
+
+/* Count a connection that nobody saw open: of its rule, and of its flow if that has an entry. */
+__noinline int weir_count_learned(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_connection_total *total = weir_total_of(rule->slot);
+	struct weir_connection_flow *flow;
+
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
+	total->counts.learned++;
+	if (!rule->key_fields)
+		return 0;
+	flow = weir_find_connection_flow(s, rule);
+	if (flow && weir_use_entry(flow, s->counted_tag, WEIR_CONNECTION_USES_COUNTS))
+		__sync_fetch_and_add(&flow->counts.learned, 1);
+	return 0;
+}
+
+static __always_inline void weir_count_changes(struct weir_scratch *s, __u32 slot, __u32 state, __u32 next, __u32 event)
+{
+	__u32 change = WEIR_CHANGE(state, next, event);
+
+	if (state == next || !(weir_is_counted(state) || weir_is_counted(next)))
+		return;
+	weir_count_flow_change(s, change);
+	weir_count_total_change(s, slot, change);
+}
+
+/* ---- evaluating ---- */
+
+static __always_inline void weir_count_refusal(__u32 slot)
+{
+	struct weir_connection_total *total = weir_total_of(slot);
+
+	if (total)
+		total->counts.refused++;
+}
+
+/* The word, as it is now, of a connection that is opened again. 0: it no longer counts. */
+__noinline __u64 weir_counted_word(struct weir_scratch *s, const struct weir_connection_reservation *reservation)
+{
+	struct weir_connection_set *set;
+	__u64 *at, word;
+
+	WEIR_GLOBAL(CONNECTIONS, s && reservation, 0);
+	set = weir_connection_set(reservation);
+	at = set ? weir_find_connection(set, reservation) : NULL;
+	if (!at)
+		return 0;
+	word = READ_ONCE(*at);
+	return weir_is_counted(weir_own_state(s, word, reservation->tag)) ? word : 0;
+}
+
+/* Count out of the flow s->counted_flow what never came to be a connection. If the flow was evicted meanwhile, it was
+ * counted as one of those that went with it.
+ */
+__noinline int weir_take_back(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step)
+{
+	struct weir_connection_total *total = weir_total_of(slot);
+	const struct weir_connection_flow *flow;
+
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
+	if (weir_count_out(s, s->counted_flow, s->counted_tag, class, step))
+		return 0;
+	flow = weir_flow_by_number(s->counted_flow);
+	if (flow && !weir_is_owner(flow, s->counted_tag) &&
+	    weir_step_age(weir_step_now(s, class), step) < WEIR_STEP_AGE_OVER)
+		total->counts.evicted--; /* perhaps below zero: another CPU has counted it */
+	return 0;
+}
+
+/* Reserve room for one more in this packet's flow: it is counted in, and the reservation says where. */
+static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u32 place,
+						     struct weir_connection_reservation *reservation, __u64 threshold)
+{
+	__u32 slot = weir_rule(place)->slot;
+
+	/* 64 bits: clang 14 spills a counter of 32 into half a word, where the verifier of 6.18 loses it. */
+	for (__u64 attempt = 0; attempt < WEIR_RESERVE_ATTEMPTS; attempt++) {
+		struct weir_connection_flow *flow;
+		__u32 step, open;
+		__u64 most;
+
+		flow = weir_get_connection_flow(s, place, attempt >= WEIR_RESERVE_PATIENCE)
+			       ? weir_flow_by_number(s->counted_flow)
+			       : NULL;
+		if (!flow)
+			break;
+		most = threshold + weir_counts_in_flow(s, reservation->counted);
+		open = weir_sum_open(s, flow, s->counted_tag);
+		if (open >= most) /* or one counts double for a moment, which another CPU is moving */
+			open = weir_sum_open(s, flow, s->counted_tag);
+		if (open >= most) {
+			weir_count_refusal(slot);
+			return weir_refuse(s, open, threshold);
+		}
+		step = weir_step_now(s, reservation->class);
+		if (!weir_count_in(s, slot, reservation->class, step)) {
+			weir_read_tick(s);
+			continue;
+		}
+		/* The connection itself is left out of a sum that it is in: another CPU may have just closed it. */
+		open = weir_sum_open(s, flow, s->counted_tag);
+		if (open <= most &&
+		    (!reservation->counted || weir_counted_word(s, reservation) == reservation->counted)) {
+			reservation->open = open - (most - threshold);
+			reservation->flow = s->counted_flow;
+			reservation->flow_tag = s->counted_tag;
+			reservation->step = step;
+			reservation->is_reserved = 1;
+			return WEIR_ANSWER_ADMIT;
+		}
+		weir_take_back(s, slot, reservation->class, step);
+		if (reservation->counted)
+			reservation->counted = weir_counted_word(s, reservation);
+	}
+	return weir_refuse_stalled(s, slot);
+}
+
+/* Evaluate a connection that wants to open: perhaps one that counts already, and is then left out. */
+__noinline int weir_evaluate_opening(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_connection_reservation *reservation;
+	enum weir_answer answer;
+	__u64 threshold;
+
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
+	reservation = &s->connection[index];
+	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(s, place) : rule->threshold;
+	answer = weir_reserve(s, place, reservation, threshold & WEIR_THRESHOLD_MASK);
+	if (answer != WEIR_ANSWER_BLOCK)
+		return answer;
+	/* Under a rule that observes, the connection comes to be all the same, but nobody may take it for learned. */
+	reservation->is_refused = rule->observes && reservation->event == WEIR_EVENT_OPENS && !reservation->counted;
+	if (!reservation->is_refused)
+		s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
+	return answer;
+}
+
+/* Evaluate the packet by a rule that limits connections, and write down what it will do to its connection. */
+__noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	__u32 state = WEIR_CONNECTION_NONE, event, next;
+	struct weir_connection_reservation *reservation;
+	struct weir_connection_set *set;
+	struct weir_flow_id id;
+	__u64 word = 0, *at;
+
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
+	s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
+	if (s->packet.fragment == WEIR_FRAGMENT_LATER)
+		return WEIR_ANSWER_ADMIT;
+	id = weir_connection_id(weir_rule(place), &s->packet, config.sizes[WEIR_TABLE_CONNECTIONS]);
+	reservation = &s->connection[index];
+	reservation->set = id.set;
+	reservation->tag = id.tag;
+	set = weir_connection_set(reservation);
+	if (!set)
+		return WEIR_ANSWER_ERROR;
+	event = weir_connection_event(&s->packet);
+	at = weir_find_connection(set, reservation);
+	if (at) {
+		word = READ_ONCE(*at);
+		state = weir_own_state(s, word, id.tag);
+	}
+	next = weir_next_state(state, event);
+	if (next == state &&
+	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(s, word)))
+		return WEIR_ANSWER_ADMIT;
+	reservation->event = event;
+	reservation->class = weir_state_class(next);
+	reservation->is_reserved = 0;
+	reservation->is_refused = 0;
+	reservation->counted = weir_is_counted(state) ? word : 0;
+	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
+	s->must_commit = 1;
+	/* Openings are evaluated even of a connection that is there: else a stray packet would get it in unevaluated.
+	 */
+	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
+				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
+		return WEIR_ANSWER_FOUND;
+	return WEIR_ANSWER_ADMIT;
+}
+
+/* ---- committing ---- */
+
+/* The step that a connection moves to: not one before its word's, if another CPU's clock is ahead of ours
+ * (weir_sum_open would miss it).
+ */
+__noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 tag, __u32 class)
+{
+	__u32 step, state, ahead;
+
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
+	step = weir_step_now(s, class);
+	state = weir_own_state(s, word, tag);
+	ahead = ((__u32)word - step) & WEIR_CONNECTION_STEP_MASK;
+	return state && weir_state_class(state) == class && ahead <= WEIR_WORD_STEPS_AHEAD ? step + ahead : step;
+}
+
+/* One attempt to commit is three calls, one after the other, as the stack has no room for one within the other. The
+ * first looks at the connection: what becomes of it, in s->change, and in which flow it counts then, s->counted_flow.
+ * DONE: there is nothing to do.
+ */
+enum weir_attempt { WEIR_ATTEMPT_DONE, WEIR_ATTEMPT_AGAIN, WEIR_ATTEMPT_GOES_ON };
+
+__noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set, __u32 way)
+{
+	struct weir_connection_reservation *reservation;
+	__u64 *at, word;
+	__u32 state, next, *tag;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, WEIR_ATTEMPT_DONE);
+	reservation = &s->connection[index];
+	at = WEIR_ELEMENT(set->word, way);
+	tag = WEIR_ELEMENT(set->flows.tag, way);
+	if (!at || !tag)
+		return WEIR_ATTEMPT_DONE;
+	word = READ_ONCE(*at);
+	/* Is the entry still the connection's? A new owner empties the word, then writes the tag, then its own word. */
+	weir_order(s);
+	if (READ_ONCE(*tag) != reservation->tag)
+		return WEIR_ATTEMPT_AGAIN;
+	state = weir_own_state(s, word, reservation->tag);
+	next = weir_next_state(state, reservation->event);
+	if (!reservation->is_reserved && weir_is_counted(next) && !weir_is_counted(state) &&
+	    reservation->event != WEIR_EVENT_TALKS) {
+		/* Refused, under a rule that observes. Or another CPU has just closed it. */
+		if (!reservation->is_refused)
+			return WEIR_ATTEMPT_DONE;
+		next = WEIR_CONNECTION_REFUSED;
+	}
+	if (next == WEIR_CONNECTION_NONE)
+		return WEIR_ATTEMPT_DONE;
+	if (next == WEIR_CONNECTION_LEARNED && reservation->was_counted)
+		next = WEIR_CONNECTION_OPEN;
+	s->change.word = word;
+	s->change.state = state;
+	s->change.next = next;
+	s->change.way = way;
+	if (reservation->is_reserved) {
+		s->counted_flow = reservation->flow;
+		s->counted_tag = reservation->flow_tag;
+	} else if (!weir_is_counted(next)) {
+		s->counted_flow = weir_word_flow(word);
+		s->counted_tag = weir_word_turn(word);
+	} else if (!weir_get_connection_flow(s, s->rule[index], false)) {
+		return WEIR_ATTEMPT_AGAIN;
+	}
+	return WEIR_ATTEMPT_GOES_ON;
+}
+
+/* The second: count it in there, and change it. */
+__noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
+{
+	__u32 step, class, slot, *opened_us;
+	struct weir_connection_reservation *reservation;
+	bool counts;
+	__u64 *at;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, WEIR_ATTEMPT_DONE);
+	reservation = &s->connection[index];
+	at = WEIR_ELEMENT(set->word, s->change.way);
+	opened_us = WEIR_ELEMENT(set->flows.opened_us, s->change.way);
+	if (!at || !opened_us)
+		return WEIR_ATTEMPT_DONE;
+	slot = weir_rule(s->rule[index])->slot;
+	class = weir_state_class(s->change.next);
+	step = reservation->is_reserved ? reservation->step
+					: weir_step_to_move_to(s, s->change.word, reservation->tag, class);
+	counts = !reservation->is_reserved && weir_is_counted(s->change.next);
+	if (counts && !weir_count_in(s, slot, class, step))
+		return WEIR_ATTEMPT_AGAIN;
+	s->change.changed = weir_connection_word(s, reservation->tag, s->change.next, step);
+	if (s->change.state == WEIR_CONNECTION_HALF_OPEN)
+		s->handshake_us = (__u32)(weir_monotonic_ns(s) / 1000) - READ_ONCE(*opened_us);
+	if (__sync_val_compare_and_swap(at, s->change.word, s->change.changed) != s->change.word) {
+		if (counts)
+			weir_take_back(s, slot, class, step);
+		return WEIR_ATTEMPT_AGAIN;
+	}
+	if (s->change.next == WEIR_CONNECTION_HALF_OPEN && s->change.state != WEIR_CONNECTION_HALF_OPEN)
+		WRITE_ONCE(*opened_us, weir_monotonic_ns(s) / 1000);
+	s->counted_open = reservation->is_reserved ? reservation->open : 0;
+	reservation->is_reserved = 0;
+	return WEIR_ATTEMPT_GOES_ON;
+}
+
+/* The third: it has changed, which the figures and whoever it counted for before must know. */
+__noinline int weir_reap_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
+{
+	__u32 state, next, slot, *tag;
+	__u64 *at, word, changed;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, 0);
+	at = WEIR_ELEMENT(set->word, s->change.way);
+	tag = WEIR_ELEMENT(set->flows.tag, s->change.way);
+	if (!at || !tag)
+		return 0;
+	slot = weir_rule(s->rule[index])->slot;
+	word = s->change.word;
+	changed = s->change.changed;
+	state = s->change.state;
+	next = s->change.next;
+	/* A former owner's word, which another CPU wrote while the entry changed hands. */
+	if (!state && weir_state_now(s, word))
+		weir_count_evicted(s, word, slot);
+	/* For the figures, a connection that did not count in this flow is new. */
+	if (weir_is_counted(state) && !(weir_count_word_out(s, word) && weir_counts_in_flow(s, word)))
+		state = WEIR_CONNECTION_NONE;
+	if (next == WEIR_CONNECTION_LEARNED && state != next)
+		weir_count_learned(s, s->rule[index]);
+	weir_count_changes(s, slot, state, next, s->connection[index].event);
+	if (config.has_tracker && s->rule[index] == config.tracker && state == WEIR_CONNECTION_HALF_OPEN &&
+	    next == WEIR_CONNECTION_OPEN)
+		weir_note_handshake(s);
+	/* Whoever takes the entry over empties it once more after the tag has changed. So one of us evicts it. */
+	if (READ_ONCE(*tag) != s->connection[index].tag && __sync_val_compare_and_swap(at, changed, 0) == changed)
+		weir_count_evicted(s, changed, slot);
+	return 0;
+}
+
+static __always_inline enum weir_attempt weir_try_commit(struct weir_scratch *s, __u32 index,
+							 struct weir_connection_set *set, __u32 way)
+{
+	enum weir_attempt attempt = weir_look_at_connection(s, index, set, way);
+
+	if (attempt == WEIR_ATTEMPT_GOES_ON)
+		attempt = weir_change_connection(s, index, set);
+	if (attempt == WEIR_ATTEMPT_GOES_ON)
+		weir_reap_connection(s, index, set);
+	return attempt;
+}
+
+/* Give back what rule `index` of the packet has reserved, if anything. */
+__noinline int weir_abort_connection(struct weir_scratch *s, __u32 index)
+{
+	struct weir_connection_reservation *reservation;
+
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
+	reservation = &s->connection[index];
+	if (!reservation->is_reserved)
+		return 0;
+	s->counted_flow = reservation->flow;
+	s->counted_tag = reservation->flow_tag;
+	return weir_take_back(s, weir_rule(s->rule[index])->slot, reservation->class, reservation->step);
+}
+
+/* The packet passes: do to the connection what rule `index` of the packet has reserved. */
+__noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
+{
+	struct weir_connection_reservation *reservation;
+	struct weir_connection_set *set;
+	__u32 way;
+
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
+	OPAQUE(index); /* clang 19 puts it on the stack before its bound is tested */
+	index &= WEIR_PACKET_RULES_MAX - 1;
+	reservation = &s->connection[index];
+	set = weir_connection_set(reservation);
+	/* Before anything is inserted, which may take the place of its ghost. */
+	reservation->was_counted =
+		reservation->event == WEIR_EVENT_TALKS && set && weir_was_counted(s, set, reservation->tag);
+	for (int attempt = 0; set && attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {
+		way = weir_way_of(&set->flows, reservation->tag);
+		if (way == WEIR_FLOW_WAYS)
+			way = weir_insert_connection(s, set, reservation->tag, weir_rule(s->rule[index])->slot);
+		if (weir_try_commit(s, index, set, way) != WEIR_ATTEMPT_AGAIN)
+			break;
+		weir_read_tick(s);
+	}
+	if (reservation->is_reserved) /* and not used */
+		weir_abort_connection(s, index);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sets that all CPUs share: whatever the kind, a flow's (or a connection's, or a request's) entry is the way of the
+ * key's one set that has its tag. Entries change by atomics, and no packet takes a lock.
+ *
+ * A key never gets two entries, even if two CPUs insert it at once. To insert is one compare-and-swap of one word a
+ * set, `inserted`, which says who takes which way. The tag is written after that, by the first CPU that comes by:
+ * whoever wants to insert completes the latest insertion first. (Helping: Herlihy, "A methodology for implementing
+ * highly concurrent data objects", 1993. docs/connections-internals.md has the argument, and what is left to the
+ * entries.)
+ *
+ * The head of a set (struct weir_flow_set) alone says who goes when all ways are taken. Only connections have a rule of
+ * their own (connection_table.h), by their words.
+ */
+#ifndef WEIR_FLOW_SET_H
+#define WEIR_FLOW_SET_H
+
+#include "window/rows.h"
+
+/* Other CPUs' insertions that may get in between before ours gives up. More than a few have not been seen. */
+#define WEIR_INSERT_ATTEMPTS 16
+
+static __always_inline struct weir_flow_id weir_shared_id(__u64 hash, __u32 sets)
+{
+	struct weir_flow_id id = {.tag = hash >> 32, .set = hash & (sets - 1)};
+
+	if (id.tag == 0)
+		id.tag = 1;
+	return id;
+}
+
+/* Element `way` of an array, or NULL beyond its end. The pointer is opaque, so that it is made where its bound was
+ * tested, as the verifier wants it.
+ */
+static __always_inline void *weir_element(const void *array, __u64 way, const __u32 ways, const __u32 bytes)
+{
+	OPAQUE(way);
+	if (way >= ways)
+		return NULL;
+	array += way * bytes;
+	OPAQUE(array);
+	return (void *)array;
+}
+#define WEIR_ELEMENT(array, way)                                                                                       \
+	((__typeof__(&(array)[0]))weir_element(array, way, sizeof(array) / sizeof((array)[0]), sizeof((array)[0])))
+
+/* All bits set if the number is negative, else none. Opaque, or clang 19 makes a branch of it, and the verifier of
+ * Linux 6.1 follows both sides for each cell of a window: 180,000 instructions; or way of a set: 290,000.
+ */
+static __always_inline __u64 weir_sign_mask(__u64 number)
+{
+	OPAQUE(number);
+	number = (__s64)number >> 63;
+	OPAQUE(number);
+	return number;
+}
+
+/* The lesser of two numbers less than 2^63 apart. Without a branch: the verifier would follow both, way after way. */
+static __always_inline __u64 weir_lesser(__u64 one, __u64 other)
+{
+	__u64 less = one - other;
+
+	return other + (less & weir_sign_mask(less));
+}
+
+static __always_inline __u64 weir_greater(__u64 one, __u64 other)
+{
+	return one + other - weir_lesser(one, other);
+}
+
+/* Did insertion `word` take this way? 0 or 1, without a branch. */
+static __always_inline __u64 weir_is_latest_way(__u64 word, __u64 way)
+{
+	return ((way ^ (__u64)WEIR_INSERTED_WAY(word)) - 1) >> 63;
+}
+
+/* The way that has this tag, or `ways`. */
+static __always_inline __u32 weir_find_tag(const __u32 *tags, const __u32 ways, __u32 tag)
+{
+#pragma unroll
+	for (__u32 way = 0; way < ways; way++)
+		if (READ_ONCE(tags[way]) == tag)
+			return way;
+	return ways;
+}
+
+/* The way of the flow with this tag, or WEIR_FLOW_WAYS. Tag 0 finds a free one. */
+static __always_inline __u32 weir_way_of(const struct weir_flow_set *set, __u32 tag)
+{
+	return weir_find_tag(set->tag, WEIR_FLOW_WAYS, tag);
+}
+
+/* ---- insertion ---- */
+
+/* Write the tag of insertion `word`, unless it is written, or another insertion has come after it. */
+static __always_inline void weir_complete_insertion(struct weir_scratch *s, struct weir_flow_set *set, __u64 word)
+{
+	__u32 *at = WEIR_ELEMENT(set->tag, WEIR_INSERTED_WAY(word)), tag = word, old;
+
+	if (!at)
+		return;
+	old = READ_ONCE(*at);
+	weir_order(s);
+	/* `inserted` is read after the tag: if it has not changed, neither has the way's owner. */
+	if (tag && old != tag && READ_ONCE(set->inserted) == word)
+		__sync_val_compare_and_swap(at, old, tag);
+}
+
+/* Where a key is, or may be: a way, in the lowest four bits, and what of it. */
+#define WEIR_WAY(place) ((place)&15)
+#define WEIR_WAY_EVICTS 16u /* its owner still counts */
+#define WEIR_WAY_IS_NEW 64u /* the key is not there; otherwise another CPU had inserted it */
+
+/* Where the key of this tag is, if another CPU has just inserted it; else, with WEIR_WAY_IS_NEW, a free way, or
+ * WEIR_FLOW_WAYS: somebody has to go. s->place.latest is then known.
+ */
+static __always_inline __u32 weir_look_for_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
+{
+	__u64 latest = READ_ONCE(set->inserted);
+	__u32 way;
+
+	weir_order(s); /* the tags read from here on are not older */
+	weir_complete_insertion(s, set, latest);
+	way = weir_way_of(set, tag);
+	if (way < WEIR_FLOW_WAYS)
+		return way;
+	s->place.latest = latest;
+	return weir_way_of(set, 0) | WEIR_WAY_IS_NEW;
+}
+
+/* Take a way that was found so. False: another CPU was faster. */
+static __always_inline bool weir_take_way(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 way)
+{
+	__u64 latest = s->place.latest, mine;
+
+	mine = WEIR_INSERTED(tag, WEIR_WAY(way), WEIR_INSERTED_COUNT(latest) + 1);
+	if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
+		return false;
+	weir_complete_insertion(s, set, mine);
+	return true;
+}
+
+/* ---- who goes ---- */
+
+static __always_inline __u32 weir_keep_step(__u64 ns)
+{
+	return (__u32)(ns >> WEIR_KEEP_STEP_BITS);
+}
+
+/* When an entry is over: before `now` (less than 2^30: the longer ago, the less), or after it. Without a branch. */
+#define WEIR_KEEP_NOW (1ull << 30)
+static __always_inline __u64 weir_keep_order(__u32 keep, __u32 now)
+{
+	__u64 at = (keep - now + WEIR_KEEP_NOW) & WEIR_KEEP_STEP_MASK;
+
+	/* so far ahead: it is three months old */
+	return at & ((WEIR_KEEP_NOW + WEIR_KEEP_STEPS_MAX - at) >> 63) - 1;
+}
+
+/*
+ * The victim: the entry that is over first, by now or later; but of those that still count, flows that were refused go
+ * last. (A heavy flow's entry is soon the first to be over among new ones: it would be forgotten, and begin afresh,
+ * each time.) The latest way taken counts as one that is in use: otherwise two CPUs with a new flow each would both
+ * write into one entry.
+ */
+__noinline __u32 weir_choose_flow(const struct weir_flow_set *set, __u64 latest, __u32 now)
+{
+	__u64 least = ~0ull >> 1;
+
+	WEIR_GLOBAL(FLOW_SETS, set, 0);
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_FLOW_WAYS; way++) {
+		__u32 keep = READ_ONCE(set->keep[way]);
+		__u64 rank =
+			weir_greater(weir_keep_order(keep, now), (WEIR_KEEP_NOW + 1) * weir_is_latest_way(latest, way));
+
+		rank += ((WEIR_KEEP_NOW - rank) >> 63 & keep >> 31) << 32;
+		least = weir_lesser(rank * 8 + way, least);
+		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
+	}
+	return (least & 7) | (least / 8 > WEIR_KEEP_NOW ? WEIR_WAY_EVICTS : 0);
+}
+
+/* As weir_look_for_place(); but where all ways are taken, the victim's, and in s->place who that is. */
+__noinline __u32 weir_find_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
+{
+	__u32 way;
+
+	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
+	way = weir_look_for_place(s, set, tag);
+	if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW))
+		way = weir_choose_flow(set, s->place.latest, weir_keep_step(weir_now_ns(s))) | WEIR_WAY_IS_NEW;
+	OPAQUE(way);
+	if (way & WEIR_WAY_IS_NEW && WEIR_WAY(way) < WEIR_FLOW_WAYS) {
+		s->place.tag = READ_ONCE(set->tag[WEIR_WAY(way)]);
+		s->place.keep = READ_ONCE(set->keep[WEIR_WAY(way)]);
+	}
+	return way;
+}
+
+/* Take the way that weir_find_place() found. False: another CPU was faster. */
+__noinline int weir_take_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 way)
+{
+	__u32 *keep;
+
+	WEIR_GLOBAL(FLOW_SETS, s && set && tag, false);
+	if (!weir_take_way(s, set, tag, way))
+		return false;
+	keep = WEIR_ELEMENT(set->keep, WEIR_WAY(way));
+	if (keep)
+		WRITE_ONCE(*keep, (weir_keep_step(weir_now_ns(s)) + 1) & WEIR_KEEP_STEP_MASK);
+	return true;
+}
+
+/*
+ * Insert the flow of this tag. Returns its way, with WEIR_WAY_IS_NEW if another CPU has not; or WEIR_FLOW_WAYS when
+ * others were faster at every attempt. *ret_former: what the way's element of `words`, if there are any, held before.
+ */
+static __always_inline __u32 weir_insert_flow_over(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag,
+						   const __u64 *words, __u64 *ret_former)
+{
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
+		__u32 way = weir_find_place(s, set, tag);
+		const __u64 *word = words ? weir_element(words, WEIR_WAY(way), WEIR_FLOW_WAYS, sizeof(*word)) : NULL;
+
+		if (word)
+			*ret_former = READ_ONCE(*word);
+		if (!(way & WEIR_WAY_IS_NEW) || weir_take_place(s, set, tag, way))
+			return way;
+	}
+	return WEIR_FLOW_WAYS;
+}
+
+/* The same, under the rule in `slot`: who is pushed out is counted there. */
+__noinline __u32 weir_insert_flow(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 slot)
+{
+	__u32 way;
+
+	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
+	way = weir_insert_flow_over(s, set, tag, NULL, NULL);
+	if (way & WEIR_WAY_EVICTS)
+		weir_count_eviction(slot);
+	return way;
+}
+
+/* The step by which an entry is over that counts for nothing from over_ns on; of what lies further ahead than can be
+ * told, from then on.
+ */
+static __always_inline __u32 weir_step_over(__u64 over_ns, __u64 now_ns)
+{
+	return (weir_keep_step(weir_lesser(over_ns, now_ns + WEIR_KEEP_NS_MAX)) + 1) & WEIR_KEEP_STEP_MASK;
+}
+
+/* The entry at `way` counts for nothing from over_ns on. */
+static __always_inline void weir_keep_until(struct weir_scratch *s, struct weir_flow_set *set, __u32 way, __u64 over_ns)
+{
+	__u32 *keep = WEIR_ELEMENT(set->keep, way), before, after;
+	__u64 now_ns = weir_now_ns(s);
+
+	if (!keep)
+		return;
+	before = READ_ONCE(*keep);
+	after = weir_step_over(over_ns, now_ns);
+	if (before & WEIR_KEEP_REFUSED && weir_keep_order(before, weir_keep_step(now_ns)) > WEIR_KEEP_NOW)
+		after |= WEIR_KEEP_REFUSED;
+	if (after != before)
+		WRITE_ONCE(*keep, after);
+}
+
+/* As it is already: it goes first. */
+static __always_inline __u32 weir_step_before(struct weir_scratch *s)
+{
+	return (weir_keep_step(weir_now_ns(s)) - 1) & WEIR_KEEP_STEP_MASK;
+}
+
+/* A packet of the flow was refused. False: so was one before. */
+static __always_inline bool weir_keep_refused(struct weir_flow_set *set, __u32 way)
+{
+	__u32 *keep = WEIR_ELEMENT(set->keep, way);
+
+	if (!keep || READ_ONCE(*keep) & WEIR_KEEP_REFUSED)
+		return false;
+	__sync_fetch_and_or(keep, WEIR_KEEP_REFUSED);
+	return true;
+}
+
+#endif

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Occupy windows: sliding windows of which prioritised packets may occupy later buckets. A packet of any prioritised
+ * resource that does not fit now may be counted in a bucket yet to come, and waits until that begins
+ * (docs/semantics.md, 10; Sentinel (Java)'s StatisticNode.tryOccupyNext).
+ *
+ * All CPUs share a flow's window. A packet is counted first, by compare-and-swap, and then looks at all cells once
+ * more, behind that barrier: of the packets in one window the one that was counted last sees all others, so no window
+ * passes its threshold on any number of CPUs. Who finds too many takes its unit back and tries again. So two packets at
+ * once may both be refused where one would have fitted; on one CPU the second look always agrees with the first.
+ *
+ * A flow that is pushed out of a full set leaves a ghost, as those of other windows do (row_ghosts.h). When it comes
+ * back its new entry has a copy, by which it is evaluated until that is over; the ghost itself stays where it is, and
+ * what the flow leaves next is added to it.
+ *
+ * It goes by CLOCK_MONOTONIC, whatever its buckets: waits are ns.
+ */
+#ifndef WEIR_OCCUPY_H
+#define WEIR_OCCUPY_H
+
+#include "observe/drops.h"
+#include "kinds/flow_set.h"
+#include "window/row_ghosts.h"
+#include "observe/key_samples.h"
+#include "window/threshold.h"
+#include "weir_occupy.h"
+
+/* Evaluations of one packet. Another CPU got in between each time, or a bucket ended. Eight in a row have not been
+ * seen.
+ */
+#define WEIR_OCCUPY_ATTEMPTS 8
+#define WEIR_CELL_ATTEMPTS 16 /* likewise, of changing one cell */
+#define WEIR_NO_BUCKET WEIR_OCCUPY_CELLS
+
+/* ---- the flow's entry ---- */
+
+/* The set of the flow of s->view. */
+static __always_inline struct weir_occupy_set *weir_occupy_set(const struct weir_scratch *s)
+{
+	__u32 index = s->view.flow.set;
+
+	return bpf_map_lookup_elem(&borrowing_flows, &index);
+}
+
+/* Buckets as ghosts number them. */
+static __always_inline __u64 weir_occupy_bucket(const struct weir_rule *rule, __u64 now_ns)
+{
+	return now_ns / rule->bucket_ns - rule->base_bucket;
+}
+
+/* The flow of s->place had this entry, and goes: leave what it used. A ghost can name only the first window specs. */
+static __always_inline void weir_leave_occupy(struct weir_scratch *s, const struct weir_occupy_window *flow)
+{
+	__u64 word = READ_ONCE(flow->leaves);
+	__u32 tag = s->place.tag, spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
+
+	if (!t || spec == WEIR_ROW_GHOST_SPECS || word >> WEIR_ROW_GHOST_NAME_SHIFT != WEIR_ROW_GHOST_NAME(tag, spec))
+		return;
+	weir_name_row_ghost(s, tag, WEIR_OCCUPY_ROW_SET(s->view.flow.set, tag), WEIR_OCCUPY_PAGE_SETS, spec);
+	s->row_ghost.expired = weir_expired_bucket(s, spec, WEIR_NARROW);
+	if (!weir_row_ghost_counts(word, s->row_ghost.expired))
+		return;
+	s->row_ghost.newest = word >> WEIR_ROW_GHOST_START_SHIFT;
+	s->row_ghost.units = weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
+	s->row_ghost.window_cells = t->window_cells;
+	s->row_ghost.span_ns = (2 * t->window_cells + 1) * t->bucket_ns;
+	s->row_ghost.overflow_class =
+		spec < WEIR_OVERFLOW_SPECS ? WEIR_OVERFLOW_CLASS(spec, false) : WEIR_OVERFLOW_CLASSES;
+	if (!weir_keep_row_ghost(s))
+		weir_join_overflow_window(s);
+}
+
+/* A word of this set that is named as s->row_ghost is; 0: there is none. */
+static __always_inline __u64 weir_find_row_ghost(const struct weir_scratch *s, __u32 number)
+{
+	const struct weir_row_ghost_set *set = weir_row_ghost_set(number);
+
+	for (__u32 way = 0; set && way < WEIR_ROW_GHOST_WAYS; way++) {
+		__u64 word = READ_ONCE(set->word[way]);
+
+		if (weir_is_named(s, word))
+			return word;
+	}
+	return 0;
+}
+
+/* The flow of s->view has just got this entry: leave what its former owner used, and see what the flow itself has left;
+ * or, where the rule aggregates, what its overflow window counts.
+ */
+__noinline int weir_begin_occupy(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place, __u32 evicts)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 one = 0, other = 0, *until_ns, entered, newest;
+	const __u64 *overflow;
+	__u32 tag;
+
+	WEIR_GLOBAL(OCCUPY, s && flow && rule->bucket_ns, 0);
+	if (evicts)
+		weir_leave_occupy(s, flow);
+	tag = s->view.flow.tag;
+	weir_name_row_ghost(s, tag, WEIR_OCCUPY_ROW_SET(s->view.flow.set, tag), WEIR_OCCUPY_PAGE_SETS, rule->spec);
+	until_ns = weir_page_until_ns(s->row_ghost.set);
+	if (until_ns && READ_ONCE(*until_ns) > s->tick_ns) {
+		one = weir_find_row_ghost(s, s->row_ghost.set);
+		other = weir_find_row_ghost(s, s->row_ghost.other_set);
+		s->row_ghost.overflow_class = rule->overflow - 1;
+		overflow = config.overflow_classes && rule->overflow && !(one | other) ? weir_overflow_window(s) : NULL;
+		if (overflow)
+			one = (READ_ONCE(*overflow) & ((1ull << WEIR_ROW_GHOST_NAME_SHIFT) - 1)) |
+			      (__u64)s->row_ghost.name << WEIR_ROW_GHOST_NAME_SHIFT;
+	}
+	WRITE_ONCE(flow->ghost[0], one);
+	WRITE_ONCE(flow->ghost[1], other);
+	if (!(one | other))
+		return 0;
+	/* The present bucket is known: else the ghost would look left over from long ago. */
+	newest = READ_ONCE(flow->newest);
+	entered = weir_now_ns(s) / rule->bucket_ns * rule->bucket_ns * 2;
+	if (newest < entered)
+		__sync_val_compare_and_swap(&flow->newest, newest, entered);
+	return 0;
+}
+
+/* Find or insert the window of this packet's flow; s->view and s->row_number then say whose and where it is. */
+static __always_inline struct weir_occupy_window *weir_get_occupy(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_occupy_window *flow;
+	struct weir_occupy_set *set;
+	__u32 index = rule->slot, way;
+
+	s->view.slot = rule->slot;
+	s->view.flow.tag = 0;
+	if (!rule->key_fields)
+		return bpf_map_lookup_elem(&borrowing_resources, &index);
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_OCCUPY_FLOWS]);
+	set = weir_occupy_set(s);
+	if (!set)
+		return NULL;
+	way = weir_way_of(&set->flows, s->view.flow.tag);
+	/* The former owner's cells are no flow's then. */
+	if (way == WEIR_FLOW_WAYS)
+		way = weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
+	FORGET(s->forgotten, way);
+	s->row_number = WEIR_WAY(way);
+	flow = WEIR_ELEMENT(set->flow, s->row_number);
+	if (flow && way & WEIR_WAY_IS_NEW)
+		weir_begin_occupy(s, flow, rule->place, way & WEIR_WAY_EVICTS);
+	return flow;
+}
+
+/* Is the entry that weir_get_occupy() found still the flow's? */
+static __always_inline bool weir_has_occupy_entry(const struct weir_scratch *s)
+{
+	const struct weir_occupy_set *set;
+	const __u32 *tag;
+
+	if (!s->view.flow.tag)
+		return true; /* a whole resource has a window to itself */
+	set = weir_occupy_set(s);
+	tag = set ? WEIR_ELEMENT(set->flows.tag, s->row_number) : NULL;
+	return tag && READ_ONCE(*tag) == s->view.flow.tag;
+}
+
+/* ---- what the window holds ---- */
+
+/*
+ * Find the bucket that the packet is evaluated in, and make it known. When the clock has gone back the flow knows a
+ * newer one. The packet then counts in its own bucket, if the ring has it; else it is taken for the newest one's first.
+ * Where the clock is true another CPU's was read later than ours: it is read again.
+ */
+static __always_inline bool weir_enter_occupy(struct weir_scratch *s, struct weir_occupy_window *flow,
+					      const struct weir_rule *rule)
+{
+	__u64 bucket_ns = rule->bucket_ns, ring = 2 * rule->window_cells, word, newest, bucket;
+	struct weir_occupy_view *occupy = &s->occupy;
+
+	if (!bucket_ns)
+		return false;
+	word = READ_ONCE(flow->newest);
+	newest = (word >> 1) / bucket_ns + ring;
+	occupy->time_ns = weir_now_ns(s);
+	bucket = occupy->time_ns / bucket_ns + ring;
+	if (bucket < newest) {
+		s->has_now = 0;
+		occupy->time_ns = weir_now_ns(s);
+		bucket = occupy->time_ns / bucket_ns + ring;
+	}
+	if (bucket > newest) {
+		__u64 entered = (bucket - ring) * bucket_ns * 2;
+
+		if (__sync_val_compare_and_swap(&flow->newest, word, entered) != word)
+			return false;
+		/* No ghost lasts as long, and soon its numbers come round. */
+		if (unlikely(bucket - newest > WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_AHEAD)) {
+			WRITE_ONCE(flow->ghost[0], 0);
+			WRITE_ONCE(flow->ghost[1], 0);
+		}
+		word = entered;
+		newest = bucket;
+	} else if (newest - bucket >= rule->window_cells) {
+		occupy->time_ns = (newest - ring) * bucket_ns;
+		bucket = newest;
+	}
+	occupy->newest_ns = word >> 1;
+	occupy->first = newest + 1 - rule->window_cells;
+	occupy->own = bucket - occupy->first;
+	occupy->next_ns = (newest + 1 - ring) * bucket_ns;
+	return true;
+}
+
+/* What the flow's ghosts count in the bucket evaluated in: also those that begin in a bucket yet to come. A ghost that
+ * is over is laid: its numbers would come round.
+ */
+static __always_inline __u64 weir_units_of_ghosts(struct weir_scratch *s, struct weir_occupy_window *flow,
+						  const struct weir_rule *rule)
+{
+	__u32 name = WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->spec);
+	__u64 bucket = weir_occupy_bucket(rule, s->occupy.time_ns), units, sum = 0;
+
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		__u64 word = READ_ONCE(flow->ghost[i]);
+
+		if (likely(word >> WEIR_ROW_GHOST_NAME_SHIFT != name))
+			continue;
+		if (WEIR_ROW_GHOST_AGE(word, bucket) >= WEIR_ROW_GHOST_AHEAD)
+			units = weir_row_ghost_in_window(word, word >> WEIR_ROW_GHOST_START_SHIFT, rule->window_cells);
+		else
+			units = weir_row_ghost_in_window(word, bucket, rule->window_cells);
+		if (!units)
+			WRITE_ONCE(flow->ghost[i], 0);
+		sum += units;
+	}
+	return sum;
+}
+
+/* Read all cells. False: a newer bucket has begun meanwhile, so that cells may belong to another round. */
+__noinline int weir_look_at_cells(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 ring = 2 * rule->window_cells, total = 0, current = 0, cell, round;
+
+	WEIR_GLOBAL(OCCUPY, s && flow && ring, false);
+	weir_order(s); /* the newest bucket was read first */
+	cell = s->occupy.first % ring;
+	round = s->occupy.first / ring;
+	for (__u32 at = 0; at < WEIR_OCCUPY_CELLS; at++) {
+		const __u64 *from = WEIR_ELEMENT(flow->cell, cell);
+		__u64 word, other, units, is_last;
+
+		if (at >= ring || !from)
+			break;
+		word = READ_ONCE(*from);
+		other = word >> rule->unit_bits ^ weir_occupy_mark(round, s->view.flow.tag, rule->unit_bits);
+		units = word & weir_occupy_units_max(rule->unit_bits) & weir_sign_mask(other - 1);
+		s->occupy.word[at] = word;
+		s->occupy.units[at] = units;
+		total += units;
+		current += units & weir_sign_mask(at - (__u64)rule->window_cells);
+		is_last = weir_sign_mask(ring - cell - 2);
+		cell = (cell + 1) & ~is_last;
+		round -= is_last;
+	}
+	s->occupy.occupied = total - current;
+	s->occupy.ghost = s->view.flow.tag ? weir_units_of_ghosts(s, flow, rule) : 0;
+	s->occupy.current = current + s->occupy.ghost;
+	weir_order(s);
+	return READ_ONCE(flow->newest) >> 1 == s->occupy.newest_ns;
+}
+
+/* The units of one of the buckets that were looked at. */
+static __always_inline __u64 weir_units_at(const struct weir_scratch *s, __u64 at)
+{
+	const __u64 *units = WEIR_ELEMENT(s->occupy.units, at);
+
+	return units ? *units : 0;
+}
+
+/*
+ * Does no window that has the packet's bucket in it hold more than `most`? That is the present window, and, when units
+ * have been occupied, those that are to come. (They matter when the threshold was raised, or another CPU took a unit
+ * back. Otherwise the windows before the latest occupied bucket are full, the present one with them.)
+ */
+__noinline int weir_has_room(struct weir_scratch *s, __u64 most, __u32 cells)
+{
+	__u64 sum;
+
+	WEIR_GLOBAL(OCCUPY, s && s->occupy.current <= most, false);
+	if (!s->occupy.occupied)
+		return true;
+	sum = s->occupy.current;
+	for (__u32 left = 0; left < WEIR_SAMPLES_MAX; left++) {
+		if (left >= s->occupy.own)
+			break;
+		sum += weir_units_at(s, cells + left) - weir_units_at(s, left);
+		if (sum > most)
+			return false;
+	}
+	return true;
+}
+
+/* The first bucket yet to come in which the packet may occupy a unit, and in s->occupy.wait_ns when it begins; or
+ * WEIR_NO_BUCKET.
+ */
+__noinline __u32 weir_find_occupiable(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 sum, allowed, wait_ns;
+
+	WEIR_GLOBAL(OCCUPY, s && s->is_prioritised, WEIR_NO_BUCKET);
+	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
+	if (s->occupy.occupied >= allowed)
+		return WEIR_NO_BUCKET;
+	sum = s->occupy.current + s->occupy.occupied + 1;
+	wait_ns = s->occupy.next_ns - s->occupy.time_ns;
+	for (__u32 left = 0; left < WEIR_SAMPLES_MAX; left++) {
+		if (left >= rule->window_cells || wait_ns >= rule->queueing_ns_max)
+			break;
+		sum -= weir_units_at(s, left);
+		if (sum <= allowed) {
+			s->occupy.wait_ns = wait_ns;
+			return rule->window_cells + left;
+		}
+		wait_ns += rule->bucket_ns;
+	}
+	return WEIR_NO_BUCKET;
+}
+
+/* Is there still room, now that the packet is counted in the bucket `at`? */
+__noinline int weir_still_fits(struct weir_scratch *s, __u32 place, __u32 at)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 sum, allowed;
+
+	WEIR_GLOBAL(OCCUPY, s, false);
+	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
+	if (at < rule->window_cells)
+		return weir_has_room(s, allowed, rule->window_cells);
+	sum = s->occupy.current + s->occupy.occupied;
+	for (__u32 left = 0; left < WEIR_SAMPLES_MAX; left++) {
+		if (left + rule->window_cells > at)
+			break;
+		sum -= weir_units_at(s, left);
+	}
+	return sum <= allowed;
+}
+
+/* ---- counting ---- */
+
+/* Add the reservation's unit to its cell, which held `word`. Units that others have added or taken back since then do
+ * not matter, as all cells are looked at once more; another round or owner does.
+ */
+static __always_inline bool weir_add_unit(__u64 *cell, __u64 word, __u64 next,
+					  const struct weir_occupy_reservation *reservation)
+{
+	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
+		__u64 found = __sync_val_compare_and_swap(cell, word, next);
+
+		if (found == word)
+			return true;
+		word = found;
+		next = word + 1;
+		if (word >> reservation->unit_bits != reservation->mark ||
+		    next >> reservation->unit_bits != reservation->mark)
+			break;
+	}
+	return false;
+}
+
+/* Count the packet in bucket `at`. False: its cell is not what was looked at any more. */
+__noinline int weir_reserve_unit(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place, __u32 at,
+				 __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 ring = 2 * rule->window_cells, bucket, word, next, *cell;
+	struct weir_occupy_reservation *reservation;
+	const __u64 *seen;
+
+	WEIR_GLOBAL(OCCUPY, s && flow && ring && index < WEIR_PACKET_RULES_MAX, false);
+	reservation = &s->occupy_reservation[index];
+	bucket = s->occupy.first + at;
+	reservation->mark = weir_occupy_mark(bucket / ring, s->view.flow.tag, rule->unit_bits);
+	reservation->cell = bucket % ring;
+	reservation->unit_bits = rule->unit_bits;
+	reservation->is_keyed = s->view.flow.tag != 0;
+	reservation->set = s->view.flow.set;
+	reservation->way = s->row_number;
+	reservation->slot = rule->slot;
+	reservation->wait_ns = at < rule->window_cells ? 0 : s->occupy.wait_ns;
+	seen = WEIR_ELEMENT(s->occupy.word, at);
+	cell = WEIR_ELEMENT(flow->cell, bucket % ring);
+	if (!seen || !cell)
+		return false;
+	word = *seen;
+	next = word + 1;
+	if (word >> rule->unit_bits != reservation->mark) {
+		/* Of an older round, or another flow's. Ours must not be written over that of who has the entry now:
+		 * its owner is looked at after the cell, which it changes only later.
+		 */
+		if (!weir_has_occupy_entry(s))
+			return false;
+		next = weir_occupy_word(reservation->mark, 1, rule->unit_bits);
+	} else if (next >> rule->unit_bits != reservation->mark) {
+		return false; /* a packet for each ns of the interval: the cell has no room for more */
+	}
+	return weir_add_unit(cell, word, next, reservation);
+}
+
+/* The cell that a reservation has counted in, or NULL. */
+static __always_inline __u64 *weir_reserved_cell(const struct weir_occupy_reservation *reservation)
+{
+	__u32 index = reservation->is_keyed ? reservation->set : reservation->slot;
+	struct weir_occupy_set *set;
+	struct weir_occupy_window *flow;
+
+	if (reservation->is_keyed) {
+		set = bpf_map_lookup_elem(&borrowing_flows, &index);
+		flow = set ? WEIR_ELEMENT(set->flow, reservation->way) : NULL;
+	} else {
+		flow = bpf_map_lookup_elem(&borrowing_resources, &index);
+	}
+	return flow ? WEIR_ELEMENT(flow->cell, reservation->cell) : NULL;
+}
+
+/* The packet's reservation number `index` is over: it passes, or its unit is taken back. A cell that has begun another
+ * round, or has another owner, does not have the unit any more.
+ */
+__noinline int weir_end_occupy(struct weir_scratch *s, __u32 index, __u32 passes)
+{
+	const struct weir_occupy_reservation *reservation;
+	__u64 *cell, word;
+
+	WEIR_GLOBAL(OCCUPY, s && index < WEIR_PACKET_RULES_MAX, 0);
+	reservation = &s->occupy_reservation[index];
+	if (passes) {
+		if (reservation->wait_ns)
+			weir_count_delay(reservation->slot, reservation->wait_ns);
+		return 0;
+	}
+	cell = weir_reserved_cell(reservation);
+	for (int attempt = 0; cell && attempt < WEIR_CELL_ATTEMPTS; attempt++) {
+		word = READ_ONCE(*cell);
+		if (word >> reservation->unit_bits != reservation->mark ||
+		    !(word & weir_occupy_units_max(reservation->unit_bits)) ||
+		    __sync_val_compare_and_swap(cell, word, word - 1) == word)
+			return 0;
+	}
+	weir_count_stall(reservation->slot); /* it stays counted: the window admits one less */
+	return 0;
+}
+
+static __always_inline void weir_commit_occupy(struct weir_scratch *s, __u32 nth)
+{
+	weir_end_occupy(s, nth, true);
+}
+
+static __always_inline void weir_abort_occupy(struct weir_scratch *s, __u32 nth)
+{
+	weir_end_occupy(s, nth, false);
+}
+
+/* ---- the decision ---- */
+
+/* Remember that a packet of the flow did not fit, so that a flood of others does not push it out; and the first time
+ * whose it is.
+ */
+static __always_inline void weir_mark_refused(struct weir_scratch *s, __u32 place)
+{
+	struct weir_occupy_set *set = s->view.flow.tag ? weir_occupy_set(s) : NULL;
+
+	if (set && weir_keep_refused(&set->flows, s->row_number))
+		weir_write_key_sample(s, place);
+}
+
+/* Until when what was just counted is in a window, and what the flow leaves behind if it is pushed out: all of it as if
+ * it were in the newest bucket, or, where something was occupied, in the last one yet to come.
+ */
+static __always_inline void weir_note_occupy(struct weir_scratch *s, struct weir_occupy_window *flow,
+					     const struct weir_rule *rule)
+{
+	struct weir_occupy_set *set = s->view.flow.tag ? weir_occupy_set(s) : NULL;
+	__u64 ahead = s->occupy.occupied ? rule->window_cells : 0, bucket, units;
+
+	if (!set)
+		return;
+	weir_keep_until(s, &set->flows, s->row_number,
+			s->occupy.newest_ns + (ahead + rule->window_cells + 1) * rule->bucket_ns);
+	bucket = weir_occupy_bucket(rule, s->occupy.newest_ns) + ahead;
+	units = s->occupy.current + s->occupy.occupied - s->occupy.ghost;
+	WRITE_ONCE(flow->leaves, WEIR_ROW_GHOST_WORD(WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->spec), bucket, 0,
+						     weir_row_ghost_count_of(units), 0));
+}
+
+/* One evaluation. ADMIT: counted, and the reservation says where. */
+__noinline int weir_try_occupy(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 allowed;
+	__u32 at;
+
+	WEIR_GLOBAL(OCCUPY, s && flow, WEIR_ANSWER_ERROR);
+	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
+	if (!weir_enter_occupy(s, flow, rule) || !weir_look_at_cells(s, flow, place))
+		return WEIR_ANSWER_AGAIN;
+	at = s->occupy.own;
+	if (!weir_has_room(s, allowed - 1, rule->window_cells)) {
+		at = weir_find_occupiable(s, place);
+		weir_mark_refused(s, place);
+	}
+	if (at >= WEIR_NO_BUCKET)
+		return weir_refuse(s, s->occupy.current, allowed);
+	if (!weir_reserve_unit(s, flow, place, at, index))
+		return WEIR_ANSWER_AGAIN;
+	if (weir_look_at_cells(s, flow, place) && weir_still_fits(s, place, at))
+		return WEIR_ANSWER_ADMIT;
+	weir_end_occupy(s, index, false);
+	return WEIR_ANSWER_AGAIN;
+}
+
+static __always_inline enum weir_answer
+weir_evaluate_attempts_at(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place, __u32 index)
+{
+	for (int attempt = 0; attempt < WEIR_OCCUPY_ATTEMPTS; attempt++) {
+		enum weir_answer answer = weir_try_occupy(s, flow, place, index);
+
+		if (answer != WEIR_ANSWER_AGAIN)
+			return answer;
+		s->has_now = 0;
+	}
+	return weir_refuse_stalled(s, s->view.slot);
+}
+
+/* Evaluate the packet by a rule with an occupy window; weir_find_allowed() has filled in s->allowed. */
+__noinline int weir_evaluate_occupy(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_occupy_window *flow;
+	enum weir_answer answer;
+	__u64 wait_ns;
+
+	WEIR_GLOBAL(OCCUPY, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
+	s->reservation[index].kind = WEIR_RESERVATION_NONE;
+	if (!(s->allowed.word & WEIR_THRESHOLD_MASK))
+		return weir_refuse(s, WEIR_EVENT_UNKNOWN, 0);
+	flow = weir_get_occupy(s, rule);
+	if (!flow)
+		return weir_refuse_stalled(s, rule->slot);
+	s->flow = s->view.flow; /* whom key samples are about */
+	answer = weir_evaluate_attempts_at(s, flow, place, index);
+	if (rule->key_fields)
+		weir_sample_key(s, rule, false);
+	if (answer != WEIR_ANSWER_ADMIT)
+		return answer;
+	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
+	weir_note_occupy(s, flow, rule);
+	wait_ns = s->occupy_reservation[index].wait_ns;
+	if (!wait_ns)
+		return answer;
+	s->must_commit = 1;
+	if (!rule->observes && wait_ns > s->wait_ns)
+		s->wait_ns = wait_ns;
+	return answer;
+}
+
+#endif

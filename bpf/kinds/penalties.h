@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Penalties: a rule with blockDurationInMs that blocks a packet goes on blocking the packet's flow, until a time. Then
+ * its window is not asked and counts nothing. All CPUs share a flow's word, which says until when, so a penalty holds
+ * on all of them from the instruction that begins it. (docs/semantics.md, 11.)
+ */
+#ifndef WEIR_BPF_PENALTIES_H
+#define WEIR_BPF_PENALTIES_H
+
+#include "observe/events.h"
+#include "window/shortcuts.h"
+#include "kinds/throttle.h"
+
+#define WEIR_NSEC_PER_MSEC 1000000ull
+
+/* Tries to change a word; another CPU got in between each time. */
+#define WEIR_PENALTY_ATTEMPTS 4
+
+/* Does the rule penalise? The verifier removes what follows in a load without such rules. */
+static __always_inline bool weir_penalises(const struct weir_rule *rule)
+{
+	return config.penalises && rule->penalty_ms;
+}
+
+/* ---- is it over? ---- */
+
+/* Words are TATs, as those of throttling (throttle.h), and the bit between time and tag says which of the two
+ * durations beside the word is its own.
+ */
+#define WEIR_PENALTY_COPY_SHIFT WEIR_LAST_BITS
+
+/* Is the word's time later than this packet's? Exactly, by CLOCK_MONOTONIC; but that is read only in the last tick of a
+ * penalty and the first after it, where the tick does not tell.
+ */
+static __always_inline bool weir_is_running(struct weir_scratch *s, __u64 word)
+{
+	__s64 ahead_ns = weir_ahead_ns(word, s->tick_ns), tick_ns = config.tick_ns;
+
+	if (ahead_ns >= tick_ns)
+		return true;
+	return ahead_ns > -tick_ns && weir_ahead_ns(word, weir_now_ns(s)) > 0;
+}
+
+/* ---- is the packet's flow penalised? ---- */
+
+/* A CPU remembers the source that it found penalised for no longer than this, so that a release is seen: the command
+ * returns when this is over.
+ */
+#define WEIR_PENALTY_REMEMBERED_NS WEIR_RELEASE_NS
+
+static __always_inline void weir_remember_penalised(struct weir_scratch *s, const struct weir_rule *rule, __u64 word)
+{
+	__u64 ahead_ns = weir_ahead_ns(word, s->tick_ns);
+
+	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || s->nth || rule->key_fields != WEIR_KEY_SOURCE)
+		return;
+	if ((__s64)ahead_ns < 0)
+		return;
+	ahead_ns = weir_lesser(ahead_ns, WEIR_PENALTY_REMEMBERED_NS);
+	/* While jiffies show n more, it is earlier than the tick's time and (n + 1) ticks. */
+	weir_remember_source(s, rule, s->penalised.tag, s->tick, ahead_ns / config.tick_ns);
+}
+
+/* Is the first rule's flow the source that was found penalised last? A flood from one source ends here, as one that is
+ * full does.
+ */
+static __always_inline bool weir_is_penalised_source(const struct weir_scratch *s, const struct weir_rule *rule)
+{
+	return weir_takes(WEIR_SHORTCUT_SOURCE) && weir_is_over_source(s, rule);
+}
+
+static __always_inline struct weir_penalty_set *weir_penalty_set(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	__u32 index;
+
+	s->penalised = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_PENALISED_FLOWS]);
+	index = s->penalised.set;
+	return bpf_map_lookup_elem(&penalised_flows, &index);
+}
+
+static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_penalty_set *set = weir_penalty_set(s, rule);
+	__u32 tag = s->penalised.tag, way;
+	const __u64 *until;
+	__u64 word;
+
+	if (!set)
+		return false;
+	way = weir_way_of(&set->flows, tag);
+	FORGET(s->forgotten, way);
+	until = WEIR_ELEMENT(set->until, way);
+	/* Pushed out, it goes by its ghost, and needs no place. */
+	if (!until)
+		return weir_find_flow_ghost(s, tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, false);
+	word = READ_ONCE(*until);
+	if (!weir_has_tat(word, tag) || !weir_is_running(s, word))
+		return false;
+	weir_order(s); /* still its entry: whoever takes it changes the tag before the word */
+	if (weir_way_of(&set->flows, tag) != way)
+		return false;
+	weir_remember_penalised(s, rule, word);
+	return true;
+}
+
+/* Is this packet's flow penalised under `rule`? While none of the rule's flows is, that is one look at a line that is
+ * rarely written.
+ */
+__noinline int weir_is_penalised(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	const struct weir_rule_penalty *of_rule;
+	__u32 slot = rule->slot;
+	__u64 word;
+
+	WEIR_GLOBAL(PENALTIES, s, false);
+	of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
+	if (!of_rule)
+		return false;
+	word = READ_ONCE(of_rule->until);
+	if (!weir_has_tat(word, 0) || !weir_is_running(s, word))
+		return false;
+	return !rule->key_fields || weir_is_penalised_flow(s, rule);
+}
+
+/* ---- the flow's entry ---- */
+
+/* Note whose entry it is, for commands to show. The tag comes last: what it stands by is complete. */
+static __always_inline void weir_note_penalised(struct weir_scratch *s, const struct weir_rule *rule, __u32 way)
+{
+	__u32 index = s->penalised.set * WEIR_FLOW_WAYS + way;
+	struct weir_penalised *noted = bpf_map_lookup_elem(&penalty_keys, &index);
+
+	if (!noted)
+		return;
+	WRITE_ONCE(noted->tag, 0);
+	weir_order(s);
+	weir_make_key(&noted->key, rule, &s->packet);
+	noted->rule_slot = rule->slot;
+	weir_order(s);
+	WRITE_ONCE(noted->tag, s->penalised.tag);
+}
+
+/* Insert the flow s->penalised. Returns its way, or one beyond the last. */
+__noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penalty_set *set, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 former = 0, *word;
+	__u32 way;
+
+	WEIR_GLOBAL(PENALTIES, s && set, WEIR_FLOW_WAYS);
+	way = weir_insert_flow_over(s, &set->flows, s->penalised.tag, set->until, &former);
+	word = WEIR_ELEMENT(set->until, WEIR_WAY(way));
+	if (way & WEIR_WAY_EVICTS) {
+		weir_count_eviction(rule->slot);
+		weir_leave_flow_ghost(s, s->place.tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, s->place.keep);
+	}
+	if (way & WEIR_WAY_IS_NEW && word) {
+		/* Unless a packet of the same flow, on another CPU, has found the entry and begun the penalty. */
+		__sync_val_compare_and_swap(word, former, weir_no_tat_word(s->penalised.tag));
+		weir_note_penalised(s, rule, WEIR_WAY(way));
+	}
+	return WEIR_WAY(way);
+}
+
+/* ---- beginning one ---- */
+
+/* What is known of the rules' latest penalty is rounded up to this, so that penalties that begin within a second do not
+ * all write it. Chosen, not derived.
+ */
+#define WEIR_PENALTY_BOUND_NS (1ull << 30)
+
+/* No penalty of the rule in `slot` is later than its word in penalised_rules: raise that. It never sinks. False: other
+ * CPUs were faster at every attempt.
+ */
+__noinline int weir_raise_bound(__u32 slot, __u64 until_ns, __u64 now_ns)
+{
+	struct weir_rule_penalty *of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
+	__u64 word = weir_tat_word(until_ns | (WEIR_PENALTY_BOUND_NS - 1), 0);
+
+	WEIR_GLOBAL(PENALTIES, of_rule, false);
+	for (int attempt = 0; attempt < WEIR_PENALTY_ATTEMPTS; attempt++) {
+		__u64 old = READ_ONCE(of_rule->until);
+
+		if (weir_has_tat(old, 0) && weir_ahead_ns(old, now_ns) >= weir_ahead_ns(word, now_ns))
+			return true;
+		if (__sync_val_compare_and_swap(&of_rule->until, old, word) == old)
+			return true;
+	}
+	return false;
+}
+
+/* How long the penalty lasts that begins now: twice the last, if that ended no longer ago than it lasted. */
+static __always_inline __u64 weir_penalty_ms(const struct weir_rule *rule, __u64 word, __u32 tag, __u64 lasted_ms,
+					     __u64 now_ns)
+{
+	__s64 ahead_ns = weir_ahead_ns(word, now_ns);
+	__u64 ms = rule->penalty_ms;
+
+	if (!weir_has_tat(word, tag) || -ahead_ns > (__s64)(lasted_ms * WEIR_NSEC_PER_MSEC))
+		return ms;
+	if (2 * lasted_ms > ms)
+		ms = 2 * lasted_ms;
+	return ms < rule->penalty_ms_max ? ms : rule->penalty_ms_max;
+}
+
+/*
+ * Begin a penalty for the flow of this word, unless one is running. Exact: of CPUs that block packets of a flow at once
+ * one changes the word, and the others find it running. The duration goes to the copy that nobody reads, and the word
+ * then names that copy. (Of two CPUs that write it both come to the same duration, unless their packets lie on both
+ * sides of the instant at which the flow's past is forgotten.)
+ */
+static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const struct weir_rule *rule, __u64 *until,
+					       __u32 *lasted_ms, const __u32 *owner)
+{
+	__u64 now_ns = weir_now_ns(s), until_ns, ms;
+	__u32 tag = owner ? s->penalised.tag : 0;
+
+	for (int attempt = 0; attempt < WEIR_PENALTY_ATTEMPTS; attempt++) {
+		__u64 word = READ_ONCE(*until), copy = word >> WEIR_PENALTY_COPY_SHIFT & 1;
+
+		weir_order(s);
+		if (owner && READ_ONCE(*owner) != tag)
+			break; /* evicted just now: another's time must not be overwritten */
+		s->penalty_until_ns = now_ns + weir_ahead_ns(word, now_ns);
+		if (weir_has_tat(word, tag) && weir_ahead_ns(word, now_ns) > 0)
+			return true;
+		ms = weir_penalty_ms(rule, word, tag, READ_ONCE(lasted_ms[0]) * !copy + READ_ONCE(lasted_ms[1]) * copy,
+				     now_ns);
+		until_ns = now_ns + ms * WEIR_NSEC_PER_MSEC;
+		if (owner && !weir_raise_bound(rule->slot, until_ns, now_ns))
+			break;
+		if (copy)
+			WRITE_ONCE(lasted_ms[0], ms);
+		else
+			WRITE_ONCE(lasted_ms[1], ms);
+		weir_order(s);
+		if (__sync_val_compare_and_swap(until, word,
+						weir_tat_word(until_ns, tag) |
+							(__u64)!copy << WEIR_PENALTY_COPY_SHIFT) != word)
+			continue;
+		s->penalty_until_ns = until_ns;
+		weir_tell_penalty(s, rule->place, until_ns);
+		return true;
+	}
+	return false;
+}
+
+/* `rule` has blocked this packet, and not for a penalty: its flow's penalty begins. */
+__noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_rule_penalty *of_rule;
+	struct weir_penalty_set *set;
+	__u32 slot = rule->slot, way, *lasted_ms, *owner;
+	bool is_known = false;
+	__u64 *until;
+
+	WEIR_GLOBAL(PENALTIES, s, 0);
+	if (!rule->key_fields) {
+		of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
+		is_known = of_rule && weir_begin_penalty(s, rule, &of_rule->until, of_rule->lasted_ms, NULL);
+	} else {
+		set = weir_penalty_set(s, rule);
+		if (!set)
+			return 0;
+		way = weir_way_of(&set->flows, s->penalised.tag);
+		if (way == WEIR_FLOW_WAYS)
+			way = weir_insert_penalised(s, set, place);
+		FORGET(s->forgotten, way);
+		until = WEIR_ELEMENT(set->until, way);
+		owner = WEIR_ELEMENT(set->flows.tag, way);
+		lasted_ms = (__u32 *)WEIR_ELEMENT(set->lasted_ms, way);
+		is_known = until && owner && lasted_ms && weir_begin_penalty(s, rule, until, lasted_ms, owner);
+		if (is_known)
+			weir_keep_until(s, &set->flows, way, s->penalty_until_ns);
+	}
+	/* The packet is blocked all the same; the flow's next one that is blocked begins it. */
+	if (!is_known)
+		weir_count_stall(slot);
+	return 0;
+}
+
+#endif

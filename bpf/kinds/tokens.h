@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Token buckets: a flow has up to `burst` tokens, gains `threshold` an interval, and a packet takes its batch. All CPUs
+ * share a flow's bucket and change it by compare-and-swap, so that no token is taken twice. (docs/semantics.md, 9;
+ * include/weir_tokens.h has the arithmetic, and what the two words of a bucket mean.)
+ *
+ * Why two words that change one after the other are as good as one:
+ *
+ *  1. A bucket goes from a time W to another time, or to FULL of some owner; from FULL it goes to a time only by a CPU
+ *     that read this very FULL, of its own flow's owner. Every step is a compare-and-swap of `word`.
+ *  2. Who writes a time has read `touched` after `word`, and found it to be its flow's and of the present epoch or
+ *     later; or has made it so, by a compare-and-swap: one that succeeds is a full barrier. While the word is a time,
+ *     `touched` only goes forward: a compare-and-swap from what was read in the same evaluation writes a later epoch.
+ *  3. So a CPU that reads a time, and then `touched`, finds an epoch not older than that time's. If it is of long ago,
+ *     or another flow's, then so is the time, and the bucket is taken for full. The CPU first makes the word FULL of
+ *     its own owner: whoever else works with the old time then fails to swap it, and begins again.
+ *  4. Between `word` and `touched` another CPU may have made the bucket FULL and taken from it. To admit swaps `word`,
+ *     and fails; to block reads `word` once more.
+ *
+ * tests/model/tokens.pml goes through all orders of these steps.
+ */
+#ifndef WEIR_BPF_TOKENS_H
+#define WEIR_BPF_TOKENS_H
+
+#include "reservations.h"
+#include "observe/drops.h"
+#include "kinds/ghosts.h"
+#include "window/shortcuts.h"
+#include "window/threshold.h"
+
+/* Tries to read a clock that was pushed; the controller got in between each time, though it rests for milliseconds. */
+#define WEIR_PUSHED_ATTEMPTS 4
+/* Tries to take from a bucket; another CPU got in between each time. Eight in a row have not been seen. */
+#define WEIR_TOKEN_ATTEMPTS 8
+/* Tries to put back into one: so many calls of so many. The clock is read in each of them, and where two CPUs work on
+ * one bucket as fast as they can, the other one gets in between in nine of ten (Xeon, 2 virtual cores): 64 in a row
+ * failed once in some thousand packets. What cannot be put back is lost to the flow.
+ */
+#define WEIR_PUT_BACK_ATTEMPTS 64
+#define WEIR_PUT_BACK_CALLS 16
+
+/* ---- how the bucket fills ---- */
+
+static __always_inline void weir_read_override_tokens(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
+{
+	const struct weir_override_units *found = weir_find_override(s, rule, place);
+
+	if (!found)
+		return;
+	s->tokens.clock = (struct weir_token_clock){.rate = found->tokens.rate};
+	s->tokens.capacity = found->tokens.capacity;
+	s->tokens.batch_max = found->tokens.batch_max;
+	s->tokens.mark = found->tokens.mark;
+}
+
+/* The clock of a rule whose rate moves: as it was pushed, and since that expired at the rule's own rate. */
+static __always_inline bool weir_read_moving_clock(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
+{
+	const struct weir_pushed *pushed = bpf_map_lookup_elem(&thresholds, &place);
+
+	for (int attempt = 0; pushed && attempt < WEIR_PUSHED_ATTEMPTS; attempt++) {
+		__u64 word = READ_ONCE(pushed->word);
+
+		weir_order(s);
+		s->tokens.clock = word >> WEIR_THRESHOLD_BITS & 1 ? pushed->clock[1] : pushed->clock[0];
+		weir_order(s);
+		if (READ_ONCE(pushed->word) != word)
+			continue;
+		weir_expire_token_clock(&s->tokens.clock, weir_expiry_ns(), weir_now_ns(s), &rule->tokens.clock.rate);
+		return true;
+	}
+	return false;
+}
+
+/* Fill in s->tokens for the packet in hand, but the owner. False: its clock cannot be read. */
+__noinline int weir_find_tokens(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_token_time time;
+
+	WEIR_GLOBAL(KIND(TOKENS), s, false);
+	s->tokens.clock = rule->tokens.clock;
+	s->tokens.capacity = rule->tokens.capacity;
+	s->tokens.batch_max = rule->tokens.batch_max;
+	s->tokens.mark = rule->tokens.mark;
+	if (config.has_overrides && rule->has_overrides)
+		weir_read_override_tokens(s, rule, place);
+	if (config.has_moving && rule->threshold_moves && !weir_read_moving_clock(s, rule, place))
+		return false;
+	time = weir_token_time(&s->tokens.clock, weir_now_ns(s));
+	s->tokens.now = weir_token_word(&time);
+	s->tokens.epoch = weir_token_epoch(&time);
+	return true;
+}
+
+/* ---- the flow's bucket ---- */
+
+/* The set of the packet's flow, which s->view then names. Its first two lines are fetched while the clock is read. */
+static __always_inline struct weir_token_set *weir_token_set(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_token_set *set;
+	__u32 index;
+
+	s->view.slot = rule->slot;
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_TOKEN_FLOWS]);
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&token_flows, &index);
+	if (set) {
+		(void)READ_ONCE(set->flows.tag[0]);
+		(void)READ_ONCE(set->bucket[0].word);
+	}
+	return set;
+}
+
+/* The one bucket of a whole resource. */
+static __always_inline struct weir_token_bucket *weir_lone_bucket(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	__u32 index = rule->slot;
+
+	s->view.slot = rule->slot;
+	s->view.flow.tag = 0;
+	return bpf_map_lookup_elem(&token_resources, &index);
+}
+
+/* Is the entry that weir_get_bucket() found still the flow's? */
+__noinline int weir_has_bucket(struct weir_scratch *s)
+{
+	const struct weir_token_set *set;
+	const __u32 *tag;
+	__u32 index;
+
+	WEIR_GLOBAL(KIND(TOKENS), s, false);
+	if (!s->view.flow.tag)
+		return true; /* a whole resource has a bucket to itself */
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&token_flows, &index);
+	tag = set ? WEIR_ELEMENT(set->flows.tag, s->row_number) : NULL;
+	return tag && READ_ONCE(*tag) == s->view.flow.tag;
+}
+
+/* Note about when the flow's bucket is full, for those who look for a victim. */
+static __always_inline void weir_note_full(struct weir_scratch *s, struct weir_token_set *set, __u64 lacks)
+{
+	__u64 steps = weir_token_steps(&s->tokens.clock.rate, lacks);
+
+	weir_keep_until(s, &set->flows, s->row_number, weir_now_ns(s) + (steps << WEIR_TOKEN_STEP_BITS));
+}
+
+/* ---- WEIR_SHORTCUT_SOURCE: the flow that had no token just now has none until the next one comes ---- */
+
+/* So long at most: a packet that another CPU was evaluating then may put its tokens back. Chosen, not derived: a
+ * thousand times as long as that takes, and few questions asked in a flood.
+ */
+#define WEIR_SPENT_REMEMBERED_NS 1000000ull
+
+/* The packet's flow lacks so much virtual time that a packet of one unit fits. Exact to the nanosecond: a token that
+ * comes within this tick is not kept waiting for the next one.
+ */
+static __always_inline void weir_remember_spent(struct weir_scratch *s, const struct weir_rule *rule, __u64 lacks)
+{
+	bool is_known = s->over_source.tag == s->view.flow.tag;
+	__u64 wait_ns;
+
+	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || rule->key_fields != WEIR_KEY_SOURCE || rule->counts_bytes ||
+	    rule->threshold_moves)
+		return;
+	/* Virtual time is rounded at both ends. */
+	wait_ns = weir_lesser(weir_token_wait_ns(&s->tokens.clock.rate, lacks - 1), WEIR_SPENT_REMEMBERED_NS);
+	weir_remember_source(s, rule, s->view.flow.tag, s->tick, wait_ns / config.tick_ns);
+	s->over_source.since_ns = weir_now_ns(s);
+	if (is_known)
+		s->over_source.sure_ns = wait_ns;
+}
+
+/* The packet is of that flow. */
+static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	if (!WEIR_IS_KIND(rule, TOKENS) || !weir_takes(WEIR_SHORTCUT_SOURCE) || !weir_is_same_source(s, rule))
+		return false;
+	return s->tick - s->over_source.since_jiffies < s->over_source.sure_jiffies ||
+	       (s->over_source.sure_ns && weir_now_ns(s) - s->over_source.since_ns < s->over_source.sure_ns);
+}
+
+/* ---- the decision ---- */
+
+/* What a bucket lacks of being full now, by its word and what was read of `touched` after it. */
+enum weir_bucket_state {
+	WEIR_BUCKET_KNOWN,   /* a time, of this flow, near enough to be told apart */
+	WEIR_BUCKET_IS_FULL, /* and says so, in this flow's name */
+	WEIR_BUCKET_PAST,    /* a time of long ago, or another flow's words: full, but has to be made so */
+	WEIR_BUCKET_AHEAD,   /* the clock went back, in a capture, further than can be told */
+};
+
+static __always_inline enum weir_bucket_state weir_bucket_state(const struct weir_scratch *s, __u64 word, __u64 touched)
+{
+	__s32 age = s->tokens.epoch - (__u32)touched;
+
+	if (word & WEIR_BUCKET_FULL)
+		return (__u32)word == s->tokens.owner ? WEIR_BUCKET_IS_FULL : WEIR_BUCKET_PAST;
+	if (touched >> 32 != s->tokens.owner || age > WEIR_TOKEN_EPOCHS_KNOWN)
+		return WEIR_BUCKET_PAST;
+	return age < -WEIR_TOKEN_EPOCHS_KNOWN ? WEIR_BUCKET_AHEAD : WEIR_BUCKET_KNOWN;
+}
+
+/* Make `touched` the flow's, and not older than the present epoch. False: another CPU got in between. A full bucket's
+ * may be far ahead, where the clock went back.
+ */
+static __always_inline bool weir_touch_bucket(const struct weir_scratch *s, struct weir_token_bucket *bucket,
+					      __u64 touched, bool is_full)
+{
+	__s32 age = s->tokens.epoch - (__u32)touched;
+
+	if (touched >> 32 == s->tokens.owner && age <= 0 && !(is_full && age < -WEIR_TOKEN_EPOCHS_KNOWN))
+		return true;
+	return __sync_val_compare_and_swap(&bucket->touched, touched, WEIR_TOUCHED(s->tokens.owner, s->tokens.epoch)) ==
+	       touched;
+}
+
+/* Take the packet's tokens, if they are there. */
+static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s, struct weir_token_bucket *bucket,
+							 __u64 cost, struct weir_taken *taken)
+{
+	for (int attempt = 0; attempt < WEIR_TOKEN_ATTEMPTS; attempt++) {
+		__u64 word = READ_ONCE(bucket->word), touched;
+		enum weir_bucket_state state;
+		__s64 ahead = 0;
+
+		weir_order(s);
+		touched = READ_ONCE(bucket->touched);
+		state = weir_bucket_state(s, word, touched);
+		if (state == WEIR_BUCKET_AHEAD)
+			return weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
+		if (state == WEIR_BUCKET_PAST) {
+			__u64 full = WEIR_BUCKET_FULL | s->tokens.owner;
+
+			/* The flow's first packet; or it has just lost its entry, which is another's now. */
+			if (!weir_has_bucket(s))
+				break;
+			if (__sync_val_compare_and_swap(&bucket->word, word, full) != word)
+				continue;
+			word = full;
+		}
+		if (state == WEIR_BUCKET_KNOWN) {
+			ahead = weir_token_ahead(word, s->tokens.now);
+			ahead &= ~(ahead >> 63);
+			if (ahead + cost > s->tokens.capacity) {
+				weir_order(s);
+				if (READ_ONCE(bucket->word) != word)
+					continue;
+				taken->lacks = ahead + cost - s->tokens.capacity;
+				return weir_refuse(s, ahead, s->tokens.capacity);
+			}
+		}
+		if (!weir_touch_bucket(s, bucket, touched, word & WEIR_BUCKET_FULL))
+			continue;
+		if (__sync_val_compare_and_swap(&bucket->word, word,
+						(s->tokens.now + ahead + cost) & WEIR_TOKEN_TIME_MASK) == word) {
+			/* A bucket that was full is so at any time, and the epoch beside it says nothing. */
+			taken->former = ahead ? word : WEIR_BUCKET_FULL | s->tokens.owner;
+			taken->word = ahead + cost;
+			return WEIR_ANSWER_ADMIT;
+		}
+	}
+	return weir_refuse_stalled(s, s->view.slot);
+}
+
+/* Remember what was taken, and where: a later rule may block the packet. */
+static __always_inline void weir_reserve_tokens(struct weir_scratch *s, struct weir_reservation *reservation,
+						struct weir_taken *taken, __u64 lacks)
+{
+	taken->now = s->tokens.now;
+	taken->word = (taken->now + lacks) & WEIR_TOKEN_TIME_MASK;
+	taken->now_ns = weir_now_ns(s);
+	taken->whole = s->tokens.clock.rate.whole;
+	reservation->row = s->view.flow.tag ? s->view.flow.set : s->view.slot;
+	reservation->cell = s->row_number;
+	reservation->tag = s->view.flow.tag;
+	reservation->kind = WEIR_RESERVATION_OF_KIND;
+}
+
+/* ---- a flow that was pushed out ---- */
+
+/* What a bucket lacks that is full in left_ns. Nothing, if that is more than a bucket can lack, and the time that a
+ * ghost may be late: it is two months old.
+ */
+static __always_inline __u64 weir_lacks_of_ghost(const struct weir_scratch *s, __u64 left_ns)
+{
+	const struct weir_token_rate *rate = &s->tokens.clock.rate;
+	__u64 lacks = left_ns * rate->whole + weir_product_high(left_ns, rate->fraction);
+	__u64 late = ((__u64)rate->whole + 1) << (WEIR_KEEP_STEP_BITS + 1);
+
+	if (left_ns >> (64 - WEIR_TOKEN_RATE_BITS - 1) || lacks > s->tokens.capacity + late)
+		return 0;
+	return lacks < s->tokens.capacity ? lacks : s->tokens.capacity;
+}
+
+/* What the overflow bucket lacks, for a flow without a ghost. */
+static __always_inline __u64 weir_overflow_ns(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_token_rate *rate = &s->tokens.clock.rate;
+	__u64 cost = (rule->counts_bytes ? s->packet.frame_bytes : 1) * rule->tokens.unit;
+
+	if (!config.has_overflow || !rule->overflow)
+		return 0;
+	return weir_join_overflow(s, s->view.flow.set, WEIR_OVERFLOW_TOKENS,
+				  (__u64)weir_token_steps(rate, cost) << WEIR_TOKEN_STEP_BITS,
+				  (__u64)weir_token_steps(rate, s->tokens.capacity) << WEIR_TOKEN_STEP_BITS);
+}
+
+/* The flow of s->view has just got the bucket s->row_number: leave the ghost of who had it, and take what the flow's
+ * own says that it lacks, as a packet would.
+ */
+__noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *set, __u32 evicts, __u32 nth)
+{
+	struct weir_token_bucket *bucket;
+	const struct weir_rule *rule;
+	__u64 left_ns, lacks;
+
+	WEIR_GLOBAL(GHOSTS, s && set, 0);
+	if (evicts)
+		weir_leave_flow_ghost(s, s->place.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS, s->place.keep);
+	left_ns = weir_find_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS, true);
+	rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
+	if (!left_ns)
+		left_ns = weir_overflow_ns(s, rule);
+	lacks = left_ns ? weir_lacks_of_ghost(s, left_ns) : 0;
+	bucket = WEIR_ELEMENT(set->bucket, s->row_number);
+	if (!lacks || !bucket)
+		return 0;
+	weir_take_tokens(s, bucket, lacks, &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)]);
+	weir_note_full(s, set, lacks);
+	return 0;
+}
+
+/* Find or insert the flow's bucket in its set; s->row_number then says where it is. What its former owner left there is
+ * told by the owner in its words.
+ */
+static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, struct weir_token_set *set,
+								 __u32 nth)
+{
+	__u32 way = weir_way_of(&set->flows, s->view.flow.tag);
+
+	s->row_number = way;
+	if (way == WEIR_FLOW_WAYS) {
+		way = weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
+		s->row_number = WEIR_WAY(way);
+		if (way & WEIR_WAY_IS_NEW)
+			weir_begin_bucket(s, set, way & WEIR_WAY_EVICTS, nth);
+	}
+	return WEIR_ELEMENT(set->bucket, s->row_number);
+}
+
+/* An event tells tokens, and here all is virtual time. */
+static __always_inline enum weir_answer weir_refuse_parts(struct weir_scratch *s, const struct weir_rule *rule,
+							  enum weir_answer answer)
+{
+	s->refusal.unit = rule->tokens.unit;
+	return answer;
+}
+
+/* Evaluate the packet by a rule with tokens. */
+__noinline int weir_evaluate_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
+	struct weir_token_bucket *bucket;
+	struct weir_token_set *set = NULL;
+	struct weir_taken *taken;
+	enum weir_answer answer;
+	__u64 batch, lacks;
+
+	WEIR_GLOBAL(KIND(TOKENS), reservation, WEIR_ANSWER_ERROR);
+	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
+	reservation->kind = WEIR_RESERVATION_NONE;
+	taken->lacks = 0;
+	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
+	if (rule->key_fields)
+		set = weir_token_set(s, rule);
+	else
+		s->view.flow.tag = 0;
+	if (!weir_find_tokens(s, place))
+		return weir_refuse_stalled(s, rule->slot);
+	s->tokens.owner = s->tokens.mark ^ s->view.flow.tag;
+	if (batch > s->tokens.batch_max)
+		return weir_refuse_parts(s, rule, weir_refuse(s, WEIR_EVENT_UNKNOWN, s->tokens.capacity));
+	if (rule->key_fields)
+		bucket = set ? weir_get_bucket(s, set, nth) : NULL;
+	else
+		bucket = weir_lone_bucket(s, rule);
+	if (!bucket)
+		return weir_refuse_stalled(s, rule->slot);
+	/* No more than the capacity: the batch is no more than a full bucket has. */
+	answer = weir_take_tokens(s, bucket, batch * rule->tokens.unit, taken);
+	if (answer == WEIR_ANSWER_BLOCK && taken->lacks && !nth)
+		weir_remember_spent(s, rule, taken->lacks);
+	if (answer == WEIR_ANSWER_BLOCK && set)
+		weir_keep_refused(&set->flows, s->row_number);
+	if (answer != WEIR_ANSWER_ADMIT)
+		return weir_refuse_parts(s, rule, answer);
+	lacks = taken->word;
+	weir_reserve_tokens(s, reservation, taken, lacks);
+	reservation->batch = batch;
+	if (set)
+		weir_note_full(s, set, lacks);
+	return answer;
+}
+
+/* ---- a packet that a later rule blocks ---- */
+
+/*
+ * Others have taken tokens since. If the bucket has not been full in between, taking less is as if the packet had never
+ * been: and it cannot have been before the time that this packet left there. Else part of what it took may have been
+ * filled up again, and to put all back would be too much: then nothing is.
+ */
+static __always_inline bool weir_may_have_been_full(struct weir_scratch *s, const struct weir_taken *taken)
+{
+	__u64 passed_ns;
+
+	s->has_now = 0;
+	passed_ns = weir_now_ns(s) - taken->now_ns;
+	return passed_ns >> (64 - WEIR_TOKEN_RATE_BITS - 2) ||
+	       passed_ns * (taken->whole + 1) + 2 >= (__u64)weir_token_ahead(taken->word, taken->now);
+}
+
+static __always_inline struct weir_token_bucket *weir_reserved_bucket(const struct weir_reservation *reservation,
+								      const __u32 **ret_tag)
+{
+	struct weir_token_set *set;
+	__u32 index = reservation->row;
+
+	if (!reservation->tag)
+		return bpf_map_lookup_elem(&token_resources, &index);
+	set = bpf_map_lookup_elem(&token_flows, &index);
+	if (!set)
+		return NULL;
+	*ret_tag = WEIR_ELEMENT(set->flows.tag, reservation->cell);
+	return WEIR_ELEMENT(set->bucket, reservation->cell);
+}
+
+/* The tokens of reservation `nth`. If nobody came in between, the bucket is as it was. True: done, or not to be done.
+ */
+__noinline int weir_try_put_back(struct weir_scratch *s, __u32 nth)
+{
+	const struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
+	const struct weir_taken *taken;
+	struct weir_token_bucket *bucket;
+	const __u32 *tag = NULL;
+	__u64 cost;
+
+	WEIR_GLOBAL(KIND(TOKENS), reservation, true);
+	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
+	cost = reservation->batch * weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->tokens.unit;
+	bucket = weir_reserved_bucket(reservation, &tag);
+	for (int attempt = 0; bucket && attempt < WEIR_PUT_BACK_ATTEMPTS; attempt++) {
+		__u64 word = READ_ONCE(bucket->word), less;
+
+		weir_order(s);
+		if (word & WEIR_BUCKET_FULL || (tag && READ_ONCE(*tag) != reservation->tag))
+			return true;
+		less = (word - cost) & WEIR_TOKEN_TIME_MASK;
+		if (!((word ^ taken->word) & WEIR_TOKEN_TIME_MASK))
+			less = taken->former;
+		else if (weir_may_have_been_full(s, taken))
+			return true;
+		if (__sync_val_compare_and_swap(&bucket->word, word, less) == word)
+			return true;
+	}
+	return !bucket;
+}
+
+static __always_inline void weir_put_back(struct weir_scratch *s, __u32 nth)
+{
+	for (int call = 0; call < WEIR_PUT_BACK_CALLS; call++)
+		if (weir_try_put_back(s, nth))
+			return;
+	weir_count_stall(weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->slot);
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Drops, told while somebody listens (include/weir_events.h): which rule, and how the packet's flow stood under it.
+ * That is what the rule's kind knew when it refused the packet, by weir_refuse(). So this file knows no kind, and a
+ * drop that nobody listens to costs a comparison. A packet that passes comes by here only under rules that observe.
+ * Nothing is decided by any of it.
+ */
+#ifndef WEIR_DROPS_H
+#define WEIR_DROPS_H
+
+#include "observe/events.h"
+
+/* ---- how the flow stood ---- */
+
+/* A kind blocks the packet. How its flow stands, in the units of events; or WEIR_EVENT_UNKNOWN. */
+static __always_inline enum weir_answer weir_refuse(struct weir_scratch *s, __u64 used, __u64 threshold)
+{
+	s->refusal.used = used;
+	s->refusal.threshold = threshold;
+	s->refusal.unit = 1;
+	return WEIR_ANSWER_BLOCK;
+}
+
+/* The kind could not come to an answer: other CPUs got in between, or an entry is missing. */
+static __always_inline enum weir_answer weir_refuse_stalled(struct weir_scratch *s, __u32 slot)
+{
+	weir_count_stall(slot);
+	return weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
+}
+
+/* ---- noting ---- */
+
+/* `rule` has blocked the packet for a penalty that is running: only asked when it has blocked it. */
+static __always_inline __u32 weir_penalised_flag(const struct weir_scratch *s, const struct weir_rule *rule)
+{
+	return config.penalises && rule->penalty_ms && s->was_penalised ? WEIR_EVENT_PENALISED : 0;
+}
+
+/* Will a drop be reported, if there is one now? */
+static __always_inline bool weir_may_tell(const struct weir_scratch *s)
+{
+	const struct weir_events *all = weir_events();
+
+	return s->has_listener && all && weir_has_turn(s, &all->drops.head);
+}
+
+/* Somebody listens, and the rule at `place` drops the packet, or would: to be told when the packet is decided. Of
+ * several rules that observe it is the first, as it would be if they were enforced. Returns whether it is noted.
+ */
+__noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
+{
+	struct weir_events *all = weir_events();
+	struct weir_noted_drop *noted;
+
+	WEIR_GLOBAL(EVENTS, s && all, 0);
+	noted = &s->noted[place != WEIR_NO_RULE && weir_rule(place)->observes ? WEIR_NOTED_OBSERVED
+									      : WEIR_NOTED_BLOCKED];
+	if (noted->is_noted || !weir_take_turn(s, &all->drops.head))
+		return 0;
+	noted->is_noted = 1;
+	noted->place = place;
+	noted->flags = flags;
+	noted->refusal = s->refusal;
+	return 1;
+}
+
+/* ---- telling ---- */
+
+/* The first bytes of the frame: s->packet has only those fields that the rules ask about. */
+static __always_inline void weir_tell_frame(struct xdp_md *ctx, struct weir_event *event)
+{
+	__u64 beyond = bpf_xdp_get_buff_len(ctx) - 1; /* the first */
+
+	if (beyond > WEIR_EVENT_FRAME_BYTES - 1)
+		beyond = WEIR_EVENT_FRAME_BYTES - 1;
+	/* The verifier of Linux 6.1 wants to see in the very register that it is neither zero nor too much. */
+	OPAQUE(beyond);
+	if (beyond < WEIR_EVENT_FRAME_BYTES && !bpf_xdp_load_bytes(ctx, 0, event->frame, beyond + 1))
+		event->kept_bytes = beyond + 1;
+}
+
+/* In units, rounded up. */
+static __always_inline __u64 weir_told_units(__u64 parts, __u64 unit)
+{
+	return parts == WEIR_EVENT_UNKNOWN || !unit ? parts : parts / unit + (parts % unit != 0);
+}
+
+/* Tell of the packet in hand, which is dropped, or would be, as it was noted. */
+__noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 verdict, __u32 nth)
+{
+	struct weir_events *all = weir_events();
+	struct weir_noted_drop *noted;
+	struct weir_event *event;
+	__u64 number;
+
+	WEIR_GLOBAL(EVENTS, s && all && nth < WEIR_NOTED_DROPS, 0);
+	noted = &s->noted[nth];
+	noted->is_noted = 0;
+	if (noted->place != WEIR_NO_RULE)
+		weir_hash_key(s, noted->place); /* makes s->key */
+	number = weir_take_number(&all->drops.head);
+	event = WEIR_ELEMENT(all->drops.event, number & (WEIR_RING_EVENTS - 1));
+	if (!weir_begin_event(s, event))
+		return 0;
+	event->threshold = weir_told_units(noted->refusal.threshold, noted->refusal.unit);
+	event->used = weir_told_units(noted->refusal.used, noted->refusal.unit);
+	event->key = s->key;
+	event->rule_slot = noted->place == WEIR_NO_RULE ? WEIR_EVENT_NO_RULE : weir_rule(noted->place)->slot;
+	event->ifindex = ctx->ingress_ifindex;
+	event->frame_bytes = s->packet.frame_bytes;
+	event->verdict = verdict;
+	event->flags = noted->flags | (config.observes ? WEIR_EVENT_OBSERVED : 0);
+	weir_tell_frame(ctx, event);
+	weir_end_event(s, event, number);
+	return 0;
+}
+
+/* The packet is decided: tell what there is to tell. */
+static __always_inline void weir_tell(struct xdp_md *ctx, struct weir_scratch *s, enum weir_verdict verdict)
+{
+	if (config.has_observers && unlikely(s->noted[WEIR_NOTED_OBSERVED].is_noted))
+		weir_tell_drop(ctx, s, WEIR_VERDICT_BLOCK, WEIR_NOTED_OBSERVED);
+	if (verdict == WEIR_VERDICT_BLOCK) {
+		if (unlikely(s->noted[WEIR_NOTED_BLOCKED].is_noted))
+			weir_tell_drop(ctx, s, verdict, WEIR_NOTED_BLOCKED);
+	} else if (!weir_verdict_passes(verdict) && unlikely(s->has_listener)) {
+		weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
+		if (weir_note_drop(s, WEIR_NO_RULE, 0))
+			weir_tell_drop(ctx, s, verdict, WEIR_NOTED_BLOCKED);
+	}
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Events (include/weir_events.h): how one is written; and penalties that begin and breakers that change, told always,
+ * where they do so. drops.h tells of drops. Nothing is decided by any of it. In the harness nobody listens, and nothing
+ * is told.
+ */
+#ifndef WEIR_EVENTS_H
+#define WEIR_EVENTS_H
+
+#include "kinds/flow_set.h"
+
+static __always_inline struct weir_events *weir_events(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&events, &zero);
+}
+
+/* ---- writing one ---- */
+
+/* What the ring's slice becomes with one more event in this slice of time; 0: it may have none. */
+static __always_inline __u64 weir_next_turn(const struct weir_scratch *s, __u64 old)
+{
+	__u64 slice = s->tick_ns >> WEIR_EVENT_SLICE_SHIFT;
+
+	/* The tick of another CPU may have been a newer one. */
+	if (slice > old >> 8)
+		return slice << 8 | 1;
+	return (old & 0xff) < WEIR_EVENTS_A_SLICE ? old + 1 : 0;
+}
+
+static __always_inline bool weir_has_turn(const struct weir_scratch *s, const struct weir_ring_head *ring)
+{
+	return weir_next_turn(s, READ_ONCE(ring->slice));
+}
+
+/* One more in this slice of time, if it may have one. When another CPU takes its own meanwhile, this one is let go. */
+static __always_inline bool weir_take_turn(const struct weir_scratch *s, struct weir_ring_head *ring)
+{
+	__u64 old = READ_ONCE(ring->slice), next = weir_next_turn(s, old);
+
+	return next && __sync_val_compare_and_swap(&ring->slice, old, next) == old;
+}
+
+static __always_inline __u64 weir_take_number(struct weir_ring_head *ring)
+{
+	return __sync_fetch_and_add(&ring->last, 1) + 1;
+}
+
+/* The event of that number is to be written, and then given it. False: a CPU that has been stopped for a whole round of
+ * the ring is yet writing there. The mark is a compare-and-swap that has succeeded, and so a full barrier: who reads
+ * anything that is written now sees the mark, or the new number.
+ */
+static __always_inline bool weir_begin_event(struct weir_scratch *s, struct weir_event *event)
+{
+	__u64 old;
+
+	if (!event)
+		return false;
+	old = READ_ONCE(event->number);
+	if (old == WEIR_EVENT_BUSY || __sync_val_compare_and_swap(&event->number, old, WEIR_EVENT_BUSY) != old)
+		return false;
+	event->time_ns = weir_now_ns(s);
+	event->flags = 0;
+	event->kept_bytes = 0;
+	return true;
+}
+
+static __always_inline void weir_end_event(struct weir_scratch *s, struct weir_event *event, __u64 number)
+{
+	weir_order(s);
+	WRITE_ONCE(event->number, number);
+}
+
+/* ---- changes of state ---- */
+
+/* Other CPUs got in between each time: it is not reported. */
+#define WEIR_CHANGE_ATTEMPTS 3
+
+/* One more in this slice of time, if it may have one. */
+static __always_inline bool weir_take_change(const struct weir_scratch *s, struct weir_ring_head *ring)
+{
+	__u64 slice = s->tick_ns >> WEIR_CHANGE_SLICE_SHIFT;
+	__u64 end_ns = (slice + 1) << WEIR_CHANGE_SLICE_SHIFT;
+
+	for (int attempt = 0; attempt < WEIR_CHANGE_ATTEMPTS; attempt++) {
+		__u64 old = READ_ONCE(ring->slice), halvings = old >> 8 & 7, next = old + 1;
+
+		if (slice > old >> 16) {
+			if (READ_ONCE(ring->flooded_until_ns) == ((old >> 16) + 1) << WEIR_CHANGE_SLICE_SHIFT)
+				halvings += halvings < WEIR_CHANGE_HALVINGS;
+			else
+				halvings -= halvings > 0;
+			next = slice << 16 | halvings << 8 | 1;
+		} else if ((old & 0xff) >= WEIR_CHANGES_A_SLICE >> halvings) {
+			break;
+		}
+		if (__sync_val_compare_and_swap(&ring->slice, old, next) == old)
+			return true;
+	}
+	if (READ_ONCE(ring->flooded_until_ns) != end_ns)
+		WRITE_ONCE(ring->flooded_until_ns, end_ns);
+	return false;
+}
+
+/* What the rule in `slot` tells of itself in this lane, to be written. NULL: it is one too many, and only counted. */
+static __always_inline struct weir_event *weir_begin_change(struct weir_scratch *s, __u32 lane, __u32 slot,
+							    __u64 *ret_number)
+{
+	struct weir_events *all = weir_events();
+	struct weir_change_ring *ring;
+	struct weir_event *event;
+
+	weir_count_rule_change(slot);
+	if (config.is_virtual || !all)
+		return NULL;
+	ring = WEIR_ELEMENT(all->changes[lane - WEIR_LANE_PENALTIES], slot & (WEIR_CHANGE_RINGS - 1));
+	if (!ring || !weir_take_change(s, &ring->head))
+		return NULL;
+	*ret_number = weir_take_number(&ring->head);
+	event = WEIR_ELEMENT(ring->event, *ret_number & (WEIR_CHANGE_EVENTS - 1));
+	return weir_begin_event(s, event) ? event : NULL;
+}
+
+/* A penalty begins for the packet's flow. */
+__noinline int weir_tell_penalty(struct weir_scratch *s, __u32 place, __u64 until_ns)
+{
+	__u32 slot = weir_rule(place)->slot;
+	struct weir_event *event;
+	__u64 number;
+
+	WEIR_GLOBAL(PENALTIES, s, 0);
+	event = weir_begin_change(s, WEIR_LANE_PENALTIES, slot, &number);
+	if (!event)
+		return 0;
+	weir_hash_key(s, place); /* makes s->key */
+	event->value = until_ns;
+	event->key = s->key;
+	event->rule_slot = slot;
+	weir_end_event(s, event, number);
+	return 0;
+}
+
+/* A breaker is in this state now (enum weir_breaker_kind). Whose it is stands in it: the packet may be an answer. */
+__noinline int weir_tell_breaker(struct weir_scratch *s, const struct weir_breaker *breaker, __u32 kind)
+{
+	struct weir_event *event;
+	__u64 number;
+
+	WEIR_GLOBAL(BREAKERS, s && breaker, 0);
+	event = weir_begin_change(s, WEIR_LANE_BREAKERS, breaker->slot, &number);
+	if (!event)
+		return 0;
+	event->used = breaker->last;
+	event->value = kind;
+	event->key = breaker->key;
+	event->rule_slot = breaker->slot;
+	weir_end_event(s, event, number);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Top drops, the flows that are dropped most: how many packets of each flow a rule has blocked, or would have if it did
+ * not observe. Every CPU has a table of its own, of sets of 14 flows, and a flow belongs to one set. While the set has
+ * room its counts are exact. When it is full, a packet of a flow that has no place takes that of a flow which has no
+ * more to show than the set has missed; where there is none, the packet is missed. So no flow lacks more packets than
+ * its set has missed, and these are at most a fifteenth of the set's drops (Misra and Gries, "Finding repeated
+ * elements", 1982; the bound is that of space-saving, as Agarwal et al. show in "Mergeable summaries", 2012).
+ *
+ * A flow that has not been dropped for an hour gives up its place to another, and begins anew if it comes back: else
+ * yesterday's flood would keep today's out. Nothing is decided by all this. It takes no lock, and reads no clock but
+ * the tick.
+ */
+#ifndef WEIR_TOP_DROPS_H
+#define WEIR_TOP_DROPS_H
+
+#include "kinds/flow_set.h"
+
+/* How often a full set is searched for flows that have been quiet for an hour. Chosen, not derived. */
+#define WEIR_TOP_DROPS_SEARCH_NS WEIR_NSEC_PER_SEC
+
+/* So many drops of a tick are counted one by one: 40,000 a second on each CPU. Beyond that, a run of one flow is
+ * counted when it ends, and other drops by samples: that costs a line of the table for one drop in sixteen. Chosen, not
+ * derived.
+ */
+#define WEIR_DROP_BUDGET_NS 25000
+
+static __always_inline struct weir_top_drops_set *weir_top_drops_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&offenders, &index);
+}
+
+/* The packet's time, as places have it. */
+static __always_inline __u32 weir_drop_time(const struct weir_scratch *s)
+{
+	return s->tick_ns >> WEIR_TOP_DROPS_TIME_SHIFT;
+}
+
+/* Is that so long ago? In a capture the clock may go back. */
+static __always_inline bool weir_is_drop_past(__u32 now, __u32 then, __u64 ns)
+{
+	return (__s32)(now - then) >= (__s32)(ns >> WEIR_TOP_DROPS_TIME_SHIFT);
+}
+
+/* ---- a place for a flow that has none ---- */
+
+/* The way with the lowest sum of packets, and that sum times 16; that of a free way counts as 0. */
+static __always_inline __u64 weir_least_dropped(const struct weir_top_drops_set *set)
+{
+	__u64 least = ~0ull >> 1;
+
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_TOP_DROPS_WAYS; way++) {
+		__u64 packets = set->sum[way].packets * weir_top_bit(-(__u64)set->tag[way]);
+
+		least = weir_lesser(packets * 16 + way, least);
+		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
+	}
+	return least;
+}
+
+/* A flow that was quiet for so long that it may be forgotten, or WEIR_TOP_DROPS_WAYS. */
+static __always_inline __u32 weir_find_quiet_dropped(struct weir_top_drops_set *set, __u32 now)
+{
+	if (!weir_is_drop_past(now, set->searched_at, WEIR_TOP_DROPS_SEARCH_NS))
+		return WEIR_TOP_DROPS_WAYS;
+	set->searched_at = now;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_TOP_DROPS_WAYS; way++)
+		if (weir_is_drop_past(now, set->last[way], WEIR_TOP_DROPS_QUIET_NS))
+			return way;
+	return WEIR_TOP_DROPS_WAYS;
+}
+
+/* The way for one flow more, or WEIR_TOP_DROPS_WAYS: then its drop is missed. */
+static __always_inline __u32 weir_choose_dropped(struct weir_top_drops_set *set, __u32 now, __u32 weight)
+{
+	__u64 least = weir_least_dropped(set);
+	__u32 way;
+
+	if (weir_is_drop_past(now, set->missed_at, WEIR_TOP_DROPS_QUIET_NS))
+		set->missed = 0;
+	if (least < 16)
+		return least;
+	way = least & 15;
+	if (least / 16 > set->missed) {
+		way = weir_find_quiet_dropped(set, now);
+		if (way < WEIR_TOP_DROPS_WAYS)
+			return way;
+		set->missed += weight;
+	}
+	set->missed_at = now;
+	return way;
+}
+
+/* Give place `way` of set `index` to the packet's flow. */
+static __always_inline void weir_place_dropped(struct weir_scratch *s, const struct weir_rule *rule,
+					       struct weir_top_drops_set *set, __u32 index, __u32 way, __u32 tag,
+					       __u64 hash)
+{
+	__u32 *at = WEIR_ELEMENT(set->tag, way);
+	struct weir_top_drop_key *whose;
+
+	index = index * WEIR_TOP_DROPS_WAYS + way;
+	whose = bpf_map_lookup_elem(&offender_keys, &index);
+	if (!whose || !at || way >= WEIR_TOP_DROPS_WAYS)
+		return;
+	/* Readers take a place for valid when both tags are the same, before and after they have read it. So all that
+	 * follows lies between two values of whose->tag, and needs no order among itself, *at included.
+	 */
+	WRITE_ONCE(whose->tag, 0);
+	weir_order(s);
+	WRITE_ONCE(*at, tag);
+	set->sum[way].packets = whose->missed = set->missed;
+	set->sum[way].bytes = 0;
+	whose->hash = hash;
+	whose->first = weir_drop_time(s);
+	whose->rule_slot = rule->slot;
+	whose->observed = config.observes || rule->observes;
+	weir_make_key(&whose->key, rule, &s->packet);
+	weir_order(s);
+	WRITE_ONCE(whose->tag, tag);
+}
+
+/* ---- counting ---- */
+
+/* Count drops at a place, if it is still this flow's. */
+static __always_inline bool weir_count_flow_drops(const struct weir_scratch *s, struct weir_top_drops_set *set,
+						  __u32 way, __u32 tag, __u64 packets, __u64 bytes)
+{
+	OPAQUE(way);
+	if (way >= WEIR_TOP_DROPS_WAYS || set->tag[way] != tag)
+		return false;
+	set->sum[way].packets += packets;
+	set->sum[way].bytes += bytes;
+	set->last[way] = weir_drop_time(s);
+	return true;
+}
+
+/* Count the run of the last dropped flow, which has come to its end; or the tick has, so that nobody waits for long. */
+static __always_inline void weir_end_run(struct weir_scratch *s)
+{
+	struct weir_last_dropped *last = &s->last_dropped;
+	struct weir_top_drops_set *set = weir_top_drops_at(last->index);
+
+	if (set)
+		weir_count_flow_drops(s, set, last->way, last->tag, last->packets, last->bytes);
+	last->packets = last->bytes = 0;
+}
+
+/* A tick begins. */
+static __always_inline void weir_allot_drops(struct weir_scratch *s)
+{
+	if (s->last_dropped.packets)
+		weir_end_run(s);
+	s->drops_left = config.is_virtual ? ~0u : config.tick_ns / WEIR_DROP_BUDGET_NS;
+}
+
+/* How many packets does this one stand for: those before it that were not counted, too. The gaps are random, so that
+ * nobody's packets fit them, and every flow gets what is its own on average.
+ */
+static __always_inline __u32 weir_drop_weight(struct weir_scratch *s)
+{
+	__u32 weight = s->drops_skipped + 1;
+
+	if (s->drops_left) {
+		s->drops_left--;
+		return 1;
+	}
+	s->drops_skipped = 0;
+	s->drops_random = s->drops_random * 1664525u + 1013904223u; /* Knuth, TAOCP 2, 3.3.4 */
+	s->drops_gap = s->drops_random >> 27;
+	return weight;
+}
+
+/* What is counted at a place is an estimate from now on. */
+static __always_inline void weir_estimate(struct weir_top_drops_set *set, __u32 way)
+{
+	OPAQUE(way);
+	if (way < WEIR_TOP_DROPS_WAYS)
+		set->sum[way].bytes |= WEIR_TOP_DROPS_ESTIMATED;
+}
+
+/* Count the packet in hand, and those that it stands for. Out of line: most drops of a flood do not come here. */
+__noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_last_dropped *last;
+	struct weir_top_drops_set *set;
+	__u32 tag, way, index, weight;
+	__u64 hash;
+
+	if (!s)
+		return 0;
+	weight = weir_drop_weight(s);
+	hash = weir_flow_hash(s, rule);
+	/* What would have been dropped has another place than what was. */
+	tag = hash >> 32 ^ (config.observes || rule->observes);
+	if (!tag)
+		tag = 2;
+	index = weir_this_cpu(s) * WEIR_TOP_DROPS_SETS + (hash & (WEIR_TOP_DROPS_SETS - 1));
+	set = weir_top_drops_at(index);
+	if (!set)
+		return 0;
+	last = &s->last_dropped;
+	if (last->packets)
+		weir_end_run(s);
+	way = weir_find_tag(set->tag, WEIR_TOP_DROPS_WAYS, tag);
+	FORGET(s->forgotten, way);
+	if (way >= WEIR_TOP_DROPS_WAYS) {
+		way = weir_choose_dropped(set, weir_drop_time(s), weight);
+		FORGET(s->forgotten, way);
+		weir_place_dropped(s, rule, set, index, way, tag, hash);
+	}
+	if (!weir_count_flow_drops(s, set, way, tag, weight, (__u64)s->packet.frame_bytes * weight))
+		return 0;
+	if (weight > 1)
+		weir_estimate(set, way);
+	last->tag = tag;
+	last->index = index;
+	last->flow_tag = s->flow.tag;
+	last->rule = rule->place + 1;
+	last->way = way;
+	last->is_ipv6 = s->packet.is_ipv6;
+	weir_mask_address((__u8 *)last->source, s->packet.source, rule->source_mask6, rule->source_mask4,
+			  s->packet.is_ipv6);
+	return 0;
+}
+
+/* Is the packet of the flow that this CPU counted last, under that rule? False when it cannot be known cheaply. */
+static __always_inline bool weir_is_last_dropped(const struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_last_dropped *last = &s->last_dropped;
+
+	if (last->rule != rule->place + 1u)
+		return false;
+	/* Other kinds do not look for rows; nor is a row looked for while the flow is penalised. */
+	if (weir_keeps_rows(rule) && !rule->penalty_ms)
+		return last->flow_tag == s->flow.tag;
+	if (rule->key_fields == WEIR_KEY_SOURCE)
+		return last->is_ipv6 == s->packet.is_ipv6 && weir_is_source(&s->packet, rule, last->source);
+	return !rule->key_fields;
+}
+
+/* The packet's flow is blocked by this rule, or would be. */
+static __always_inline void weir_note_block(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	if (!config.counts_flow_drops)
+		return;
+	if (likely(!s->drops_left)) {
+		if (weir_is_last_dropped(s, rule)) {
+			s->last_dropped.packets++;
+			s->last_dropped.bytes += s->packet.frame_bytes;
+			return;
+		}
+		if (s->drops_skipped < s->drops_gap) {
+			s->drops_skipped++;
+			return;
+		}
+	}
+	weir_note_dropped(s, rule->place);
+}
+
+#endif

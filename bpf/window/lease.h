@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Leases: how many CPUs share one limit without a lock, and never pass it.
+ *
+ * Every CPU counts a flow in a row of its own and admits from a *lease*: units that it has already counted in its
+ * present bucket and not yet spent. To take a lease it adds first, then announces itself (a full barrier), then sums
+ * the rows of all CPUs that may have counted the flow: the last to announce itself sees all others. A CPU may also
+ * stall between any two steps; what is looked at twice below is for that. docs/lease.md has the proof, and
+ * tests/model/lease.pml the model.
+ */
+#ifndef WEIR_LEASE_H
+#define WEIR_LEASE_H
+
+#include "window/cells.h"
+#include "window/sharers.h"
+#include "window/row_ghosts.h"
+
+/* ---- one CPU's row ---- */
+
+/* The owner has entered bucket `newest`, and may not have cleared all cells yet that it takes over: they look counted.
+ * Once this says no they are cleared, so it is asked before they are read.
+ */
+static __always_inline bool weir_may_be_clearing(const struct weir_view *view, void *row, __u64 newest,
+						 const enum weir_width wide)
+{
+	__u32 cell = newest > view->bucket ? weir_cell_of(newest) : weir_cell_before(view->cell, view->bucket - newest);
+
+	return weir_cell_get(row, cell, wide) & ROW_UNSPENT(wide);
+}
+
+/* Units of another CPU's row are not spent. While it only evaluates by them, or clears cells, it has no lease. */
+static __always_inline void weir_add_unspent(struct weir_scratch *s, void *row, const enum weir_width wide)
+{
+	s->sum.has_unspent = 1;
+	if (!weir_lease_get(row, wide))
+		s->sum.is_in_doubt = 1;
+}
+
+/* The cells of a row that count in our window, one bit each. */
+static __always_inline __u32 weir_cells_in_window(const struct weir_view *view, __u64 newest)
+{
+	if (newest > view->bucket) {
+		/* Newer than ours: these cells count too. They look as if they were the oldest. */
+		__u64 newer = newest - view->bucket;
+
+		return weir_cells_aged(view->cell, 0, view->window_cells) |
+		       weir_cells_aged(view->cell, newer < WEIR_RING_CELLS ? WEIR_RING_CELLS - newer : 0,
+				       WEIR_RING_CELLS);
+	}
+	/* Cells younger than the newest bucket are left over from the ring's last round. */
+	return weir_cells_aged(view->cell, view->bucket - newest, view->window_cells);
+}
+
+/* Add one CPU's row to s->sum. Unless it is ours, its owner may be writing it. */
+static __always_inline void weir_add_row(struct weir_scratch *s, void *row, const bool is_own,
+					 const enum weir_width wide)
+{
+	const struct weir_view *view = &s->view;
+	__u64 newest = ROW_GET(row, wide, newest), newest_after;
+	__u64 units, flags = 0, oldest = 0;
+	__u32 cells;
+
+	weir_order(s);
+	if (newest <= view->bucket && view->bucket - newest >= view->window_cells) {
+		weir_order(s);
+		if (!is_own && ROW_GET(row, wide, tag) != view->flow.tag)
+			s->sum.is_behind = s->sum.misses_row = 1;
+		return;
+	}
+	cells = weir_cells_in_window(view, newest);
+	if (!is_own && weir_may_be_clearing(view, row, newest, wide))
+		weir_add_unspent(s, row, wide);
+	weir_order(s);
+	if (view->is_smooth) {
+		__u32 cell = weir_cell_before(view->cell, view->window_cells - 1);
+
+		if (cells >> cell & 1)
+			oldest = weir_cell_get(row, cell, wide);
+		cells &= ~(1u << cell);
+		flags = oldest;
+		oldest &= ~ROW_UNSPENT(wide);
+	}
+	units = weir_sum_cells(row, cells, &flags, wide);
+	if (!is_own) {
+		weir_order(s);
+		newest_after = ROW_GET(row, wide, newest);
+		if (ROW_GET(row, wide, tag) != view->flow.tag) {
+			s->sum.is_behind = s->sum.misses_row = 1;
+			return; /* it has become another flow's row: pushed out, and counted as such */
+		}
+		if (newest_after > view->bucket)
+			s->sum.is_behind = 1;
+		if (newest_after > view->bucket + WEIR_RING_CELLS - view->window_cells)
+			s->sum.ran_ahead = 1;
+		if (flags & ROW_UNSPENT(wide))
+			weir_add_unspent(s, row, wide);
+	}
+	s->sum.rest += units;
+	s->sum.oldest += oldest;
+}
+
+/* ---- those of all CPUs ---- */
+
+static __always_inline void weir_add_row_of(struct weir_scratch *s, __u32 cpu, const enum weir_width wide)
+{
+	const struct weir_view *view = &s->view;
+	__u32 slot = view->slot, number;
+	void *row;
+
+	if (wide == WEIR_WIDE && view->is_lone)
+		row = bpf_map_lookup_percpu_elem(&lone_rows, &slot, cpu);
+	else
+		row = weir_find_row(&view->flow, cpu, &number, wide);
+	if (row)
+		weir_add_row(s, row, false, wide);
+	else
+		s->sum.is_behind = s->sum.misses_row = 1;
+}
+
+/* Out of line, both: the verifier checks one CPU's turn once, and the walk over the CPUs once. */
+__noinline int weir_add_cpu(struct weir_scratch *s, __u32 cpu, __u32 wide)
+{
+	if (!s)
+		return 0;
+	if (wide == WEIR_WIDE)
+		weir_add_row_of(s, cpu, WEIR_WIDE);
+	else if (wide == WEIR_MEDIUM)
+		weir_add_row_of(s, cpu, WEIR_MEDIUM);
+	else
+		weir_add_row_of(s, cpu, WEIR_NARROW);
+	return 0;
+}
+
+__noinline int weir_add_others(struct weir_scratch *s, __u32 wide)
+{
+	__u32 this_cpu;
+
+	if (!s)
+		return 0;
+	/* Asked of the helper: with its number from memory the verifier gives up at a thousand CPUs. */
+	this_cpu = bpf_get_smp_processor_id();
+	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++)
+		if (cpu != this_cpu && weir_is_present(s->present, cpu))
+			weir_add_cpu(s, cpu, wide);
+	return 0;
+}
+
+/* Say that this CPU has counted s->view.flow, and find out who else has: s->present. A full barrier, to be called after
+ * units were added to the own row. Returns true when nobody else has.
+ */
+static __always_inline bool weir_announce(struct weir_scratch *s)
+{
+	__u32 cpu = weir_this_cpu(s);
+
+	if (config.cpus == 1)
+		return true;
+	s->present = weir_announce_cpu(s, &s->view.flow, cpu, s->view.now_ns);
+	return weir_is_alone(s->present, cpu);
+}
+
+/* The same for any window, and where the stack is short. */
+__noinline int weir_announce_or_ask_all(struct weir_scratch *s)
+{
+	if (!s)
+		return false;
+	if (s->view.asks_all && config.cpus > 1) {
+		weir_fence(s);
+		s->present = WEIR_PRESENT_ALL;
+		return false;
+	}
+	return weir_announce(s);
+}
+
+/* Add what rows have left behind that were pushed out. After the rows: one that goes meanwhile is in either. A row that
+ * another CPU lacks may have left its units to the overflow window. (Ours was given them when it began.)
+ */
+static __always_inline void weir_add_row_ghosts(struct weir_scratch *s)
+{
+	if (s->view.is_lone)
+		return;
+	weir_order(s);
+	if (!weir_row_ghosts_count(s, &s->view.flow))
+		return;
+	s->sum.rest += weir_left_units(s);
+	if (config.overflow_classes && s->view.overflow && s->sum.misses_row)
+		s->sum.rest += weir_units_of_overflow(s);
+	s->sum.is_behind = 1; /* a ghost may be gone that expired by another CPU's clock */
+}
+
+/* Fill s->sum with what the flow has used in the window: what the rows of all CPUs count that may have counted it, and
+ * its ghosts.
+ */
+static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row, const enum weir_width wide)
+{
+	__builtin_memset(&s->sum, 0, sizeof(s->sum));
+	weir_add_row(s, own_row, true, wide);
+	if (!weir_announce_or_ask_all(s)) {
+		weir_count_lease(s->view.slot);
+		if (s->present == WEIR_PRESENT_LOST)
+			s->sum.ran_ahead = 1;
+		else
+			weir_add_others(s, wide);
+	}
+	weir_add_row_ghosts(s);
+}
+
+/* ---- how large a lease ---- */
+
+/* A flow that one CPU sees leases as on a machine of two, so that it costs the same on one of many. Should it move, so
+ * much of what is free may stay behind, once: for some seconds it is then known to be seen by two. Chosen, not derived.
+ */
+#define WEIR_ALONE_PARTS 4
+
+/* What one CPU may set aside of so many units, going by s->present. */
+__noinline __u64 weir_fair_part(struct weir_scratch *s, __u64 units)
+{
+	if (!s)
+		return 0;
+	if (config.cpus > 1 && weir_is_alone(s->present, weir_this_cpu(s)))
+		return units / WEIR_ALONE_PARTS;
+	return units / (2 * config.cpus);
+}
+
+/* A lease of a wide row is at most so many packets like the one in hand, for each CPU that is asked: what stays behind
+ * with a large limit is then little of it, and taking the lease costs little for each packet. (Narrow and
+ * medium rows have room for so much only.) Chosen, not derived.
+ */
+#define WEIR_WIDE_LEASE_PACKETS 64
+
+static __always_inline __u64 weir_lease_max(struct weir_scratch *s, __u64 batch, const enum weir_width wide)
+{
+	__u64 most = batch * WEIR_WIDE_LEASE_PACKETS;
+
+	if (!wide)
+		return WEIR_NARROW_LEASE_MAX;
+	if (config.cpus > 1 && !weir_is_alone(s->present, weir_this_cpu(s)))
+		most *= config.cpus;
+	if (wide == WEIR_MEDIUM && most > WEIR_MEDIUM_LEASE_MAX)
+		most = WEIR_MEDIUM_LEASE_MAX;
+	return most;
+}
+
+/* How many units to try and lease: a little, so that little stays behind on a CPU that the flow leaves. At most what
+ * this CPU has spent in this bucket, and at least the packet's batch.
+ */
+static __always_inline __u64 weir_lease_wanted(struct weir_scratch *s, __u64 threshold, __u64 spent, __u64 batch,
+					       const enum weir_width wide)
+{
+	__u32 *cell = s->view.asks_all || config.cpus == 1 ? NULL : weir_sharers_cell(&s->view.flow);
+	__u64 wanted, most;
+
+	s->present = cell ? READ_ONCE(*cell) & WEIR_SHARERS_FIELDS : WEIR_PRESENT_ALL;
+	wanted = weir_fair_part(s, threshold);
+	if (wanted > spent)
+		wanted = spent;
+	most = weir_lease_max(s, batch, wide);
+	if (wanted > most)
+		wanted = most;
+	return wanted < batch ? batch : wanted;
+}
+
+#endif

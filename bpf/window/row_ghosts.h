@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ghosts: what a row leaves behind that is pushed out while it counts, so that a full table does not open the gate.
+ * A ghost is one word, in a table that all CPUs share (include/weir_row_ghosts.h): which flow, until when, how many
+ * units. Whoever evaluates the flow adds its ghosts to what the rows count, until they expire; nobody takes one back. A
+ * flow that its ghosts alone show to be over its limit needs no row. docs/lease.md says why that is exact.
+ *
+ * If both sets are full, the ghost with the lowest count is replaced. But ghosts of a class of windows with a rule that
+ * says `whenFull: aggregate` stay, and the new one is added to an *overflow window*: by this a flow of such a rule is
+ * evaluated when it comes without row and ghost, as if all of it were its own, and its new row begins with it.
+ *
+ * Where no row is pushed out nobody looks here: each page has a word that says until when some ghost may count.
+ */
+#ifndef WEIR_BPF_ROW_GHOSTS_H
+#define WEIR_BPF_ROW_GHOSTS_H
+
+#include "window/cells.h"
+#include "window/sharers.h"
+
+/* ---- where they are ---- */
+
+static __always_inline struct weir_row_ghost_set *weir_row_ghost_set(__u32 set)
+{
+	return bpf_map_lookup_elem(&remnants, &set);
+}
+
+/* Where this CPU counts what was lost. */
+static __always_inline struct weir_row_ghost_set *weir_row_ghost_head(void)
+{
+	return weir_row_ghost_set(config.sizes[WEIR_TABLE_ROW_GHOSTS] +
+				  (bpf_get_smp_processor_id() & (WEIR_ROW_GHOST_HEADS - 1)));
+}
+
+/* Until when ghosts of the page that a set is in may count. */
+static __always_inline __u64 *weir_page_until_ns(__u32 set)
+{
+	__u32 page = set / WEIR_ROW_GHOST_PAGE_SETS;
+	struct weir_row_ghost_set *pages = weir_row_ghost_set(
+		WEIR_ROW_GHOST_PAGES_SET(config.sizes[WEIR_TABLE_ROW_GHOSTS]) + page / WEIR_ROW_GHOST_WAYS);
+
+	OPAQUE(page);
+	return pages ? &pages->until_ns[page & (WEIR_ROW_GHOST_WAYS - 1)] : NULL;
+}
+
+/* May this flow have ghosts that count? By the tick: an older one says yes for longer. */
+static __always_inline bool weir_row_ghosts_count(const struct weir_scratch *s, const struct weir_flow_id *id)
+{
+	const __u64 *until_ns = weir_page_until_ns(id->set << 1 & (config.sizes[WEIR_TABLE_ROW_GHOSTS] - 1));
+
+	return until_ns && unlikely(READ_ONCE(*until_ns) > s->tick_ns);
+}
+
+/* The overflow window of s->row_ghost.overflow_group, of s->row_ghost.overflow_class. */
+static __always_inline __u64 *weir_overflow_window(struct weir_scratch *s)
+{
+	__u32 group = s->row_ghost.overflow_group, class = s->row_ghost.overflow_class;
+	struct weir_overflow_windows *words = bpf_map_lookup_elem(&strangers, &group);
+
+	OPAQUE(class);
+	return words ? &words->word[class & (WEIR_OVERFLOW_CLASSES - 1)] : NULL;
+}
+
+/* Whose ghosts s->row_ghost is about: of the flow with this tag, a row of which may be in `row_set`. */
+static __always_inline void weir_name_row_ghost(struct weir_scratch *s, __u32 tag, __u32 row_set, __u32 page_sets,
+						__u32 spec)
+{
+	__u32 other_row_set = WEIR_OTHER_SET(row_set, tag, page_sets);
+
+	s->row_ghost.name = WEIR_ROW_GHOST_NAME(tag, spec);
+	s->row_ghost.set = weir_row_ghost_set_beside(row_set, tag, page_sets, config.sizes[WEIR_TABLE_ROW_GHOSTS]);
+	s->row_ghost.other_set =
+		weir_row_ghost_set_beside(other_row_set, tag, page_sets, config.sizes[WEIR_TABLE_ROW_GHOSTS]);
+	s->row_ghost.overflow_group = WEIR_OVERFLOW_GROUP(s->row_ghost.set, tag);
+}
+
+static __always_inline bool weir_is_named(const struct weir_scratch *s, __u64 word)
+{
+	return word >> WEIR_ROW_GHOST_NAME_SHIFT == s->row_ghost.name;
+}
+
+/* ---- reading ---- */
+
+/* A ghost that begins in a newer bucket than ours: we have stalled, or it has not been replaced for so long that its
+ * number has come round. The caller reads the clock again, and evaluates anew if it was the former; so it need not
+ * count. In the harness, where the clock may go back, it counts.
+ */
+static __always_inline __u64 weir_units_of_row_ghost(const struct weir_view *view, __u64 word)
+{
+	if (config.is_virtual && WEIR_ROW_GHOST_AGE(word, view->bucket) >= WEIR_ROW_GHOST_AHEAD)
+		return weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
+	return weir_row_ghost_in_window(word, view->bucket, view->window_cells);
+}
+
+static __always_inline __u64 weir_units_in_set(const struct weir_scratch *s, __u32 number)
+{
+	const struct weir_row_ghost_set *set = weir_row_ghost_set(number);
+	__u64 any = 0, units = 0;
+
+	if (!set)
+		return 0;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_ROW_GHOST_WAYS; way++)
+		any |= (READ_ONCE(set->word[way]) >> WEIR_ROW_GHOST_NAME_SHIFT ^ s->row_ghost.name) - 1;
+	if (likely(!(any >> 63)))
+		return 0;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_ROW_GHOST_WAYS; way++) {
+		__u64 word = READ_ONCE(set->word[way]);
+
+		if (weir_is_named(s, word))
+			units += weir_units_of_row_ghost(&s->view, word);
+	}
+	return units;
+}
+
+/* What the flow of s->view has left behind, in the bucket evaluated in. A word may be replaced once it has expired by
+ * another CPU's clock: whoever admits by the answer reads the clock again.
+ */
+__noinline __u64 weir_left_units(struct weir_scratch *s)
+{
+	if (!s)
+		return 0;
+	weir_name_row_ghost(s, s->view.flow.tag, s->view.flow.set, s->view.page_sets, s->view.spec);
+	return weir_units_in_set(s, s->row_ghost.set) + weir_units_in_set(s, s->row_ghost.other_set);
+}
+
+/* ---- the overflow window ---- */
+
+/* What it counts, by which the flow of s->view is evaluated; weir_left_units() has named it. */
+__noinline __u64 weir_units_of_overflow(struct weir_scratch *s)
+{
+	const __u64 *word;
+
+	WEIR_GLOBAL(OVERFLOW_WINDOWS, s, 0);
+	s->row_ghost.overflow_class = s->view.overflow - 1;
+	word = weir_overflow_window(s);
+	return word ? weir_units_of_row_ghost(&s->view, READ_ONCE(*word)) : 0;
+}
+
+/* May another CPU have counted the flow of s->view? Asked after its ghosts were read: one that another CPU left was
+ * announced before.
+ */
+static __always_inline bool weir_may_be_elsewhere(struct weir_scratch *s)
+{
+	const __u32 *cell;
+
+	if (config.cpus == 1)
+		return false;
+	weir_order(s);
+	cell = s->view.asks_all ? NULL : weir_sharers_cell(&s->view.flow);
+	return !cell || !weir_is_alone(READ_ONCE(*cell) & WEIR_SHARERS_FIELDS, weir_this_cpu(s));
+}
+
+/* What the flow of s->view has used that has no row here, beside what rows of other CPUs count. Without a ghost, or
+ * when the ghost may be another CPU's and what this one counted was lost, it goes by the overflow window:
+ * s->row_ghost.inherited.
+ */
+__noinline __u64 weir_left_without_row(struct weir_scratch *s)
+{
+	__u64 units = weir_left_units(s);
+
+	if (!s)
+		return 0;
+	s->row_ghost.inherited = 0;
+	if (config.overflow_classes && s->view.overflow && (!units || weir_may_be_elsewhere(s)))
+		s->row_ghost.inherited = weir_units_of_overflow(s);
+	return units + s->row_ghost.inherited;
+}
+
+/* ---- leaving one ---- */
+
+#define WEIR_ROW_GHOST_TRIES 8
+
+/* The set beside the row that goes, the *near* one, was fetched with the newcomer's own; the far one must be waited
+ * for: 180 of 960 ns (a flood of new sources, all over their limits; test run). So nobody looks there while this many
+ * words of the near one are free or more, nor, most of the time, when so many looks in a row have found no free word.
+ * Chosen, not derived: of the ghosts of flows for four times the rows 0.2 % are lost, 2 % under smooth windows. With 8
+ * and ~0u every ghost looks at both. So does every one where a rule says `whenFull: aggregate`: a flow that has a ghost
+ * must not join the overflow window, and joining it is dearer.
+ */
+#define WEIR_ROW_GHOST_FREE_NEAR 3
+#define WEIR_ROW_GHOST_VAIN_LOOKS 16
+
+/* How much it would hurt to lose a word, in ascending order: the flow's own, which its units are added to; one that is
+ * free or has expired; one of a window spec that nobody else knows; one that counts, by its units, and then the older
+ * one; one that stays, as a rule with such windows says `whenFull: aggregate`. A free word's rank is RANK_FREE and the
+ * words of its set that are not free: of two sets that are looked at the emptier one is taken.
+ */
+#define WEIR_ROW_GHOST_RANK_OWN 0ull
+#define WEIR_ROW_GHOST_RANK_FREE 1ull
+#define WEIR_ROW_GHOST_RANK_UNKNOWN (WEIR_ROW_GHOST_RANK_FREE + WEIR_ROW_GHOST_WAYS)
+#define WEIR_ROW_GHOST_RANK_COUNTS (WEIR_ROW_GHOST_RANK_UNKNOWN + 1)
+#define WEIR_ROW_GHOST_RANK_STAYS (1ull << 56)
+
+/* Do ghosts of this window spec stay? A word does not say which rows it comes from. */
+static __always_inline bool weir_shares_overflow(__u32 spec)
+{
+	__u32 of_any_rows = config.overflow_classes | config.overflow_classes >> WEIR_OVERFLOW_SPECS;
+
+	return of_any_rows >> spec & (spec < WEIR_OVERFLOW_SPECS);
+}
+
+static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 word)
+{
+	__u32 spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
+	__u64 expired = s->row_ghost.expired;
+
+	if (!word)
+		return WEIR_ROW_GHOST_RANK_FREE;
+	if (weir_is_named(s, word))
+		return WEIR_ROW_GHOST_RANK_OWN;
+	if (spec != (s->row_ghost.name & 15)) {
+		if (spec == WEIR_ROW_GHOST_SPECS)
+			return WEIR_ROW_GHOST_RANK_UNKNOWN;
+		expired = weir_expired_bucket(s, spec, WEIR_NARROW);
+	}
+	if (!weir_row_ghost_counts(word, expired))
+		return WEIR_ROW_GHOST_RANK_FREE;
+	if (config.overflow_classes && weir_shares_overflow(spec))
+		return WEIR_ROW_GHOST_RANK_STAYS;
+	return WEIR_ROW_GHOST_RANK_COUNTS + ((word & WEIR_ROW_GHOST_COUNT_MASK) << WEIR_ROW_GHOST_START_BITS) +
+	       (WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_AGE(word, expired + WEIR_ROW_GHOST_SPAN_MASK));
+}
+
+/* The word of a set that is first to go: its rank, and behind it its way. */
+__noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
+{
+	const struct weir_row_ghost_set *set;
+	__u64 least = ~0ull >> 1, taken = 0;
+
+	if (!s)
+		return least;
+	set = weir_row_ghost_set(number);
+	if (!set)
+		return least;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_ROW_GHOST_WAYS; way++) {
+		__u64 rank = weir_row_ghost_rank(s, READ_ONCE(set->word[way])), less;
+
+		taken += !weir_top_bit(rank - WEIR_ROW_GHOST_RANK_UNKNOWN);
+		less = rank * WEIR_ROW_GHOST_WAYS + way - least;
+		least += less * weir_top_bit(less);
+	}
+	/* Else the verifier follows every rank of every way: 162,000 instructions of Linux 6.1's million. */
+	FORGET(s->forgotten, least);
+	return least / WEIR_ROW_GHOST_WAYS == WEIR_ROW_GHOST_RANK_FREE ? least + taken * WEIR_ROW_GHOST_WAYS : least;
+}
+
+/* Verified once: it has many ways. */
+__noinline __u32 weir_row_ghost_count_of(__u64 units)
+{
+	return weir_row_ghost_count(units);
+}
+
+/* The flow's word with the units of s->row_ghost, which its row counted up to bucket s->row_ghost.newest. */
+__noinline __u64 weir_row_ghost_with(struct weir_scratch *s, __u64 word)
+{
+	__u32 age, span = 0, cells;
+	__u64 units, start, before = 0;
+
+	if (!s)
+		return 0;
+	age = WEIR_ROW_GHOST_AGE(word, s->row_ghost.newest);
+	cells = s->row_ghost.window_cells;
+	units = s->row_ghost.units;
+	start = s->row_ghost.newest;
+	if (word && weir_is_named(s, word)) {
+		span = weir_row_ghost_span(word);
+		before = word >> WEIR_ROW_GHOST_COUNT_BITS & WEIR_ROW_GHOST_COUNT_MASK;
+		if (age >= WEIR_ROW_GHOST_AHEAD || age <= span || (before && age + 1 < cells)) {
+			/* `before` still counts, or what is new is not newer than `units` */
+			if (age < WEIR_ROW_GHOST_AHEAD && age > span)
+				span = age;
+			units += weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
+			start = word >> WEIR_ROW_GHOST_START_SHIFT;
+		} else if (age < span + cells) {
+			before = word & WEIR_ROW_GHOST_COUNT_MASK;
+			start -= age - span - 1; /* the bucket after those of `before` */
+			span = age - span - 1;
+		} else {
+			before = span = 0;
+		}
+	}
+	return WEIR_ROW_GHOST_WORD(s->row_ghost.name, start, span, weir_row_ghost_count_of(units), before);
+}
+
+/* Ghosts of the page may count until then: told before the first of them is there. */
+static __always_inline void weir_extend_row_ghosts(struct weir_scratch *s)
+{
+	/* A second: more than a tick is late, or two CPUs' ticks differ; and one more, so that it is seldom written. */
+	__u64 least = s->tick_ns + s->row_ghost.span_ns + WEIR_NSEC_PER_SEC;
+	__u64 *page_until_ns = weir_page_until_ns(s->row_ghost.set);
+
+	for (int i = 0; page_until_ns && i < WEIR_ROW_GHOST_TRIES; i++) {
+		__u64 until_ns = READ_ONCE(*page_until_ns);
+
+		if (until_ns >= least ||
+		    __sync_val_compare_and_swap(page_until_ns, until_ns, least + WEIR_NSEC_PER_SEC) == until_ns)
+			return;
+	}
+}
+
+/* s->row_ghost has found no slot. The overflow window counts it if its class has one; else it is lost. */
+__noinline int weir_join_overflow_window(struct weir_scratch *s)
+{
+	struct weir_row_ghost_set *head = weir_row_ghost_head();
+	__u64 *word;
+
+	if (!s || !head)
+		return 0;
+	word = config.overflow_classes >> s->row_ghost.overflow_class & 1 ? weir_overflow_window(s) : NULL;
+	s->row_ghost.name = WEIR_OVERFLOW_NAME;
+	for (int i = 0; word && i < WEIR_ROW_GHOST_TRIES; i++) {
+		__u64 seen = READ_ONCE(*word);
+
+		if (__sync_val_compare_and_swap(word, seen, weir_row_ghost_with(s, seen)) == seen) {
+			__sync_fetch_and_add(&head->joined, 1);
+			return 0;
+		}
+	}
+	__sync_fetch_and_add(&head->displaced, 1);
+	return 0;
+}
+
+/* Is the far set looked at, when the near one's first word to go has this rank? */
+static __always_inline bool weir_looks_far(struct weir_scratch *s, __u64 rank)
+{
+	if (config.overflow_classes)
+		return true;
+	if (rank < WEIR_ROW_GHOST_RANK_UNKNOWN)
+		return rank > WEIR_ROW_GHOST_RANK_FREE + WEIR_ROW_GHOST_WAYS - WEIR_ROW_GHOST_FREE_NEAR;
+	return s->row_ghost.vain_looks < WEIR_ROW_GHOST_VAIN_LOOKS ||
+	       ++s->row_ghost.vain_looks % WEIR_ROW_GHOST_VAIN_LOOKS == 0;
+}
+
+/* The word of the far set that is first to go; whether it is a better place than any of a full near set is noted. */
+static __always_inline __u64 weir_look_far(struct weir_scratch *s)
+{
+	__u64 least = weir_rank_row_ghosts(s, s->row_ghost.other_set);
+
+	if (least / WEIR_ROW_GHOST_WAYS < WEIR_ROW_GHOST_RANK_UNKNOWN)
+		s->row_ghost.vain_looks = 0;
+	else
+		s->row_ghost.vain_looks++;
+	return least;
+}
+
+/* Put s->row_ghost into the table. False: there is no slot for it. */
+__noinline int weir_keep_row_ghost(struct weir_scratch *s)
+{
+	struct weir_row_ghost_set *head = weir_row_ghost_head();
+
+	if (!s || !head)
+		return true;
+	weir_extend_row_ghosts(s);
+	for (int i = 0; i < WEIR_ROW_GHOST_TRIES; i++) {
+		__u32 number = s->row_ghost.set;
+		__u64 least = weir_rank_row_ghosts(s, number), rank, word;
+		struct weir_row_ghost_set *set;
+
+		if (weir_looks_far(s, least / WEIR_ROW_GHOST_WAYS)) {
+			rank = weir_look_far(s);
+			if (rank / WEIR_ROW_GHOST_WAYS < least / WEIR_ROW_GHOST_WAYS) {
+				least = rank;
+				number = s->row_ghost.other_set;
+			}
+		}
+		set = weir_row_ghost_set(number);
+		if (!set)
+			return true;
+		rank = least / WEIR_ROW_GHOST_WAYS;
+		OPAQUE(least);
+		least &= WEIR_ROW_GHOST_WAYS - 1;
+		word = READ_ONCE(set->word[least]);
+		if (rank > WEIR_ROW_GHOST_RANK_FREE && rank < WEIR_ROW_GHOST_RANK_UNKNOWN)
+			rank = WEIR_ROW_GHOST_RANK_FREE;
+		if (rank == WEIR_ROW_GHOST_RANK_STAYS)
+			break;
+		if (weir_row_ghost_rank(s, word) != rank)
+			continue; /* another CPU has changed it meanwhile */
+		if (__sync_val_compare_and_swap(&set->word[least], word, weir_row_ghost_with(s, word)) != word)
+			continue;
+		if (rank >= WEIR_ROW_GHOST_RANK_UNKNOWN)
+			__sync_fetch_and_add(&head->displaced, 1);
+		return true;
+	}
+	return false;
+}
+
+/* Units of a row that count, in buckets after `expired`, without what is leased. */
+static __always_inline __u64 weir_units_after(void *row, __u64 newest, __u64 expired, const enum weir_width wide)
+{
+	__u64 buckets = newest - expired, flags = 0;
+
+	if (buckets > WEIR_RING_CELLS)
+		buckets = WEIR_RING_CELLS;
+	return weir_sum_cells(row, weir_cells_aged(weir_cell_of(newest), 0, buckets), &flags, wide) -
+	       weir_lease_get(row, wide);
+}
+
+/* Our row goes to another flow: what it counts becomes a ghost. The compare-and-swap that puts it there succeeds, and
+ * is a full barrier, to be passed before the row's tag changes: whoever then misses the row finds the ghost.
+ */
+static __always_inline void weir_leave(struct weir_scratch *s, __u32 number, const enum weir_width wide)
+{
+	void *row = weir_row_by_number(number, wide);
+	const struct weir_window_spec *t;
+	__u32 spec, tag;
+	__u64 newest;
+
+	if (!row)
+		return;
+	tag = ROW_GET(row, wide, tag);
+	newest = ROW_GET(row, wide, newest);
+	spec = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
+	t = bpf_map_lookup_elem(&timings, &spec);
+	if (!t)
+		return;
+	s->row_ghost.newest = newest;
+	s->row_ghost.window_cells = t->window_cells;
+	s->row_ghost.span_ns = (t->window_cells + 1) * t->bucket_ns;
+	weir_name_row_ghost(s, tag, number / WEIR_WAYS, WEIR_PAGE_SETS(wide), spec);
+	s->row_ghost.overflow_class =
+		spec < WEIR_OVERFLOW_SPECS ? WEIR_OVERFLOW_CLASS(spec, wide == WEIR_NARROW) : WEIR_OVERFLOW_CLASSES;
+	s->row_ghost.expired =
+		spec == s->view.spec ? s->view.bucket - s->view.window_cells : weir_expired_bucket(s, spec, wide);
+	s->row_ghost.units = weir_units_after(row, newest, s->row_ghost.expired, wide);
+	if (s->row_ghost.units && !weir_keep_row_ghost(s))
+		weir_join_overflow_window(s);
+}
+
+__noinline int weir_leave_row_ghost(struct weir_scratch *s, __u32 number, __u32 wide)
+{
+	if (!s)
+		return 0;
+	if (wide == WEIR_WIDE)
+		weir_leave(s, number, WEIR_WIDE);
+	else if (wide == WEIR_MEDIUM)
+		weir_leave(s, number, WEIR_MEDIUM);
+	else
+		weir_leave(s, number, WEIR_NARROW);
+	return 0;
+}
+
+/* ---- a row for a flow that has none ---- */
+
+/* The number of a row for s->view.flow, which has none, or WEIR_NO_ROW when earlier rules of the packet have
+ * reservations to all eight candidates. An eviction is counted, and leaves a ghost.
+ */
+static __always_inline __u32 weir_choose_row(struct weir_scratch *s, const enum weir_width wide)
+{
+	__u64 choice = weir_choose_by_width(s, false, wide);
+
+	if (unlikely(choice & WEIR_CHOICE_EVICTS && s->nth && weir_is_row_reserved(s, choice, WEIR_STORAGE(wide))))
+		choice = weir_choose_by_width(s, true, wide);
+	if (choice & WEIR_CHOICE_EVICTS) {
+		weir_leave_row_ghost(s, choice, wide);
+		weir_count_eviction(s->view.slot);
+	}
+	return choice;
+}
+
+#endif

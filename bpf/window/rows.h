@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where windows are kept: a set-associative table on every CPU. A set has four rows, and a flow has two candidate sets.
+ * A row has what one CPU has counted of one flow. Its own CPU alone writes it, and all CPUs read it; so every access is
+ * a single load or store. This file finds a row, and chooses one for a flow that has none: a free or expired row, else
+ * the row that has counted least. An insertion therefore costs what a look-up costs, no lock is taken, and the heavy
+ * flows, which are the ones being limited, are the last to go.
+ *
+ * There are three formats. *Narrow* rows, two a cache line, count packets up to 32,000 in buckets of 50 ms and more.
+ * *Medium* rows, a line each, count bytes and packets up to 2,000 million in such buckets. *Wide* rows, two lines each,
+ * count everything else. A resource without a flow key has one wide row a CPU at its rule's slot, a *lone* row.
+ * Functions take `wide`, a constant: the same text makes the code for all formats.
+ */
+#ifndef WEIR_ROWS_H
+#define WEIR_ROWS_H
+
+#include "clock.h"
+#include "packet/flow.h"
+#include "observe/stats.h"
+
+/* ---- order between CPUs ---- */
+
+/* A full barrier: orders our stores before our loads, as the lease needs (docs/lease.md). An atomic whose result
+ * is unused would be none on arm64.
+ */
+static __always_inline void weir_fence(struct weir_scratch *s)
+{
+	__u64 old = __sync_fetch_and_add(&s->fence, 1);
+
+	asm volatile("" ::"r"(old) : "memory");
+}
+
+/* Orders stores before stores, and loads before loads. x86 does so by itself. */
+static __always_inline void weir_order(struct weir_scratch *s)
+{
+	if (config.is_weakly_ordered)
+		weir_fence(s);
+	asm volatile("" ::: "memory");
+}
+
+/* ---- a row ---- */
+
+#define WEIR_NO_ROW 0xffffffffu /* instead of a row's number */
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cells lie in words of four, the first one lowest");
+
+#define ROW_GET(row, wide, field)                                                                                      \
+	OF_WIDTH(wide, (__u64)READ_ONCE(((struct weir_narrow_row *)(row))->field),                                     \
+		 (__u64)READ_ONCE(((struct weir_medium_row *)(row))->field),                                           \
+		 (__u64)READ_ONCE(((struct weir_wide_row *)(row))->field))
+#define ROW_SET(row, wide, field, value)                                                                               \
+	do {                                                                                                           \
+		if ((wide) == WEIR_WIDE)                                                                               \
+			WRITE_ONCE(((struct weir_wide_row *)(row))->field, value);                                     \
+		else if ((wide) == WEIR_MEDIUM)                                                                        \
+			WRITE_ONCE(((struct weir_medium_row *)(row))->field, value);                                   \
+		else                                                                                                   \
+			WRITE_ONCE(((struct weir_narrow_row *)(row))->field, value);                                   \
+	} while (0)
+#define ROW_BYTES(wide)                                                                                                \
+	OF_WIDTH(wide, sizeof(struct weir_narrow_row), sizeof(struct weir_medium_row), sizeof(struct weir_wide_row))
+#define ROW_SETS_PER_CHUNK(wide)                                                                                       \
+	OF_WIDTH(wide, WEIR_NARROW_SETS_PER_CHUNK, WEIR_MEDIUM_SETS_PER_CHUNK, WEIR_WIDE_SETS_PER_CHUNK)
+#define WEIR_STORAGE(wide) OF_WIDTH(wide, WEIR_STORAGE_NARROW, WEIR_STORAGE_MEDIUM, WEIR_STORAGE_WIDE)
+#define ROW_UNSPENT(wide) OF_WIDTH(wide, (__u64)WEIR_NARROW_UNSPENT, (__u64)WEIR_MEDIUM_UNSPENT, WEIR_WIDE_UNSPENT)
+
+/* The cells of a narrow row are four lanes of a 64-bit word; lease and version lie behind the last three. Reading them
+ * a word at a time costs a third of reading them one by one (make bench-quick, S2).
+ */
+#define WEIR_CELL_WORDS 3
+#define WEIR_LANES_UNSPENT 0x8000800080008000ull
+#define WEIR_LANES_EVEN 0x0000ffff0000ffffull
+#define WEIR_LANES_OF_LAST 0x0000ffffffffffffull
+
+static __always_inline volatile __u64 *weir_cell_words(void *row)
+{
+	return (volatile __u64 *)(row + __builtin_offsetof(struct weir_narrow_row, cell));
+}
+
+/* Four lanes added two by two, so that sums of several words fit: an even and an odd one, in 32 bits each. */
+static __always_inline __u64 weir_lane_pairs(__u64 lanes)
+{
+	return (lanes & WEIR_LANES_EVEN) + (lanes >> 16 & WEIR_LANES_EVEN);
+}
+
+/* The threshold word that a row's lease or being over belongs to; of a narrow row only its version is known. */
+static __always_inline __u64 weir_row_word(void *row, const enum weir_width wide)
+{
+	const struct weir_medium_row *medium = row;
+
+	return OF_WIDTH(wide, WEIR_THRESHOLD_WORD(0, ((struct weir_narrow_row *)row)->version),
+			WEIR_THRESHOLD_WORD(medium->units, medium->version), ((struct weir_wide_row *)row)->threshold);
+}
+
+/* The version that a row notes of a threshold word. Of one without a version: what it will not be believed by. */
+static __always_inline __u8 weir_noted_version(__u64 threshold_word)
+{
+	__u8 version = threshold_word >> WEIR_THRESHOLD_BITS;
+
+	return version & WEIR_VERSION_OBSOLETE ? version : version | WEIR_VERSION_OBSOLETE;
+}
+
+static __always_inline void weir_row_set_word(void *row, __u64 threshold_word, const enum weir_width wide)
+{
+	__u8 version = weir_noted_version(threshold_word);
+
+	if (wide == WEIR_WIDE) {
+		((struct weir_wide_row *)row)->threshold = WEIR_THRESHOLD_WORD(threshold_word, version);
+	} else if (wide == WEIR_MEDIUM) {
+		((struct weir_medium_row *)row)->units = threshold_word;
+		((struct weir_medium_row *)row)->version = version;
+	} else {
+		((struct weir_narrow_row *)row)->version = version;
+	}
+}
+
+/* All that a row has counted, in buckets of any age. */
+static __always_inline __u64 weir_row_units(void *row, const enum weir_width wide)
+{
+	__u64 units = 0;
+
+	if (wide) {
+#pragma unroll
+		for (int i = 0; i < WEIR_RING_CELLS; i++)
+			units += ROW_GET(row, wide, cell[i]) & ~ROW_UNSPENT(wide);
+		return units;
+	}
+#pragma unroll
+	for (int i = 0; i < WEIR_CELL_WORDS; i++) {
+		__u64 lanes = weir_cell_words(row)[i] & ~WEIR_LANES_UNSPENT;
+
+		units += weir_lane_pairs(i == WEIR_CELL_WORDS - 1 ? lanes & WEIR_LANES_OF_LAST : lanes);
+	}
+	return (units + (units >> 32)) & 0xffffffff;
+}
+
+/* ---- finding it ---- */
+
+/* A chunk of this CPU's table, or with cpu >= 0 of that CPU's. */
+static __always_inline void *weir_chunk(__u32 index, int cpu, const enum weir_width wide)
+{
+	if (wide == WEIR_WIDE)
+		return cpu < 0 ? bpf_map_lookup_elem(&wide_flows, &index)
+			       : bpf_map_lookup_percpu_elem(&wide_flows, &index, cpu);
+	if (wide == WEIR_MEDIUM)
+		return cpu < 0 ? bpf_map_lookup_elem(&medium_flows, &index)
+			       : bpf_map_lookup_percpu_elem(&medium_flows, &index, cpu);
+	return cpu < 0 ? bpf_map_lookup_elem(&narrow_flows, &index)
+		       : bpf_map_lookup_percpu_elem(&narrow_flows, &index, cpu);
+}
+
+/* The chunk that holds a set. */
+static __always_inline void *weir_chunk_of(__u32 set, int cpu, const enum weir_width wide)
+{
+	return weir_chunk(set / ROW_SETS_PER_CHUNK(wide), cpu, wide);
+}
+
+/* First row of a set, in its chunk. Both sets of a flow lie in one chunk, even in one page. */
+static __always_inline void *weir_rows_of(void *chunk, __u32 set, const enum weir_width wide)
+{
+	OPAQUE(set);
+	set &= ROW_SETS_PER_CHUNK(wide) - 1;
+	return chunk + set * (WEIR_WAYS * ROW_BYTES(wide));
+}
+
+/* Row `way` of the set that begins at `rows`. */
+static __always_inline void *weir_row_at(void *rows, __u32 way, const enum weir_width wide)
+{
+	OPAQUE(way);
+	return rows + (way & (WEIR_WAYS - 1)) * ROW_BYTES(wide);
+}
+
+/* The way of a set's row with this tag, or WEIR_WAYS. Nobody could guess which way it is, so there is one branch only:
+ * whether there is one. (Tags have 32 bits: of their differences less one, only that of equal tags has its top bit
+ * set.)
+ */
+static __always_inline __u32 weir_find_way(void *rows, __u64 tag, const enum weir_width wide)
+{
+	__u64 less_one[WEIR_WAYS], any = 0;
+
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way++) {
+		less_one[way] = (ROW_GET(rows + way * ROW_BYTES(wide), wide, tag) ^ tag) - 1;
+		any |= less_one[way];
+	}
+	if (!(any >> 63))
+		return WEIR_WAYS;
+	return less_one[1] >> 63 | less_one[2] >> 63 << 1 | (less_one[3] >> 63) * 3;
+}
+
+/* A flow's row in the chunk of its sets, or NULL. *ret_number finds it again. */
+static __always_inline void *weir_find_row_in(void *chunk, const struct weir_flow_id *id, __u32 *ret_number,
+					      const enum weir_width wide)
+{
+	__u32 set = id->set, way;
+	void *rows;
+
+	*ret_number = WEIR_NO_ROW;
+	if (!chunk)
+		return NULL;
+	rows = weir_rows_of(chunk, set, wide);
+	way = weir_find_way(rows, id->tag, wide);
+	if (way == WEIR_WAYS) {
+		set = weir_other_set(id, wide);
+		rows = weir_rows_of(chunk, set, wide);
+		way = weir_find_way(rows, id->tag, wide);
+		if (way == WEIR_WAYS)
+			return NULL;
+	}
+	*ret_number = set * WEIR_WAYS + way;
+	return weir_row_at(rows, way, wide);
+}
+
+/* A flow's row in this CPU's table, or with cpu >= 0 in that CPU's; NULL when there is none. */
+static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cpu, __u32 *ret_number,
+					   const enum weir_width wide)
+{
+	return weir_find_row_in(weir_chunk_of(id->set, cpu, wide), id, ret_number, wide);
+}
+
+/* A row by its number, set * WEIR_WAYS + way, in this CPU's table; NULL when there is none. */
+static __always_inline void *weir_row_by_number(__u32 number, const enum weir_width wide)
+{
+	const __u32 rows = WEIR_CHUNK_BYTES / ROW_BYTES(wide);
+	void *chunk;
+
+	if (number == WEIR_NO_ROW)
+		return NULL;
+	chunk = weir_chunk(number / rows, -1, wide);
+	OPAQUE(number);
+	return chunk ? chunk + (number & (rows - 1)) * ROW_BYTES(wide) : NULL;
+}
+
+static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
+{
+	return bpf_map_lookup_elem(&lone_rows, &slot);
+}
+
+/* ---- choosing one for a flow that has none ---- */
+
+/* How much it would hurt to lose a row, in ascending order: one that is empty; one that expired (should the clock go
+ * back, as it may in a capture, it would count again); one that is over its limit, as its flow is blocked by its ghost
+ * as well; one that counts, by its units.
+ */
+#define WEIR_RANK_EMPTY 0ull
+#define WEIR_RANK_EXPIRED 1ull
+#define WEIR_RANK_COUNTS 2ull
+#define WEIR_RANK_RESERVED (1ull << 57) /* an earlier rule of this packet has a reservation in it: it must not go */
+
+/* 1 when a difference is negative. As a number: clang would make branches of it, and the verifier follow every one. */
+static __always_inline __u64 weir_top_bit(__u64 difference)
+{
+	OPAQUE(difference);
+	difference >>= 63;
+	OPAQUE(difference);
+	return difference;
+}
+
+/* The last bucket that has left the window of another window spec: a row whose newest is not later has expired. */
+__noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 spec, __u32 wide)
+{
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
+	struct weir_clock *clk;
+
+	if (!s || !t)
+		return ~0ull >> 1;
+	clk = wide == WEIR_WIDE ? weir_clock_of(s, spec, WEIR_WIDE) : weir_clock_of(s, spec, WEIR_NARROW);
+	if (!clk)
+		return ~0ull >> 1;
+	/* In line, as the stack is short here. */
+	if (!t->goes_by_ticks || !weir_clock_is_current(s, clk))
+		weir_clock_set(clk, s->tick, t->goes_by_ticks ? s->tick_ns : weir_now_ns(s), t, wide);
+	return clk->bucket - t->window_cells;
+}
+
+__noinline __u64 weir_is_row_reserved(struct weir_scratch *s, __u32 number, __u32 storage)
+{
+	if (!s)
+		return 0;
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->nth; i++) {
+		const struct weir_reservation *reservation = &s->reservation[i];
+
+		if (reservation->kind >= WEIR_RESERVATION_SPENT && reservation->storage == storage &&
+		    reservation->row == number)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline bool weir_is_row_over(void *row, const enum weir_width wide)
+{
+	return OF_WIDTH(wide, ROW_GET(row, wide, lease) / WEIR_NARROW_OVER,
+			((struct weir_medium_row *)row)->over_part != 0,
+			((struct weir_wide_row *)row)->over_until_ns != 0);
+}
+
+/* Almost without branches: a flood of new sources comes here with every packet, and nobody could guess them. Without
+ * by_units it only tells free rows from others, and takes every row of another window spec for one that counts.
+ */
+static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, const bool by_units,
+					   const enum weir_width wide)
+{
+	const struct weir_view *view = &s->view;
+	__u64 expired = view->bucket - view->window_cells;
+	__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest), counts, is_used, other_spec, rank;
+	__u32 spec = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
+
+	is_used = weir_top_bit(-tag);
+	other_spec = (spec ^ view->spec) * is_used;
+	if (by_units) {
+		if (unlikely(other_spec))
+			expired = weir_expired_bucket(s, spec, wide);
+		FORGET(s->forgotten, expired);
+	}
+	/* 1 when newest > expired, by their difference: in the first buckets `expired` is negative. */
+	counts = weir_top_bit(expired - newest);
+	if (!by_units)
+		counts |= weir_top_bit(-other_spec);
+	rank = WEIR_RANK_COUNTS;
+	if (by_units)
+		rank += (weir_row_units(row, wide) + 1) * !weir_is_row_over(row, wide);
+	rank = WEIR_RANK_EXPIRED + (rank - WEIR_RANK_EXPIRED) * counts;
+	return rank * is_used;
+}
+
+/* The row of a set that is first to go: rank and behind it the way. Above that, the number of free rows, empty ones
+ * counting more than any number of expired ones.
+ */
+struct weir_candidate {
+	__u64 least;   /* rank * WEIR_WAYS + way */
+	__u32 freedom; /* 1 for each row that is free, and WEIR_FREEDOM_EMPTY more for each that is empty */
+	__u32 set;
+};
+#define WEIR_FREEDOM_EMPTY 8u
+
+static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, struct weir_candidate *candidate,
+					  bool spares_reserved, const bool by_units, const enum weir_width wide)
+{
+	void *rows = weir_rows_of(chunk, candidate->set, wide);
+	__u64 least = ~0ull >> 1;
+	__u32 freedom = 0;
+
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way++) {
+		__u64 rank = weir_row_rank(s, rows + way * ROW_BYTES(wide), by_units, wide), less;
+
+		freedom += ((rank - WEIR_RANK_COUNTS) >> 63) + ((rank - WEIR_RANK_EXPIRED) >> 63) * WEIR_FREEDOM_EMPTY;
+		if (spares_reserved)
+			rank |= weir_is_row_reserved(s, candidate->set * WEIR_WAYS + way, WEIR_STORAGE(wide)) *
+				WEIR_RANK_RESERVED;
+		less = rank * WEIR_WAYS + way - least;
+		least += less * weir_top_bit(less);
+		OPAQUE(least); /* one row after the other: else clang keeps all of them on the stack */
+	}
+	candidate->least = least;
+	candidate->freedom = freedom;
+}
+
+/*
+ * The row that is to go, of the two sets of s->view.flow: its number, and WEIR_CHOICE_EVICTS when its flow still
+ * counts. Of two sets with free rows the emptier one gives its row, so that even well filled tables seldom overflow. A
+ * first set with at most one flow is as good as any: most rows are then found where they are looked for first. (In the
+ * harness an expired row may count again, so there a set with more empty rows is always better.)
+ */
+#define WEIR_CHOICE_EVICTS (1ull << 32)
+
+static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_reserved, const enum weir_width wide)
+{
+	const struct weir_view *view = &s->view;
+	struct weir_candidate one = {.set = view->flow.set}, other = {.set = weir_other_set(&view->flow, wide)};
+	void *chunk = weir_chunk_of(view->flow.set, -1, wide);
+	bool is_other_better, is_evicted;
+
+	if (!chunk)
+		return WEIR_NO_ROW;
+	weir_rank_set(s, chunk, &one, false, false, wide);
+	if (config.is_virtual || (one.freedom & 7) < WEIR_WAYS - 1)
+		weir_rank_set(s, chunk, &other, false, false, wide);
+	if (!(one.freedom | other.freedom)) {
+		weir_rank_set(s, chunk, &one, spares_reserved, true, wide);
+		weir_rank_set(s, chunk, &other, spares_reserved, true, wide);
+		is_other_better = other.least / WEIR_WAYS < one.least / WEIR_WAYS;
+	} else if (config.is_virtual) {
+		is_other_better = other.freedom > one.freedom;
+	} else {
+		is_other_better = (one.freedom & 7) < WEIR_WAYS - 1 && (other.freedom & 7) > (one.freedom & 7);
+	}
+	if (is_other_better)
+		one = other;
+	if (one.least / WEIR_WAYS >= WEIR_RANK_RESERVED)
+		return WEIR_NO_ROW;
+	is_evicted = one.least / WEIR_WAYS > WEIR_RANK_EXPIRED;
+	return (one.set * WEIR_WAYS + (one.least & (WEIR_WAYS - 1))) | (is_evicted ? WEIR_CHOICE_EVICTS : 0);
+}
+
+/* Out of line: verified once for each format. */
+__noinline __u64 weir_choose_by_width(struct weir_scratch *s, __u32 spares_reserved, __u32 wide)
+{
+	if (!s)
+		return WEIR_NO_ROW;
+	return OF_WIDTH(wide, weir_choose(s, spares_reserved, WEIR_NARROW),
+			weir_choose(s, spares_reserved, WEIR_MEDIUM), weir_choose(s, spares_reserved, WEIR_WIDE));
+}
+
+#endif

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Shortcuts: the common answers in few instructions. weir_shortcut() says BLOCK, ADMIT or UNSURE, and never decides
+ * other than the rule's kind would (rate.h): while nothing is evicted, a program loaded with config.shortcuts = 0 gives
+ * the same verdicts on one CPU, packet for packet, and the tests compare the two. Each shortcut has a bit of enum
+ * weir_shortcut, and in its comment what it saves: ns a packet by `make bench-shortcuts` (docs/bench.md has the table;
+ * Zen 4, 2 virtual cores).
+ */
+#ifndef WEIR_SHORTCUTS_H
+#define WEIR_SHORTCUTS_H
+
+#include "window/rate.h"
+
+static __always_inline bool weir_takes(enum weir_shortcut shortcut)
+{
+	return config.shortcuts & shortcut;
+}
+
+/* ---- WEIR_SHORTCUT_FETCH: all lines of a flow are fetched at once ---- */
+
+/* Saves 170 of 500 ns (1M flows, admitted; test run), 197 of 710 (spoofed sources; end to end); with medium rows some
+ * 250 of 800 (1M flows, admitted; test run).
+ */
+
+static __always_inline void weir_fetch_set(void *rows, const enum weir_width wide)
+{
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way += ROW_BYTES(wide) < 64 ? 64 / ROW_BYTES(wide) : 1)
+		(void)ROW_GET(rows + way * ROW_BYTES(wide), wide, tag);
+}
+
+/* The set of the flow beside a set of its rows, and the one next to it: a row that the flow pushes out mostly leaves
+ * its ghost in one of the two.
+ */
+static __always_inline void weir_fetch_row_ghost_set(__u32 row_set, __u32 tag, const enum weir_width wide)
+{
+	__u32 number =
+		weir_row_ghost_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.sizes[WEIR_TABLE_ROW_GHOSTS]);
+	const struct weir_row_ghost_set *set = weir_row_ghost_set(number), *pair = weir_row_ghost_set(number ^ 1);
+
+	if (set)
+		(void)READ_ONCE(set->word[0]);
+	if (pair)
+		(void)READ_ONCE(pair->word[0]);
+}
+
+/* Start to fetch what a flow that is not full needs: both of its sets, its sharers cell, and while rows are pushed out
+ * the sets of ghosts beside both. One after the other, each would be waited for. Rows first: their table is the
+ * largest.
+ */
+static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id, void *chunk,
+					    const enum weir_width wide)
+{
+	__u32 *cell;
+
+	if (!chunk)
+		return;
+	weir_fetch_set(weir_rows_of(chunk, id->set, wide), wide);
+	weir_fetch_set(weir_rows_of(chunk, weir_other_set(id, wide), wide), wide);
+	cell = config.cpus > 1 ? weir_sharers_cell(id) : NULL;
+	if (cell)
+		(void)READ_ONCE(*cell);
+	if (weir_row_ghosts_count(s, id)) {
+		weir_fetch_row_ghost_set(id->set, id->tag, wide);
+		weir_fetch_row_ghost_set(weir_other_set(id, wide), id->tag, wide);
+	}
+}
+
+/* The same for all of the packet's rules with narrow rows: memory fetches them in little more time than one. All ids
+ * are found first: the processor starts only the loads that it sees ahead of the first one that it has to wait for.
+ */
+__noinline int weir_fetch_rules(struct weir_scratch *s)
+{
+	WEIR_GLOBAL(SEVERAL_RULES, s, 0);
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
+		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
+			s->fetched_flow[i] = weir_flow_id(s, weir_rule(s->rule[i]), WEIR_NARROW);
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
+		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
+			weir_fetch_flow(s, &s->fetched_flow[i], weir_chunk_of(s->fetched_flow[i].set, -1, WEIR_NARROW),
+					WEIR_NARROW);
+	s->fetched = s->rule_count;
+	return 0;
+}
+
+/* Are the lines of s->flow to be fetched? Not if the packet before has done so. */
+static __always_inline bool weir_begin_fetch(struct weir_scratch *s)
+{
+	__u32 *fetched_tag = &s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)].tag;
+
+	if (!weir_takes(WEIR_SHORTCUT_FETCH) || s->flow.tag == *fetched_tag)
+		return false;
+	*fetched_tag = s->flow.tag;
+	return true;
+}
+
+static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct weir_rule *rule,
+					    const enum weir_width wide)
+{
+	s->flow = weir_flow_id(s, rule, wide);
+	if (weir_begin_fetch(s))
+		weir_fetch_flow(s, &s->flow, weir_chunk_of(s->flow.set, -1, wide), wide);
+}
+
+/* Which flow the packet is of under a rule without narrow rows: s->flow, and what it is allowed now. */
+static __always_inline void weir_enter_other(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	if (weir_takes(WEIR_SHORTCUT_FETCH) && config.warms_flows && rule->warms_flows)
+		weir_fetch_warming(s, rule);
+	if (rule->storage == WEIR_STORAGE_MEDIUM)
+		weir_enter_flow(s, rule, WEIR_MEDIUM);
+	else if (rule->storage == WEIR_STORAGE_WIDE)
+		weir_enter_flow(s, rule, WEIR_WIDE);
+	if (config.warms_flows && rule->warms_flows)
+		weir_enter_warming(s, rule->place);
+	if (rule->needs_allowed)
+		weir_find_allowed(s, rule->place);
+}
+
+/* ---- WEIR_SHORTCUT_SOURCE: the flow that was over its limit just now stays so until its bucket ends ---- */
+
+/* The packet is of that flow, whether it is still over its limit or not. */
+static __always_inline bool weir_is_same_source(const struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_over_source *over = &s->over_source;
+
+	return over->place == rule->place && over->is_ipv6 == s->packet.is_ipv6 &&
+	       weir_is_source(&s->packet, rule, over->source);
+}
+
+/* Known by the tick: no hash, no row. A flood from one source ends here: 16 to 19 ns instead of 26 without any memory
+ * of the last flow (one flow over its limit; test run, S1).
+ */
+static __always_inline bool weir_is_over_source(const struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_over_source *over = &s->over_source;
+
+	return s->tick - over->since_jiffies < over->sure_jiffies && weir_is_same_source(s, rule);
+}
+
+/* The packet's source is blocked from that jiffy on, for so many: remember it when its flow, `tag`, was the latest one
+ * blocked, too.
+ */
+static __always_inline void weir_remember_source(struct weir_scratch *s, const struct weir_rule *rule, __u32 tag,
+						 __u64 since_jiffies, __u64 sure_jiffies)
+{
+	struct weir_over_source *over = &s->over_source;
+
+	over->sure_jiffies = over->tag == tag ? sure_jiffies : 0;
+	over->since_jiffies = since_jiffies;
+	over->sure_ns = 0;
+	over->tag = tag;
+	over->place = rule->place;
+	over->is_ipv6 = s->packet.is_ipv6;
+	weir_mask_address((__u8 *)over->source, s->packet.source, rule->source_mask6, rule->source_mask4,
+			  s->packet.is_ipv6);
+}
+
+/* s->flow is over its limit until the bucket in *clk ends. */
+static __always_inline void weir_remember_over_source(struct weir_scratch *s, const struct weir_rule *rule,
+						      const struct weir_clock *clk)
+{
+	if (rule->key_fields == WEIR_KEY_SOURCE)
+		weir_remember_source(s, rule, s->flow.tag, clk->since_jiffies, clk->sure_jiffies);
+}
+
+/* ---- WEIR_SHORTCUT_OVER: the row remembers that its flow is over its limit ---- */
+
+/* Saves 95 of 122 ns (one flow over its limit; test run), 134 of 176 (the same, end to end), 177 of 433 (1M). */
+
+/* Lease and being over of the row were found under the threshold in force. (Whether the flow has an override, the row's
+ * version says in a bit of its own.)
+ */
+static __always_inline bool weir_is_row_in_force(const struct weir_scratch *s, const struct weir_rule *rule, void *row,
+						 const enum weir_width wide)
+{
+	__u64 differs = weir_row_word(row, wide) ^ weir_threshold_word(s, rule, wide);
+
+	if (!wide)
+		differs &= ~WEIR_THRESHOLD_MASK;
+	if (config.has_overrides && rule->has_overrides)
+		differs = differs >> WEIR_THRESHOLD_BITS & ~WEIR_VERSION_PLAIN;
+	return !differs;
+}
+
+/* The flow is over its limit for a packet of this size, until the bucket in *clk ends; with knows_time: until later
+ * than now.
+ */
+static __always_inline bool weir_is_known_over(struct weir_scratch *s, const struct weir_rule *rule, void *row,
+					       const struct weir_clock *clk, bool knows_time,
+					       const enum weir_width wide)
+{
+	__u64 part;
+
+	if (ROW_GET(row, wide, newest) != clk->bucket)
+		return false;
+	if (wide == WEIR_WIDE) {
+		const struct weir_wide_row *wide_row = row;
+
+		if (!wide_row->over_until_ns || weir_batch(s, rule, wide) <= wide_row->over_left)
+			return false;
+		return wide_row->over_until_ns >= clk->end_ns ||
+		       (knows_time && weir_rule_time_ns(s, rule) < wide_row->over_until_ns);
+	}
+	if (wide) {
+		part = ((struct weir_medium_row *)row)->over_part;
+		if (!part || weir_batch(s, rule, wide) <= ((struct weir_medium_row *)row)->over_left)
+			return false;
+	} else {
+		part = ROW_GET(row, wide, lease) - 127;
+		if ((__s64)part <= 0)
+			return false;
+	}
+	return part == 128 ||
+	       (knows_time && (weir_rule_time_ns(s, rule) - clk->start_ns) * 128 < part * rule->bucket_ns);
+}
+
+/* ---- WEIR_SHORTCUT_LEASE: the packet is spent from what its flow has leased ---- */
+
+/* Saves 31 of 76 ns (one flow, admitted; test run), 170 of 430 (8 rules), 45 of 136 (one source; end to end). */
+
+/* Where a later rule may yet block the packet, the units are spent all the same and put back then; but not the last
+ * ones: nobody may see them spent and then unspent again, or others would take the flow to be over its limit.
+ */
+static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struct weir_rule *rule, void *row,
+					     const struct weir_clock *clk, struct weir_reservation *reservation,
+					     const enum weir_width wide)
+{
+	__u64 batch = wide ? weir_batch(s, rule, wide) : 1, lease = weir_lease_get(row, wide);
+
+	if (rule->window == WEIR_WINDOW_SMOOTH || lease < batch)
+		return false;
+	reservation->kind = WEIR_RESERVATION_SPENT;
+	if (s->nth + 1 < s->rule_count) /* else no later rule can block it */
+		weir_set_reservation(s, reservation, lease == batch ? WEIR_RESERVATION_LEASE : WEIR_RESERVATION_SPENT,
+				     s->flow.tag, batch, clk->cell, rule->storage);
+	if (reservation->kind == WEIR_RESERVATION_SPENT)
+		weir_spend(row, clk->cell, lease, batch, wide);
+	if (wide == WEIR_MEDIUM || rule->storage == WEIR_STORAGE_WIDE)
+		weir_sample_key(s, rule, false);
+	return true;
+}
+
+/* ---- WEIR_SHORTCUT_FIRST: the flow's first packet in a bucket, and no other CPU knows the flow ---- */
+
+/* Saves 80 of 412 ns (1M flows, admitted; test run), 103 of 481 (new sources), 94 of 607 (the same, end to end);
+ * under MemoryAdaptive and bytes, with wide rows, 50 of 550 (1M flows, admitted; test run), 110 of 610 (new sources).
+ */
+
+/* What the window of a row counts when the row enters the bucket in *clk. */
+static __always_inline __u64 weir_units_before(void *row, const struct weir_clock *clk, __u32 window_cells,
+					       const enum weir_width wide)
+{
+	__u64 passed_by = clk->bucket - ROW_GET(row, wide, newest), flags = 0;
+
+	OPAQUE(window_cells);
+	if (passed_by >= window_cells)
+		return 0;
+	return weir_sum_cells(row, weir_cells_aged(clk->cell, passed_by, window_cells), &flags, wide);
+}
+
+/* Count the packet in a row that has nothing leased; a flow that has none gets one. NULL: nothing was done, the rule's
+ * kind must be asked.
+ */
+static __always_inline void *weir_count_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
+					      const struct weir_clock *clk, const enum weir_width wide)
+{
+	__u64 word = weir_threshold_word(s, rule, wide), batch = weir_batch(s, rule, wide);
+
+	if (batch > (word & WEIR_THRESHOLD_MASK))
+		return NULL;
+	if (row) {
+		if (ROW_GET(row, wide, newest) >= clk->bucket || weir_lease_get(row, wide) ||
+		    (!wide && !weir_is_row_in_force(s, rule, row, wide)) ||
+		    weir_units_before(row, clk, rule->window_cells, wide) + batch > (word & WEIR_THRESHOLD_MASK))
+			return NULL;
+		ROW_SET(row, wide, lease, 0); /* it may have been over its limit */
+		weir_forget_over(row, wide);
+		if (wide)
+			weir_row_set_word(row, word, wide);
+		weir_enter_bucket(s, row, clk->bucket, clk->cell, batch, wide);
+		return row;
+	}
+	s->row_number = weir_choose_row(s, wide);
+	row = weir_row_by_number(s->row_number, wide);
+	if (row)
+		weir_replace_row(s, row, clk, word, batch, wide);
+	return row;
+}
+
+/* Admit the packet as the first of its flow in this bucket. It is counted, and then taken back unless this CPU is the
+ * only one that has counted the flow.
+ */
+static __always_inline bool weir_admit_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
+					     const struct weir_clock *clk, struct weir_reservation *reservation,
+					     const enum weir_width wide)
+{
+	__u64 batch = weir_batch(s, rule, wide);
+	struct weir_view *view = &s->view;
+
+	if (rule->window == WEIR_WINDOW_SMOOTH || rule->asks_all || (config.has_overrides && rule->has_overrides))
+		return false;
+	view->flow = s->flow;
+	view->slot = rule->slot;
+	view->spec = rule->spec;
+	view->window_cells = rule->window_cells;
+	view->bucket = clk->bucket;
+	view->now_ns = weir_rule_time_ns(s, rule);
+	row = weir_count_first(s, rule, row, clk, wide);
+	if (!row)
+		return false;
+	if (!weir_announce(s)) {
+		weir_cell_set(row, clk->cell, 0, wide);
+		return false;
+	}
+	weir_sample_key(s, rule, false);
+	if (s->nth + 1 >= s->rule_count) {
+		weir_cell_set(row, clk->cell, batch, wide);
+		reservation->kind = WEIR_RESERVATION_SPENT;
+	} else {
+		ROW_SET(row, wide, lease, batch); /* the cell says so already */
+		weir_set_reservation(s, reservation, WEIR_RESERVATION_LEASE, s->flow.tag, batch, clk->cell,
+				     WEIR_STORAGE(wide));
+	}
+	return true;
+}
+
+/* Does what the flow has left behind stand in the way of that? ADMIT: nothing does. BLOCK: the flow is over its limit
+ * by that alone, and needs no row. UNSURE: ask the rule's kind.
+ */
+__noinline int weir_try_row_ghost(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	const bool is_narrow = rule->storage == WEIR_STORAGE_NARROW;
+	struct weir_clock *clk;
+	__u64 left, units, allowed;
+
+	if (!s || (config.has_overrides && rule->has_overrides))
+		return WEIR_ANSWER_UNSURE;
+	clk = weir_clock_of(s, rule->spec, WEIR_NARROW);
+	s->view.flow = s->flow;
+	s->view.spec = rule->spec;
+	s->view.window_cells = rule->window_cells;
+	s->view.page_sets = is_narrow ? WEIR_NARROW_PAGE_SETS : WEIR_MEDIUM_PAGE_SETS;
+	s->view.bucket = clk->bucket;
+	s->view.asks_all = rule->asks_all;
+	s->view.overflow = rule->overflow;
+	left = s->row_number == WEIR_NO_ROW ? weir_left_without_row(s) : weir_left_units(s);
+	if (!left) /* unless it has just expired by another CPU's clock */
+		return weir_reread_is_over(s, clk, rule) ? WEIR_ANSWER_UNSURE : WEIR_ANSWER_ADMIT;
+	units = left + (is_narrow ? 1 : weir_batch(s, rule, WEIR_MEDIUM));
+	allowed = (is_narrow ? rule->threshold : weir_threshold_word(s, rule, WEIR_MEDIUM)) & WEIR_THRESHOLD_MASK;
+	if (s->row_number != WEIR_NO_ROW || units <= allowed)
+		return WEIR_ANSWER_UNSURE;
+	return weir_block_without_row(s, rule, left, allowed);
+}
+
+/* Admit the flow's first packet in the bucket; while rows are pushed out, ask for its ghosts before. */
+static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scratch *s, const struct weir_rule *rule,
+							       void *row, const struct weir_clock *clk,
+							       struct weir_reservation *reservation,
+							       const enum weir_width wide)
+{
+	if (weir_row_ghosts_count(s, &s->flow)) {
+		enum weir_answer answer = weir_try_row_ghost(s, rule->place);
+
+		if (answer != WEIR_ANSWER_ADMIT)
+			return answer;
+	}
+	return weir_admit_first(s, rule, row, clk, reservation, wide) ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_UNSURE;
+}
+
+/* The same for medium rows, after weir_shortcut() was unsure. Out of line: the stack has no room for it further down.
+ */
+__noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;
+	struct weir_clock *clk = reservation ? weir_clock_of(s, rule->spec, WEIR_MEDIUM) : NULL;
+
+	WEIR_GLOBAL(MEDIUM, clk, WEIR_ANSWER_UNSURE);
+	return weir_ask_first_of_flow(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, reservation,
+				      WEIR_MEDIUM);
+}
+
+/* ---- all of them ---- */
+
+/* The packet's flow under a rule with narrow rows: s->flow. */
+static __always_inline void weir_enter_narrow(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	if (s->nth < s->fetched)
+		s->flow = s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)];
+	else
+		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
+}
+
+/* Its row. After a packet that was blocked, the next one mostly is: the row is then enough. */
+static __always_inline void *weir_find_narrow(struct weir_scratch *s)
+{
+	void *chunk = weir_chunk_of(s->flow.set, -1, WEIR_NARROW);
+
+	if (s->expects_admission && weir_begin_fetch(s))
+		weir_fetch_flow(s, &s->flow, chunk, WEIR_NARROW);
+	return weir_find_row_in(chunk, &s->flow, &s->row_number, WEIR_NARROW);
+}
+
+/* The row of s->flow under a rule with rows of this width, or a lone row. */
+static __always_inline void *weir_find_other(struct weir_scratch *s, const struct weir_rule *rule,
+					     const enum weir_width wide)
+{
+	if (wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE) {
+		s->flow.tag = s->flow.set = 0;
+		s->row_number = rule->slot;
+		return weir_lone_row(rule->slot);
+	}
+	return weir_find_row(&s->flow, -1, &s->row_number, wide);
+}
+
+/*
+ * Ask the shortcuts about the packet's rule number s->nth, of a kind that keeps rows. ADMIT and BLOCK are final, and
+ * the reservation is made. After UNSURE ask the rule's kind: the flow and its row have been found, and nothing else has
+ * changed but what the kind would have to do anyway.
+ */
+static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, const struct weir_rule *rule,
+						      struct weir_reservation *reservation, const bool is_first,
+						      const enum weir_width wide)
+{
+	__u32 taken = config.shortcuts; /* read once: the verifier takes out the branches, but no load */
+	bool remembers = is_first && taken & WEIR_SHORTCUT_SOURCE, is_in_force;
+	struct weir_clock *clk;
+	void *row;
+
+	if (remembers && weir_is_over_source(s, rule)) {
+		s->flow.tag = s->over_source.tag;
+		return WEIR_ANSWER_BLOCK;
+	}
+	clk = weir_clock_of(s, rule->spec, wide);
+	if (!wide) {
+		weir_enter_narrow(s, rule);
+		if (taken & WEIR_SHORTCUT_NOTE && !s->expects_admission && weir_is_noted(s, clk) &&
+		    weir_clock_is_current(s, clk)) {
+			if (remembers)
+				weir_remember_over_source(s, rule, clk);
+			return WEIR_ANSWER_BLOCK;
+		}
+	}
+	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow(s);
+	if (!taken || !clk)
+		return WEIR_ANSWER_UNSURE;
+	is_in_force = row && weir_is_row_in_force(s, rule, row, wide);
+	/* Asked first where it is expected, and where it spares the program a read of CLOCK_MONOTONIC. */
+	if (is_in_force && taken & WEIR_SHORTCUT_OVER && (!s->expects_admission || !rule->goes_by_ticks) &&
+	    weir_is_known_over(s, rule, row, clk, false, wide) && weir_clock_is_current(s, clk)) {
+		if (!wide && taken & WEIR_SHORTCUT_NOTE)
+			weir_note(s, rule->spec);
+		if (remembers)
+			weir_remember_over_source(s, rule, clk);
+		return WEIR_ANSWER_BLOCK;
+	}
+	weir_clock_enter(s, clk, rule, wide);
+	if (is_in_force && ROW_GET(row, wide, newest) == clk->bucket) {
+		if (taken & WEIR_SHORTCUT_LEASE && weir_spend_lease(s, rule, row, clk, reservation, wide))
+			return WEIR_ANSWER_ADMIT;
+		if (taken & WEIR_SHORTCUT_OVER && weir_is_known_over(s, rule, row, clk, true, wide))
+			return WEIR_ANSWER_BLOCK;
+	}
+	if (!wide && taken & WEIR_SHORTCUT_FIRST)
+		return weir_ask_first_of_flow(s, rule, row, clk, reservation, wide);
+	return WEIR_ANSWER_UNSURE;
+}
+
+#endif
