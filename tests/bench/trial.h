@@ -9,7 +9,7 @@
 
 #include "rig.h"
 
-#define TRIAL_PROGRAMS_MAX 9
+#define TRIAL_PROGRAMS_MAX 10
 #define TRIAL_ROUNDS_MAX 15
 
 struct trial {

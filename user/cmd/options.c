@@ -11,7 +11,6 @@
 #include "cmd.h"
 #include "host/host.h"
 #include "host/service.h"
-#include "options.h"
 #include "print.h"
 #include "rules/quantity.h"
 #include "rules/scalars.h"

@@ -190,33 +190,46 @@ static uint64_t percpu_memory(uint64_t bytes, uint32_t cpus)
 	return bytes * (cpus + NOTED_CPUS);
 }
 
+enum map_type { MAP_ARRAY, MAP_PERCPU_ARRAY, MAP_HASH, MAP_LPM_TRIE };
+
+static const struct {
+	enum map_type type;
+	uint32_t value_bytes;
+	size_t part; /* where it counts in struct weir_image_memory */
+} tables[WEIR_TABLE_COUNT] = {
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, rule, entries, memory, ...)           \
+	[WEIR_TABLE_##identifier] = {MAP_##map_type, sizeof(value), offsetof(struct weir_image_memory, memory)},
+#include "weir_tables.def"
+#undef TABLE
+};
+
 /* The kernel's hash has a bucket of 16 bytes for each entry there is room for, rounded up to a power of two; its
  * entries and those of a trie come as they are used.
  */
-#define MEMORY_OF_ARRAY(entries, bytes, cpus) ((uint64_t)(entries) * (bytes))
-#define MEMORY_OF_PERCPU_ARRAY(entries, bytes, cpus) percpu_memory((uint64_t)(entries) * (bytes), cpus)
-#define MEMORY_OF_HASH(entries, bytes, cpus) (16ull * weir_round_up_power_of_two(entries))
-#define MEMORY_OF_LPM_TRIE(entries, bytes, cpus) 0
+static uint64_t map_memory(enum map_type type, uint64_t entries, uint32_t value_bytes, uint32_t cpus)
+{
+	switch (type) {
+	case MAP_ARRAY:
+		return entries * value_bytes;
+	case MAP_PERCPU_ARRAY:
+		return percpu_memory(entries * value_bytes, cpus);
+	case MAP_HASH:
+		return 16 * (uint64_t)weir_round_up_power_of_two(entries);
+	default:
+		return 0;
+	}
+}
 
 uint64_t weir_table_memory(const struct weir_image *image, enum weir_table_id table, uint32_t cpus,
 			   struct weir_image_memory *memory)
 {
-	const uint32_t size = image->config.sizes[table], count = weir_table_entries(table, size);
+	const uint32_t size = image->config.sizes[table];
 	uint64_t bytes = 0;
 
-	if (!size)
-		return 0;
-	switch (table) {
-#define TABLE(identifier, map, map_type, key, value, flags, row, row_bytes, version, rule, entries, part, ...)         \
-	case WEIR_TABLE_##identifier:                                                                                  \
-		bytes = MEMORY_OF_##map_type(count, sizeof(value), cpus);                                              \
-		memory->part += bytes;                                                                                 \
-		break;
-#include "weir_tables.def"
-#undef TABLE
-	default:
-		break;
-	}
+	if (size)
+		bytes = map_memory(tables[table].type, weir_table_entries(table, size), tables[table].value_bytes,
+				   cpus);
+	*(uint64_t *)((char *)memory + tables[table].part) += bytes;
 	return bytes;
 }
 

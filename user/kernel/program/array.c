@@ -27,7 +27,7 @@ int weir_map_value_bytes(int map_fd, int cpus, size_t *ret_bytes)
 	if (bpf_obj_get_info_by_fd(map_fd, &info, &info_bytes))
 		return -errno;
 	/* Values of per-CPU maps cross the system call in multiples of eight bytes. */
-	*ret_bytes = (info.value_size + 7) / 8 * 8 * (info.type == BPF_MAP_TYPE_PERCPU_ARRAY ? cpus : 1);
+	*ret_bytes = (size_t)(info.value_size + 7) / 8 * 8 * (info.type == BPF_MAP_TYPE_PERCPU_ARRAY ? cpus : 1);
 	return 0;
 }
 
