@@ -54,7 +54,7 @@ static void *send_all(void *data)
 	const struct weir_object *object = self->rig->object;
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = packet_build(&spec, frame));
 	uint64_t tick_ns = weir_host_tick_ns(), origin_ns = weir_object_tick_origin_ns(object);
-	uint32_t spec = self->rig->image->rules[0].spec % WEIR_SPECS_NARROW;
+	uint32_t clock = self->rig->image->rules[0].spec % WEIR_SPECS_NARROW;
 	__u32 zero = 0;
 
 	rig_pin(self->cpu);
@@ -66,7 +66,7 @@ static void *send_all(void *data)
 			break;
 		pass.after_ns = weir_host_now_ns();
 		evaluated_ns = scratch[self->cpu].tick * tick_ns + origin_ns;
-		pass.bucket = scratch[self->cpu].narrow_clock[spec].bucket;
+		pass.bucket = scratch[self->cpu].narrow_clock[clock].bucket;
 		/* The packet was met after before_ns: so old was its tick at least. */
 		if (pass.before_ns > evaluated_ns && pass.before_ns - evaluated_ns > self->oldest_tick_ns)
 			self->oldest_tick_ns = pass.before_ns - evaluated_ns;
