@@ -86,7 +86,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .SECONDARY:
 .PHONY: FORCE all help deps demo demo-cluster man units install uninstall deb clean compile_commands.json \
 	tests test test-quick test-all faults soak mutants coverage test-unit test-bpf test-e2e test-vm budgets check-budgets test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
-	check check-changed check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
+	check check-changed check-format check-columns check-words check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
 
@@ -128,6 +128,7 @@ help:
 	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
 	@echo '  check-format      clang-format'
 	@echo '  check-columns     no line longer than 120 columns'
+	@echo '  check-words       none of our words where the field has one'
 	@echo '  check-arrows      includes go one way (user/rooms), and sources of a room use each other in no circle'
 	@echo '  check-shell       shellcheck'
 	@echo '  check-cppcheck    cppcheck'
@@ -459,7 +460,7 @@ bench-shortcuts:
 check-changed:
 	+@$(MAKE) --no-print-directory check SINCE='$(shell tests/last_release)'
 
-check: check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy
+check: check-format check-columns check-words check-arrows check-shell check-cppcheck check-analyzer check-tidy
 
 C_SRC := $(call sources,user tests docs)
 # SINCE=REV: cppcheck, gcc -fanalyzer and clang-tidy look at those alone that have changed since then.
@@ -478,6 +479,9 @@ check-format:
 # clang-format does not break comments.
 check-columns:
 	$(call step,COLUMNS,bpf include user tests) tests/check/columns 120 $(FORMATTED)
+
+check-words:
+	$(call step,WORDS,bpf include user tests docs) tests/check/words $(FORMATTED) include/*.def $(filter-out docs/bench%,$(wildcard docs/*.md)) README.md
 
 check-arrows:
 	$(call step,ARROWS,include bpf user) tests/arrows

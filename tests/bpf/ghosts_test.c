@@ -63,7 +63,7 @@ static const struct kind {
 	{"windows", NULL, WEIR_TABLE_COUNT, false, 4, 0},
 	{"tokens", by_tokens, WEIR_TABLE_TOKEN_FLOWS, true, 4, 1}, /* a bucket is full at first */
 	{"Throttling", by_tats, WEIR_TABLE_THROTTLED_FLOWS, true, 1, 1},
-	{"lending", by_occupying, WEIR_TABLE_OCCUPY_FLOWS, false, 4, 1}, /* what is occupied has passed already */
+	{"occupy", by_occupying, WEIR_TABLE_OCCUPY_FLOWS, false, 4, 1}, /* what is occupied has passed already */
 	{"penalties", by_penalties, WEIR_TABLE_PENALISED_FLOWS, true, 4, 1},
 };
 

@@ -34,52 +34,52 @@
 #define ROUND_PACKETS 150 /* of each CPU */
 #define BUCKETS_MAX 2048  /* of a whole test */
 
-struct lender {
+struct occupier {
 	struct rig rig;
 	int cpu[CPUS];
 	uint64_t units[BUCKETS_MAX]; /* of each bucket since RIG_START_NS, as last seen */
 };
 
-static void occupy_begin(struct lender *lender, bool is_keyed, bool has_second_rule)
+static void occupy_begin(struct occupier *occupier, bool is_keyed, bool has_second_rule)
 {
 	struct weir_ruleset_rule *rule;
 	size_t resource;
 
 	rig_require(CPUS);
-	memset(lender, 0, sizeof(*lender));
-	rig_begin(&lender->rig, 16384);
-	lender->rig.ruleset->settings.occupy_timeout_ms = 450;
-	resource = rig_resource(&lender->rig, PORT, is_keyed ? WEIR_KEY_SOURCE : 0);
-	lender->rig.ruleset->resources[resource].is_prioritized = true;
-	rule = rig_rule(&lender->rig, resource, WEIR_WINDOW_LEAP, THRESHOLD, SECOND, SAMPLES);
+	memset(occupier, 0, sizeof(*occupier));
+	rig_begin(&occupier->rig, 16384);
+	occupier->rig.ruleset->settings.occupy_timeout_ms = 450;
+	resource = rig_resource(&occupier->rig, PORT, is_keyed ? WEIR_KEY_SOURCE : 0);
+	occupier->rig.ruleset->resources[resource].is_prioritized = true;
+	rule = rig_rule(&occupier->rig, resource, WEIR_WINDOW_LEAP, THRESHOLD, SECOND, SAMPLES);
 	rule->occupies = true;
 	/* It blocks much of what the first admits, and lets occupy. */
 	if (has_second_rule)
-		rig_rule(&lender->rig, resource, WEIR_WINDOW_STRICT, 60, 20 * MS, 1);
-	rig_load(&lender->rig, true);
-	weir_object_harness(lender->rig.object)->clock_ns = RIG_START_NS;
-	rig_cpus(lender->cpu, CPUS);
-	rig_attach(&lender->rig);
+		rig_rule(&occupier->rig, resource, WEIR_WINDOW_STRICT, 60, 20 * MS, 1);
+	rig_load(&occupier->rig, true);
+	weir_object_harness(occupier->rig.object)->clock_ns = RIG_START_NS;
+	rig_cpus(occupier->cpu, CPUS);
+	rig_attach(&occupier->rig);
 }
 
 /* ---- what the flow's cells count ---- */
 
-static struct weir_occupy_window flow_of(const struct lender *lender, uint32_t *ret_tag)
+static struct weir_occupy_window flow_of(const struct occupier *occupier, uint32_t *ret_tag)
 {
-	bool is_keyed = lender->rig.ruleset->resources[0].flow.fields;
+	bool is_keyed = occupier->rig.ruleset->resources[0].flow.fields;
 	struct weir_occupy_set set;
 	struct weir_occupy_window lone;
-	uint32_t index = lender->rig.image->rules[0].slot;
+	uint32_t index = occupier->rig.image->rules[0].slot;
 
 	*ret_tag = 0;
 	if (!is_keyed) {
-		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_OCCUPY_RESOURCES);
+		int fd = weir_object_map_fd(occupier->rig.object, WEIR_TABLE_OCCUPY_RESOURCES);
 
 		assert_int_equal(bpf_map_lookup_elem(fd, &index, &lone), 0);
 		return lone;
 	}
-	for (index = 0; index < lender->rig.image->config.sizes[WEIR_TABLE_OCCUPY_FLOWS]; index++) {
-		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_OCCUPY_FLOWS);
+	for (index = 0; index < occupier->rig.image->config.sizes[WEIR_TABLE_OCCUPY_FLOWS]; index++) {
+		int fd = weir_object_map_fd(occupier->rig.object, WEIR_TABLE_OCCUPY_FLOWS);
 
 		assert_int_equal(bpf_map_lookup_elem(fd, &index, &set), 0);
 		for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
@@ -104,20 +104,21 @@ static uint64_t units_of(const struct weir_occupy_window *flow, uint32_t tag, ui
 }
 
 /* No window holds too much, and what was counted is what passed. */
-static void check_cells(struct lender *lender)
+static void check_cells(struct occupier *occupier)
 {
-	uint64_t now = weir_object_harness(lender->rig.object)->clock_ns / BUCKET_NS, first = RIG_START_NS / BUCKET_NS;
+	uint64_t now = weir_object_harness(occupier->rig.object)->clock_ns / BUCKET_NS,
+		 first = RIG_START_NS / BUCKET_NS;
 	uint64_t sum = 0, total = 0;
 	struct weir_occupy_window flow;
 	uint32_t tag;
 
-	flow = flow_of(lender, &tag);
+	flow = flow_of(occupier, &tag);
 	for (uint64_t bucket = now - SAMPLES + 1; bucket <= now + SAMPLES; bucket++) {
 		uint64_t units = units_of(&flow, tag, bucket);
 
 		sum += units;
 		if (bucket >= first)
-			lender->units[bucket - first] = units;
+			occupier->units[bucket - first] = units;
 		/* the window that ends with this bucket */
 		if (bucket - SAMPLES > now - SAMPLES)
 			sum -= units_of(&flow, tag, bucket - SAMPLES);
@@ -125,14 +126,14 @@ static void check_cells(struct lender *lender)
 			fail_msg("a window holds %" PRIu64 " units", sum);
 	}
 	for (size_t i = 0; i < BUCKETS_MAX; i++)
-		total += lender->units[i];
-	assert_int_equal(total, rig_passed(&lender->rig, 0));
+		total += occupier->units[i];
+	assert_int_equal(total, rig_passed(&occupier->rig, 0));
 }
 
 /* ---- rounds ---- */
 
 struct sender {
-	struct lender *lender;
+	struct occupier *occupier;
 	atomic_uint *arrived;
 	int which, err;
 	bool moves_clock; /* while the others send */
@@ -162,10 +163,10 @@ static void *send_rounds(void *data)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
 	struct sender *sender = data;
-	volatile struct weir_harness *harness = weir_object_harness(sender->lender->rig.object);
+	volatile struct weir_harness *harness = weir_object_harness(sender->occupier->rig.object);
 	uint8_t frame[PACKET_BYTES_MAX];
 
-	rig_pin(sender->lender->cpu[sender->which]);
+	rig_pin(sender->occupier->cpu[sender->which]);
 	new_flows_frame(1, frame);
 	options.data_in = frame;
 	options.data_size_in = FRAME_BYTES;
@@ -174,11 +175,11 @@ static void *send_rounds(void *data)
 		rig_line_up(sender->arrived, CPUS, 3 * round);
 		if (sender->moves_clock && sender->which == 0)
 			harness->clock_ns = step_ns(round, harness->clock_ns);
-		if (bpf_prog_test_run_opts(weir_object_program_fd(sender->lender->rig.object), &options))
+		if (bpf_prog_test_run_opts(weir_object_program_fd(sender->occupier->rig.object), &options))
 			sender->err = 1;
 		rig_line_up(sender->arrived, CPUS, 3 * round + 1);
 		if (sender->which == 0) {
-			check_cells(sender->lender);
+			check_cells(sender->occupier);
 			if (!sender->moves_clock)
 				harness->clock_ns = step_ns(round, harness->clock_ns);
 		}
@@ -189,16 +190,16 @@ static void *send_rounds(void *data)
 
 static void race(bool is_keyed, bool has_second_rule, bool moves_clock)
 {
-	static struct lender lender;
+	static struct occupier occupier;
 	struct sender senders[CPUS];
 	struct weir_rule_counters counters;
 	atomic_uint arrived = 0;
 	cpu_set_t before;
 
-	occupy_begin(&lender, is_keyed, has_second_rule);
+	occupy_begin(&occupier, is_keyed, has_second_rule);
 	for (int i = 0; i < CPUS; i++)
-		senders[i] =
-			(struct sender){.lender = &lender, .arrived = &arrived, .which = i, .moves_clock = moves_clock};
+		senders[i] = (struct sender){
+			.occupier = &occupier, .arrived = &arrived, .which = i, .moves_clock = moves_clock};
 	assert_int_equal(pthread_create(&senders[1].thread, NULL, send_rounds, &senders[1]), 0);
 	/* This thread is the first: a claim that fails ends the test. */
 	rig_stay(&before);
@@ -207,13 +208,13 @@ static void race(bool is_keyed, bool has_second_rule, bool moves_clock)
 	pthread_join(senders[1].thread, NULL);
 	for (int i = 0; i < CPUS; i++)
 		assert_int_equal(senders[i].err, 0);
-	counters = rig_rule_counters(&lender.rig, 0);
+	counters = rig_rule_counters(&occupier.rig, 0);
 	print_message("%" PRIu64 " passed, %llu of them with occupied units; stalled %llu\n",
-		      rig_passed(&lender.rig, 0), (unsigned long long)counters.delayed,
+		      rig_passed(&occupier.rig, 0), (unsigned long long)counters.delayed,
 		      (unsigned long long)counters.stalled);
 	assert_true(counters.delayed > THRESHOLD / 2);
 	assert_int_equal(counters.evicted, 0);
-	rig_end(&lender.rig);
+	rig_end(&occupier.rig);
 }
 
 static void two_cpus_pass_no_window_of_a_flow(void **state)

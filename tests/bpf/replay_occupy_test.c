@@ -23,7 +23,7 @@ static void setup_occupy(struct setup *setup, double threshold, uint64_t interva
 {
 	setup_resources(setup, 1);
 	setup->resource[0].is_prioritized = true;
-	setup_rule(setup, 0, rule_of("lender", WEIR_WINDOW_LEAP, threshold, interval_ns, samples));
+	setup_rule(setup, 0, rule_of("occupier", WEIR_WINDOW_LEAP, threshold, interval_ns, samples));
 	setup->rule[0].occupies = true;
 	setup->ruleset.settings.occupy_timeout_ms = timeout_ms;
 }
@@ -288,7 +288,7 @@ static void a_packet_occupies_windows_of_all_its_resources(void **state)
 
 	setup_ports(&setup);
 	setup.resource[1].is_prioritized = true;
-	setup_rule(&setup, 0, rule_of("lender", WEIR_WINDOW_LEAP, 10, SECOND, 1));
+	setup_rule(&setup, 0, rule_of("occupier", WEIR_WINDOW_LEAP, 10, SECOND, 1));
 	setup.rule[0].occupies = true;
 	setup.ruleset.settings.occupy_timeout_ms = 500;
 	harness_start(&harness, &setup);
@@ -344,7 +344,7 @@ static void the_shadow_of_another_rule_counts_at_arrival(void **state)
 
 	setup_ports(&setup);
 	setup.resource[0].is_prioritized = true;
-	setup_rule(&setup, 0, rule_of("lender", WEIR_WINDOW_LEAP, 10, SECOND, 1));
+	setup_rule(&setup, 0, rule_of("occupier", WEIR_WINDOW_LEAP, 10, SECOND, 1));
 	setup.rule[0].occupies = true;
 	setup_rule(&setup, 1, associated(rule_of("reader", WEIR_WINDOW_LEAP, 20, SECOND, 1), 0));
 	setup.ruleset.settings.occupy_timeout_ms = 500;
@@ -414,7 +414,7 @@ static void a_young_clock_counts_everything_since_zero(void **state)
 	harness_finish(&harness);
 }
 
-/* ---- random lenders ---- */
+/* ---- random occupiers ---- */
 
 /* Of the random rule sets of replay_test few occupy much: so here are some that are made for it. WEIR_SEED and
  * WEIR_ROUNDS choose them, as there.
@@ -432,7 +432,7 @@ static uint64_t environment(const char *name, uint64_t otherwise)
 static void random_occupy(struct random *random, struct setup *setup)
 {
 	static const uint32_t intervals_ms[] = {10, 20, 35, 100, 250, 1000, 1000, 2520};
-	struct weir_ruleset_rule rule = rule_of("lender", WEIR_WINDOW_LEAP, 0, 0, 1);
+	struct weir_ruleset_rule rule = rule_of("occupier", WEIR_WINDOW_LEAP, 0, 0, 1);
 
 	rule.threshold_micro = random_between(random, 1, random_percent(random, 70) ? 12 : 80) * WEIR_MICRO / 2;
 	rule.interval_ns = intervals_ms[random_below(random, ARRAY_SIZE(intervals_ms))] * MS;

@@ -33,7 +33,7 @@ struct flow {
 	uint64_t newest; /* newest bucket known: that any packet was evaluated or counted in */
 	struct slices buckets;
 	/* an occupy window */
-	struct model_occupy lender;
+	struct model_occupy occupier;
 	/* throttling */
 	bool has_last;
 	uint64_t last_ns; /* the TAT of the latest admitted packet */
@@ -139,7 +139,7 @@ void model_free(struct model *model)
 			model->flows[i] = flow->next;
 			free(flow->buckets.slice);
 			free(flow->seconds.slice);
-			model_occupy_free(&flow->lender);
+			model_occupy_free(&flow->occupier);
 			free(flow);
 		}
 	}
@@ -581,7 +581,7 @@ static bool limit_admits(const struct model *model, const struct evaluating *eva
 	struct model_rates rates = rates_of(evaluating, &constant);
 
 	if (model_occupies(model->ruleset, evaluating->rule))
-		return model_occupy_admits(&flow->lender, model->ruleset, evaluating->rule, allowed,
+		return model_occupy_admits(&flow->occupier, model->ruleset, evaluating->rule, allowed,
 					   evaluating->time_ns, model->is_prioritized, ret_wait_ns);
 	if (has_tokens(evaluating->rule))
 		return model_tokens_admit(&flow->bucket, evaluating->rule, evaluating->threshold_micro, &rates,
@@ -640,7 +640,7 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 	if (would_drop)
 		return;
 	if (model_occupies(model->ruleset, evaluating.rule)) {
-		model->occupied[place] += model_occupy_count(&evaluating.own_flow->lender, evaluating.rule);
+		model->occupied[place] += model_occupy_count(&evaluating.own_flow->occupier, evaluating.rule);
 		return;
 	}
 	if (evaluating.rule->strategy == WEIR_STRATEGY_WARM_UP) {

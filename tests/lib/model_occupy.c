@@ -17,43 +17,43 @@ bool model_occupies(const struct weir_ruleset *ruleset, const struct weir_rulese
 	       rule->window == WEIR_WINDOW_LEAP && !rule->counts_bytes;
 }
 
-static uint64_t units_from_to(const struct model_occupy *lender, uint64_t first, uint64_t last)
+static uint64_t units_from_to(const struct model_occupy *occupier, uint64_t first, uint64_t last)
 {
 	uint64_t sum = 0;
 	size_t i;
 
-	for (i = 0; i < lender->bucket_count; i++)
-		if (lender->buckets[i].number >= first && lender->buckets[i].number <= last)
-			sum += lender->buckets[i].units;
+	for (i = 0; i < occupier->bucket_count; i++)
+		if (occupier->buckets[i].number >= first && occupier->buckets[i].number <= last)
+			sum += occupier->buckets[i].units;
 	return sum;
 }
 
 /* The window whose newest bucket is this. */
-static uint64_t window_sum(const struct model_occupy *lender, const struct weir_ruleset_rule *rule, uint64_t newest)
+static uint64_t window_sum(const struct model_occupy *occupier, const struct weir_ruleset_rule *rule, uint64_t newest)
 {
-	return units_from_to(lender, newest - rule->samples + 1, newest);
+	return units_from_to(occupier, newest - rule->samples + 1, newest);
 }
 
 /* With one unit more in bucket `own`: the windows that it is in, the present one and those to come. */
-static bool fits(const struct model_occupy *lender, const struct weir_ruleset_rule *rule, struct model_ratio allowed,
+static bool fits(const struct model_occupy *occupier, const struct weir_ruleset_rule *rule, struct model_ratio allowed,
 		 uint64_t own)
 {
 	uint64_t last;
 
-	for (last = lender->newest; last < own + rule->samples || last == lender->newest; last++)
-		if (model_exceeds(window_sum(lender, rule, last) + 1, allowed))
+	for (last = occupier->newest; last < own + rule->samples || last == occupier->newest; last++)
+		if (model_exceeds(window_sum(occupier, rule, last) + 1, allowed))
 			return false;
 	return true;
 }
 
-static bool borrows(struct model_occupy *lender, const struct weir_ruleset *ruleset,
+static bool borrows(struct model_occupy *occupier, const struct weir_ruleset *ruleset,
 		    const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
 		    uint64_t *ret_wait_ns)
 {
 	uint64_t bucket_ns = rule->interval_ns / rule->samples;
 	uint64_t timeout_ns = (uint64_t)ruleset->settings.occupy_timeout_ms * 1000000;
-	uint64_t occupied = units_from_to(lender, lender->newest + 1, UINT64_MAX);
-	uint64_t current = window_sum(lender, rule, lender->newest), k;
+	uint64_t occupied = units_from_to(occupier, occupier->newest + 1, UINT64_MAX);
+	uint64_t current = window_sum(occupier, rule, occupier->newest), k;
 
 	if (timeout_ns > rule->interval_ns)
 		timeout_ns = rule->interval_ns;
@@ -61,23 +61,23 @@ static bool borrows(struct model_occupy *lender, const struct weir_ruleset *rule
 	if (model_times(occupied, allowed.denominator) >= allowed.numerator)
 		return false;
 	for (k = 0;; k++) {
-		uint64_t leaves = lender->newest - rule->samples + 1 + k;
-		uint64_t units = units_from_to(lender, leaves, leaves);
-		uint64_t wait_ns = (lender->newest + 1 + k - BEFORE_ZERO) * bucket_ns - time_ns;
+		uint64_t leaves = occupier->newest - rule->samples + 1 + k;
+		uint64_t units = units_from_to(occupier, leaves, leaves);
+		uint64_t wait_ns = (occupier->newest + 1 + k - BEFORE_ZERO) * bucket_ns - time_ns;
 
 		if (wait_ns >= timeout_ns)
 			return false;
 		current -= units;
 		if (model_exceeds(current + occupied + 1, allowed))
 			continue;
-		lender->taken = lender->newest + 1 + k;
-		lender->is_occupied = true;
+		occupier->taken = occupier->newest + 1 + k;
+		occupier->is_occupied = true;
 		*ret_wait_ns = wait_ns;
 		return true;
 	}
 }
 
-bool model_occupy_admits(struct model_occupy *lender, const struct weir_ruleset *ruleset,
+bool model_occupy_admits(struct model_occupy *occupier, const struct weir_ruleset *ruleset,
 			 const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
 			 bool is_prioritized, uint64_t *ret_wait_ns)
 {
@@ -87,40 +87,40 @@ bool model_occupy_admits(struct model_occupy *lender, const struct weir_ruleset 
 	*ret_wait_ns = 0;
 	if (model_exceeds(1, allowed))
 		return false;
-	if (own > lender->newest)
-		lender->newest = own;
+	if (own > occupier->newest)
+		occupier->newest = own;
 	/* The clock went back further than the window reaches: the packet is one of the newest bucket's first. */
-	if (lender->newest - own >= rule->samples) {
-		own = lender->newest;
+	if (occupier->newest - own >= rule->samples) {
+		own = occupier->newest;
 		time_ns = (own - BEFORE_ZERO) * bucket_ns;
 	}
-	lender->taken = own;
-	lender->is_occupied = false;
-	return fits(lender, rule, allowed, own) ||
-	       (is_prioritized && borrows(lender, ruleset, rule, allowed, time_ns, ret_wait_ns));
+	occupier->taken = own;
+	occupier->is_occupied = false;
+	return fits(occupier, rule, allowed, own) ||
+	       (is_prioritized && borrows(occupier, ruleset, rule, allowed, time_ns, ret_wait_ns));
 }
 
-bool model_occupy_count(struct model_occupy *lender, const struct weir_ruleset_rule *rule)
+bool model_occupy_count(struct model_occupy *occupier, const struct weir_ruleset_rule *rule)
 {
 	size_t i, kept = 0;
 
-	for (i = 0; i < lender->bucket_count; i++)
-		if (lender->buckets[i].number + rule->samples > lender->newest)
-			lender->buckets[kept++] = lender->buckets[i];
-	lender->bucket_count = kept;
+	for (i = 0; i < occupier->bucket_count; i++)
+		if (occupier->buckets[i].number + rule->samples > occupier->newest)
+			occupier->buckets[kept++] = occupier->buckets[i];
+	occupier->bucket_count = kept;
 	for (i = 0; i < kept; i++) {
-		if (lender->buckets[i].number != lender->taken)
+		if (occupier->buckets[i].number != occupier->taken)
 			continue;
-		lender->buckets[i].units++;
-		return lender->is_occupied;
+		occupier->buckets[i].units++;
+		return occupier->is_occupied;
 	}
-	lender->buckets = reallocarray(lender->buckets, kept + 1, sizeof(*lender->buckets));
-	assert(lender->buckets);
-	lender->buckets[lender->bucket_count++] = (struct model_occupy_bucket){lender->taken, 1};
-	return lender->is_occupied;
+	occupier->buckets = reallocarray(occupier->buckets, kept + 1, sizeof(*occupier->buckets));
+	assert(occupier->buckets);
+	occupier->buckets[occupier->bucket_count++] = (struct model_occupy_bucket){occupier->taken, 1};
+	return occupier->is_occupied;
 }
 
-void model_occupy_free(struct model_occupy *lender)
+void model_occupy_free(struct model_occupy *occupier)
 {
-	free(lender->buckets);
+	free(occupier->buckets);
 }

@@ -17,7 +17,7 @@ static struct weir_ruleset *occupy_ruleset(uint32_t key_fields)
 
 	ruleset->settings.occupy_timeout_ms = 500;
 	ruleset->resources[0].is_prioritized = true;
-	add_kind(ruleset, "lender", DIRECT, REJECT, CURRENT)->occupies = true;
+	add_kind(ruleset, "occupier", DIRECT, REJECT, CURRENT)->occupies = true;
 	return ruleset;
 }
 
