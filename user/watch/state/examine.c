@@ -245,20 +245,19 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 	if (evictions.remembered)
 		weir_find(findings, WEIR_FINDING_NOTE, "flows",
 			  "raise settings.flowsPerCpu, 'weir detach', and attach again",
-			  "%llu flows of instance '%s' lost their place to others: more than its %u a CPU are active",
+			  "%llu flows of instance '%s' lost their slots to others: more than its %u a CPU are active",
 			  (unsigned long long)evictions.remembered, name, instance->info.flows_per_cpu);
 	if (row_ghosts.ghosts_displaced)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
 			  "raise settings.flowsPerCpu, 'weir detach', and attach again; a rule on the whole resource "
 			  "bounds all of them together",
-			  "%llu flows of instance '%s' (tokens, Throttling, penalties) lost their place, were "
-			  "forgotten and began "
-			  "anew: they may have passed more than their limits",
+			  "%llu flows of instance '%s' (tokens, Throttling, penalties) lost their slots, were "
+			  "forgotten and began anew: they may have passed more than their limits",
 			  (unsigned long long)row_ghosts.ghosts_displaced, name);
 	if (evictions.connections)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
 			  "raise settings.connections and settings.connectionFlows, 'weir detach', and attach again",
-			  "%llu connections, requests or flows of rule '%.40s' and the like lost their place: not all "
+			  "%llu connections, requests or flows of rule '%.40s' and the like lost their slots: not all "
 			  "of them may count when they come again",
 			  (unsigned long long)evictions.connections, evictions.of_connections);
 }
