@@ -200,42 +200,45 @@ static __always_inline bool weir_shares_overflow(__u32 spec)
 	return of_any_rows >> spec & (spec < WEIR_OVERFLOW_SPECS);
 }
 
-static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 word)
+static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 word, __u32 own, __u64 expired)
 {
-	__u32 spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
-	__u64 expired = s->row_ghost.expired;
+	__u32 name = word >> WEIR_ROW_GHOST_NAME_SHIFT, spec = name & 15, age;
 
 	if (!word)
 		return WEIR_ROW_GHOST_RANK_FREE;
-	if (weir_is_named(s, word))
+	if (name == own)
 		return WEIR_ROW_GHOST_RANK_OWN;
-	if (spec != (s->row_ghost.name & 15)) {
+	if (unlikely((name ^ own) & 15)) {
 		if (spec == WEIR_ROW_GHOST_SPECS)
 			return WEIR_ROW_GHOST_RANK_UNKNOWN;
 		expired = weir_expired_bucket(s, spec, WEIR_NARROW);
 	}
-	if (!weir_row_ghost_counts(word, expired))
+	age = WEIR_ROW_GHOST_AGE(word, expired);
+	if (age >= weir_row_ghost_span(word) && age < WEIR_ROW_GHOST_AHEAD)
 		return WEIR_ROW_GHOST_RANK_FREE;
 	if (config.overflow_classes && weir_shares_overflow(spec))
 		return WEIR_ROW_GHOST_RANK_STAYS;
 	return WEIR_ROW_GHOST_RANK_COUNTS + ((word & WEIR_ROW_GHOST_COUNT_MASK) << WEIR_ROW_GHOST_START_BITS) +
-	       (WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_AGE(word, expired + WEIR_ROW_GHOST_SPAN_MASK));
+	       ((WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_SPAN_MASK - age) & WEIR_ROW_GHOST_START_MASK);
 }
 
 /* The word of a set that is first to go: its rank, and behind it its way. */
 __noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
 {
 	const struct weir_row_ghost_set *set;
-	__u64 least = ~0ull >> 1, taken = 0;
+	__u64 least = ~0ull >> 1, taken = 0, expired;
+	__u32 own;
 
 	if (!s)
 		return least;
 	set = weir_row_ghost_set(number);
 	if (!set)
 		return least;
+	own = s->row_ghost.name;
+	expired = s->row_ghost.expired;
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_ROW_GHOST_WAYS; way++) {
-		__u64 rank = weir_row_ghost_rank(s, READ_ONCE(set->word[way])), less;
+		__u64 rank = weir_row_ghost_rank(s, READ_ONCE(set->word[way]), own, expired), less;
 
 		taken += !weir_top_bit(rank - WEIR_ROW_GHOST_RANK_UNKNOWN);
 		less = rank * WEIR_ROW_GHOST_WAYS + way - least;
@@ -376,7 +379,7 @@ __noinline int weir_keep_row_ghost(struct weir_scratch *s)
 			rank = WEIR_ROW_GHOST_RANK_FREE;
 		if (rank == WEIR_ROW_GHOST_RANK_STAYS)
 			break;
-		if (weir_row_ghost_rank(s, word) != rank)
+		if (weir_row_ghost_rank(s, word, s->row_ghost.name, s->row_ghost.expired) != rank)
 			continue; /* another CPU has changed it meanwhile */
 		if (__sync_val_compare_and_swap(&set->word[least], word, weir_row_ghost_with(s, word)) != word)
 			continue;

@@ -238,15 +238,6 @@ static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
 
 /* ---- choosing one for a flow that has none ---- */
 
-/* How much it would hurt to lose a row, in ascending order: one that is empty; one that expired (should the clock go
- * back, as it may in a capture, it would count again); one that is over its limit, as its flow is blocked by its ghost
- * as well; one that counts, by its units.
- */
-#define WEIR_RANK_EMPTY 0ull
-#define WEIR_RANK_EXPIRED 1ull
-#define WEIR_RANK_COUNTS 2ull
-#define WEIR_RANK_RESERVED (1ull << 57) /* an earlier rule of this packet has a reservation in it: it must not go */
-
 /* 1 when a difference is negative. As a number: clang would make branches of it, and the verifier follow every one. */
 static __always_inline __u64 weir_top_bit(__u64 difference)
 {
@@ -294,103 +285,143 @@ static __always_inline bool weir_is_row_over(void *row, const enum weir_width wi
 			((struct weir_wide_row *)row)->over_until_ns != 0);
 }
 
-/* Almost without branches: a flood of new sources comes here with every packet, and nobody could guess them. Without
- * by_units it only tells free rows from others, and takes every row of another window spec for one that counts.
+/* What weir_free_rows() says of a set, one bit for each row: which are empty; above them, which are empty or have
+ * expired. And one bit for all: some are of another window spec. Those it takes for rows that count.
  */
-static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, const bool by_units,
-					   const enum weir_width wide)
-{
-	const struct weir_view *view = &s->view;
-	__u64 expired = view->bucket - view->window_cells;
-	__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest), counts, is_used, other_spec, rank;
-	__u32 spec = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
+#define WEIR_WAYS_MASK ((1u << WEIR_WAYS) - 1)
+#define WEIR_FREE_MASK ((1u << 2 * WEIR_WAYS) - 1)
+#define WEIR_OTHER_SPECS (1u << 2 * WEIR_WAYS)
 
-	is_used = weir_top_bit(-tag);
-	other_spec = (spec ^ view->spec) * is_used;
-	if (by_units) {
-		if (unlikely(other_spec))
-			expired = weir_expired_bucket(s, spec, wide);
-		FORGET(s->forgotten, expired);
-	}
-	/* 1 when newest > expired, by their difference: in the first buckets `expired` is negative. */
-	counts = weir_top_bit(expired - newest);
-	if (!by_units)
-		counts |= weir_top_bit(-other_spec);
-	rank = WEIR_RANK_COUNTS;
-	if (by_units)
-		rank += (weir_row_units(row, wide) + 1) * !weir_is_row_over(row, wide);
-	rank = WEIR_RANK_EXPIRED + (rank - WEIR_RANK_EXPIRED) * counts;
-	return rank * is_used;
+static __always_inline __u32 weir_row_spec(void *row, __u64 tag, const enum weir_width wide)
+{
+	return wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
 }
 
-/* The row of a set that is first to go: rank and behind it the way. Above that, the number of free rows, empty ones
- * counting more than any number of expired ones.
- */
-struct weir_candidate {
-	__u64 least;   /* rank * WEIR_WAYS + way */
-	__u32 freedom; /* 1 for each row that is free, and WEIR_FREEDOM_EMPTY more for each that is empty */
-	__u32 set;
-};
-#define WEIR_FREEDOM_EMPTY 8u
-
-static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, struct weir_candidate *candidate,
-					  bool spares_reserved, const bool by_units, const enum weir_width wide)
+/* Without branches: a flood of new sources comes here with every packet, and nobody could guess them. */
+static __always_inline __u32 weir_free_rows(const struct weir_view *view, void *rows, const enum weir_width wide)
 {
-	void *rows = weir_rows_of(chunk, candidate->set, wide);
-	__u64 least = ~0ull >> 1;
-	__u32 freedom = 0;
+	__u64 expired = view->bucket - view->window_cells, any_other = 0;
+	__u32 used = 0, counting = 0;
 
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_WAYS; way++) {
-		__u64 rank = weir_row_rank(s, rows + way * ROW_BYTES(wide), by_units, wide), less;
+		void *row = rows + way * ROW_BYTES(wide);
+		__u64 tag = ROW_GET(row, wide, tag), is_used = weir_top_bit(-tag);
+		__u64 is_other = -(__u64)(weir_row_spec(row, tag, wide) ^ view->spec); /* by its top bit */
+		/* The difference: in the first buckets `expired` is negative. */
+		__u64 counts = weir_top_bit((expired - ROW_GET(row, wide, newest)) | is_other) & is_used;
 
-		freedom += ((rank - WEIR_RANK_COUNTS) >> 63) + ((rank - WEIR_RANK_EXPIRED) >> 63) * WEIR_FREEDOM_EMPTY;
+		any_other |= is_other & -is_used;
+		used |= is_used << way;
+		counting |= counts << way;
+	}
+	return (~used & WEIR_WAYS_MASK) | (~counting & WEIR_WAYS_MASK) << WEIR_WAYS |
+	       (__u32)weir_top_bit(any_other) << 2 * WEIR_WAYS;
+}
+
+/* How many of a set's rows are free; or, by the lower bits, empty. */
+static __always_inline __u32 weir_bits_of_ways(__u32 ways)
+{
+	return 0x4332322132212110ull >> 4 * (ways & WEIR_WAYS_MASK) & 7;
+}
+
+/* The first of a set's empty rows, or else of its expired ones. */
+static __always_inline __u32 weir_first_free(__u32 free)
+{
+	__u32 ways = free & WEIR_WAYS_MASK ? free & WEIR_WAYS_MASK : free >> WEIR_WAYS & WEIR_WAYS_MASK, lowest = ways & -ways;
+
+	return (lowest >> 1) - (lowest >> 3); /* 1, 2, 4, 8 */
+}
+
+/* How much it would hurt to lose a row, in ascending order: one of another window spec that has expired; one that is
+ * over its limit, as its flow is blocked by its ghost as well; one that counts, by its units.
+ */
+#define WEIR_RANK_EXPIRED 0ull
+#define WEIR_RANK_COUNTS 1ull
+#define WEIR_RANK_RESERVED (1ull << 57) /* an earlier rule of this packet has a reservation in it: it must not go */
+
+static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, const enum weir_width wide)
+{
+	__u64 counts = 1;
+	__u32 spec = weir_row_spec(row, ROW_GET(row, wide, tag), wide);
+
+	if (unlikely(spec != s->view.spec))
+		counts = weir_top_bit(weir_expired_bucket(s, spec, wide) - ROW_GET(row, wide, newest));
+	FORGET(s->forgotten, counts);
+	return (WEIR_RANK_COUNTS + (weir_row_units(row, wide) + 1) * !weir_is_row_over(row, wide)) * counts;
+}
+
+/* The row of a set that is first to go: its rank * WEIR_WAYS, and its way. */
+static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, __u32 set, bool spares_reserved,
+					   const enum weir_width wide)
+{
+	void *rows = weir_rows_of(chunk, set, wide);
+	__u64 least = ~0ull >> 1;
+
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way++) {
+		__u64 rank = weir_row_rank(s, rows + way * ROW_BYTES(wide), wide), less;
+
 		if (spares_reserved)
-			rank |= weir_is_row_reserved(s, candidate->set * WEIR_WAYS + way, WEIR_STORAGE(wide)) *
-				WEIR_RANK_RESERVED;
+			rank |= weir_is_row_reserved(s, set * WEIR_WAYS + way, WEIR_STORAGE(wide)) * WEIR_RANK_RESERVED;
 		less = rank * WEIR_WAYS + way - least;
 		least += less * weir_top_bit(less);
 		OPAQUE(least); /* one row after the other: else clang keeps all of them on the stack */
 	}
-	candidate->least = least;
-	candidate->freedom = freedom;
+	return least;
 }
 
-/*
- * The row that is to go, of the two sets of s->view.flow: its number, and WEIR_CHOICE_EVICTS when its flow still
- * counts. Of two sets with free rows the emptier one gives its row, so that even well filled tables seldom overflow. A
- * first set with at most one flow is as good as any: most rows are then found where they are looked for first. (In the
- * harness an expired row may count again, so there a set with more empty rows is always better.)
- */
+/* The row that is to go, of the two sets of s->view.flow: its number, and this when its flow still counts. */
 #define WEIR_CHOICE_EVICTS (1ull << 32)
 
+/* Both sets seem full. The first one's row goes: who goes keeps its count in a ghost, so it need not be the least of
+ * eight. Both are ranked where rows of other window specs may have expired, or an earlier rule of the packet needs some.
+ */
+static __always_inline __u64 weir_choose_evicted(struct weir_scratch *s, void *chunk, bool ranks_both,
+						 bool spares_reserved, const enum weir_width wide)
+{
+	__u32 set = s->view.flow.set;
+	__u64 least = weir_rank_set(s, chunk, set, spares_reserved, wide), other;
+
+	if (unlikely(ranks_both)) {
+		other = weir_rank_set(s, chunk, weir_other_set(&s->view.flow, wide), spares_reserved, wide);
+		if (other / WEIR_WAYS < least / WEIR_WAYS) {
+			set = weir_other_set(&s->view.flow, wide);
+			least = other;
+		}
+	}
+	if (least / WEIR_WAYS >= WEIR_RANK_RESERVED)
+		return WEIR_NO_ROW;
+	return (set * WEIR_WAYS + (least & (WEIR_WAYS - 1))) |
+	       (least / WEIR_WAYS >= WEIR_RANK_COUNTS ? WEIR_CHOICE_EVICTS : 0);
+}
+
+/* Of two sets with free rows the emptier one gives its row, so that even well filled tables seldom overflow. A first
+ * set with at most one flow is as good as any: most rows are then found where they are looked for first. (In the
+ * harness an expired row may count again, so there a set with more empty rows is always better.)
+ */
 static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_reserved, const enum weir_width wide)
 {
 	const struct weir_view *view = &s->view;
-	struct weir_candidate one = {.set = view->flow.set}, other = {.set = weir_other_set(&view->flow, wide)};
-	void *chunk = weir_chunk_of(view->flow.set, -1, wide);
-	bool is_other_better, is_evicted;
+	__u32 set = view->flow.set, other = weir_other_set(&view->flow, wide), free, other_free;
+	void *chunk = weir_chunk_of(set, -1, wide);
 
 	if (!chunk)
 		return WEIR_NO_ROW;
-	weir_rank_set(s, chunk, &one, false, false, wide);
-	if (config.is_virtual || (one.freedom & 7) < WEIR_WAYS - 1)
-		weir_rank_set(s, chunk, &other, false, false, wide);
-	if (!(one.freedom | other.freedom)) {
-		weir_rank_set(s, chunk, &one, spares_reserved, true, wide);
-		weir_rank_set(s, chunk, &other, spares_reserved, true, wide);
-		is_other_better = other.least / WEIR_WAYS < one.least / WEIR_WAYS;
-	} else if (config.is_virtual) {
-		is_other_better = other.freedom > one.freedom;
-	} else {
-		is_other_better = (one.freedom & 7) < WEIR_WAYS - 1 && (other.freedom & 7) > (one.freedom & 7);
+	free = weir_free_rows(view, weir_rows_of(chunk, set, wide), wide);
+	if (config.is_virtual || weir_bits_of_ways(free >> WEIR_WAYS) < WEIR_WAYS - 1) {
+		other_free = weir_free_rows(view, weir_rows_of(chunk, other, wide), wide);
+		if (!((free | other_free) & WEIR_FREE_MASK))
+			return weir_choose_evicted(s, chunk, spares_reserved || other_free & WEIR_OTHER_SPECS,
+						   spares_reserved, wide);
+		if (config.is_virtual && weir_bits_of_ways(other_free) != weir_bits_of_ways(free)
+			    ? weir_bits_of_ways(other_free) > weir_bits_of_ways(free)
+			    : weir_bits_of_ways(other_free >> WEIR_WAYS) > weir_bits_of_ways(free >> WEIR_WAYS)) {
+			set = other;
+			free = other_free;
+		}
 	}
-	if (is_other_better)
-		one = other;
-	if (one.least / WEIR_WAYS >= WEIR_RANK_RESERVED)
-		return WEIR_NO_ROW;
-	is_evicted = one.least / WEIR_WAYS > WEIR_RANK_EXPIRED;
-	return (one.set * WEIR_WAYS + (one.least & (WEIR_WAYS - 1))) | (is_evicted ? WEIR_CHOICE_EVICTS : 0);
+	return set * WEIR_WAYS + weir_first_free(free);
 }
 
 /* Out of line: verified once for each format. */
