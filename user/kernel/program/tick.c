@@ -8,8 +8,12 @@
 #include "weir_abi.h"
 #include "tick.skel.h"
 
-#define TICKS_WATCHED 3	  /* an edge is among them, also where one is late */
-#define READINGS_MIN 1000 /* ... or where this thread was kept from running meanwhile */
+/* One edge may be late, so several are looked at. An edge counts when readings just before and just after it were made:
+ * on a busy machine this thread is often kept from running, and may miss many.
+ */
+#define EDGES_WATCHED 3
+#define EDGE_PARTS 16	  /* readings that lie within this part of a tick are close enough */
+#define TICKS_WATCHED 250 /* at most: then the least so far has to do */
 
 static inline void free_tick(struct tick_bpf **skel)
 {
@@ -27,9 +31,9 @@ static int read_tick(const struct tick_bpf *skel, struct weir_tick_reading *ret_
 /* A reading is later than its tick by up to a tick's length, never earlier: so the least of many is the edge. */
 static int find_origin(const struct tick_bpf *skel, uint64_t tick_ns, uint64_t *ret_origin_ns)
 {
-	struct weir_tick_reading reading = {};
+	struct weir_tick_reading reading = {}, before = {};
 	uint64_t first_ns = 0, least = 0;
-	unsigned int readings = 0;
+	unsigned int edges = 0;
 
 	do {
 		int err = read_tick(skel, &reading);
@@ -41,8 +45,10 @@ static int find_origin(const struct tick_bpf *skel, uint64_t tick_ns, uint64_t *
 			least = origin;
 		if (!first_ns)
 			first_ns = reading.now_ns;
-		readings++;
-	} while (reading.now_ns - first_ns < TICKS_WATCHED * tick_ns || readings < READINGS_MIN);
+		else if (reading.jiffies != before.jiffies && reading.now_ns - before.now_ns < tick_ns / EDGE_PARTS)
+			edges++;
+		before = reading;
+	} while (edges < EDGES_WATCHED && reading.now_ns - first_ns < TICKS_WATCHED * tick_ns);
 	*ret_origin_ns = least;
 	return 0;
 }
