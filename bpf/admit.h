@@ -153,6 +153,11 @@ static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
 	const struct weir_rule *rule = weir_rule(s->rule[0]);
 	enum weir_answer answer = weir_try_first_rule(s, rule);
 
+	/* Nearly every packet ends here: by the answer of a shortcut, of its only or first rule. */
+	if (answer == WEIR_ANSWER_ADMIT && s->rule_count == 1)
+		return answer;
+	if (answer == WEIR_ANSWER_BLOCK && !s->nth && !s->has_listener && !weir_penalises(rule) && !rule->observes)
+		return weir_block(s, rule, false);
 	if (s->nth)
 		rule = weir_asked_rule(s);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {

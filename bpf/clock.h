@@ -31,7 +31,7 @@ static __always_inline __u64 weir_tick_time_ns(__u64 jiffies)
 	return jiffies * config.tick_ns + config.tick_origin_ns;
 }
 
-/* A new tick: find once what goes by it alone (weir.bpf.c). */
+/* A new tick, or another load has been here: find once what goes by it alone (weir.bpf.c). */
 int weir_enter_tick(struct weir_scratch *s, __u64 tick);
 
 /* The packet's time, by CLOCK_MONOTONIC. */
@@ -59,7 +59,7 @@ static __always_inline void weir_read_tick(struct weir_scratch *s)
 	__u64 tick = l ? l->clock_ns - l->tick_late_ns : bpf_jiffies64();
 
 	s->has_now = 0;
-	if (unlikely(tick != s->tick))
+	if (unlikely((tick ^ config.load) != s->entry))
 		weir_enter_tick(s, tick);
 }
 

@@ -106,7 +106,6 @@ struct {
 #undef TABLE
 
 /* the program's own */
-WEIR_MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_scratch, 0);
 WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_WINDOW_SPECS_MAX, struct weir_clock, 0);
 /* Mapped by nobody, but so no set lies in two cache lines. */
 WEIR_MAP(notes, BPF_MAP_TYPE_ARRAY, 1, struct weir_notes, BPF_F_MMAPABLE);

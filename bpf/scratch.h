@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Scratch: what the program knows of the packet in hand, and what it remembers between packets to be faster. One per
- * CPU, in a map of the program's own: it is larger than the stack allows, and functions that the verifier checks on
- * their own reach it by pointer. Nothing here outlives a load, so any of it may change from one version to the next
- * (weir_abi.h has what does). XDP programs of one CPU do not interrupt each other (PREEMPT_RT apart, which attach
+ * CPU, in a map: it is larger than the stack allows, and functions that the verifier checks on their own reach it by
+ * pointer. It lies behind the counters that every packet needs (struct weir_cpu_state), since a look-up in a per-CPU
+ * array is a call before Linux 6.10. Nothing else of it outlives a load, so any of it may change from one version to the
+ * next: a program clears what another load has left (weir_begin_load()). XDP programs of one CPU do not interrupt each other (PREEMPT_RT apart, which attach
  * refuses).
  */
 #ifndef WEIR_SCRATCH_H
@@ -354,6 +355,8 @@ _Static_assert(WEIR_MATCH_ALL == (1 << WEIR_MATCH_PARTS) - 1, "");
  * fetched anew.
  */
 struct weir_scratch {
+	struct weir_totals totals;
+	__u64 entry; /* of the packet: tick ^ weir_config.load. Another one: weir_enter_tick() */
 #ifdef WEIR_TEST_SCRATCH_PAD
 	__u64 pad_of_test[WEIR_TEST_SCRATCH_PAD]; /* another scratch must not matter to what survives a reload */
 #endif
@@ -436,5 +439,6 @@ struct weir_scratch {
 	struct weir_occupy_view occupy;
 	struct weir_occupy_reservation occupy_reservation[WEIR_PACKET_RULES_MAX];
 };
+_Static_assert(sizeof(struct weir_scratch) <= sizeof(struct weir_cpu_state), "");
 
 #endif

@@ -39,12 +39,30 @@ static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct w
 	return bpf_xdp_get_buff_len(ctx);
 }
 
+/* This load meets its first packet on this CPU, or the first one after a packet of another load: while a reload goes
+ * from interface to interface, both are at work.
+ */
+__noinline int weir_begin_load(struct weir_scratch *s)
+{
+	volatile __u64 *word = (volatile __u64 *)s;
+
+	if (!s)
+		return 0;
+#pragma unroll 1
+	for (__u32 i = sizeof(s->totals) / sizeof(*word); i < sizeof(*s) / sizeof(*word); i++)
+		word[i] = 0;
+	return 0;
+}
+
 __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 {
 	const struct weir_events *all = config.is_virtual ? NULL : weir_events();
 
 	if (!s)
 		return 0;
+	if (unlikely((s->entry ^ s->tick) != config.load))
+		weir_begin_load(s);
+	s->entry = tick ^ config.load;
 	/* In a capture the clock may go back to a bucket that is remembered as full, when the row has a newer one. */
 	if (config.is_virtual && tick < s->tick)
 		s->over_source.sure_jiffies = 0;
@@ -111,7 +129,7 @@ SEC("xdp.frags")
 int weir_ingress(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
-	struct weir_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct weir_scratch *s = bpf_map_lookup_elem(&totals, &zero);
 	enum weir_verdict verdict;
 	bool passes;
 

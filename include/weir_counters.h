@@ -36,7 +36,7 @@ struct weir_tally {
 	__u64 bytes;
 };
 
-/* Map `totals`, one element. Each packet is counted in one of these. */
+/* Each packet is counted in one of these. */
 struct weir_totals {
 	struct weir_tally seen; /* the sum of all the others: userspace fills it in (weir_sum_totals) */
 	struct weir_tally verdict[WEIR_VERDICT_COUNT];
@@ -49,6 +49,14 @@ struct weir_totals {
 _Static_assert(__builtin_offsetof(struct weir_totals, would_drop) ==
 		       __builtin_offsetof(struct weir_totals, verdict[WEIR_VERDICT_COUNT]),
 	       "weir_count() goes from one to the other");
+
+/* Map `totals`, one element: what every packet counts, and the program's scratch (bpf/scratch.h), so that one look-up
+ * finds both. Only `totals` survives a reload. The scratch begins with each load, whatever was there before.
+ */
+struct weir_cpu_state {
+	struct weir_totals totals;
+	__u8 scratch[16384 - sizeof(struct weir_totals)];
+};
 
 static inline void weir_sum_totals(struct weir_totals *totals)
 {

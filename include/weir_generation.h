@@ -278,6 +278,7 @@ struct weir_config {
 	__u64 seed[16];		 /* the secret that flows are hashed with; the same until detach */
 	__u64 tick_ns;		 /* length of a tick; in the harness 1 */
 	__u64 tick_origin_ns;	 /* CLOCK_MONOTONIC when jiffies were zero, modulo 2^64; in the harness 0 */
+	__u64 load;		 /* random, not 0: tells this load from those before it (bpf/scratch.h) */
 	__u32 shortcuts;	 /* enum weir_shortcut, or-ed; 0: none */
 	__u32 observes;		 /* all is evaluated and counted, and nothing dropped */
 	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `harness` */

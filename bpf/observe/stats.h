@@ -118,11 +118,8 @@ static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
 /* Count the packet in hand: every packet comes by here once. */
 static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict verdict, bool passes)
 {
-	__u32 zero = 0;
-	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
-
-	if (likely(here && verdict < WEIR_VERDICT_COUNT)) {
-		struct weir_tally *tally = &here->verdict[verdict];
+	if (likely(verdict < WEIR_VERDICT_COUNT)) {
+		struct weir_tally *tally = &s->totals.verdict[verdict];
 
 		if (config.observes && !weir_verdict_passes(verdict))
 			tally += WEIR_VERDICT_COUNT; /* would_drop */

@@ -19,11 +19,11 @@
 /* How often a full set is searched for flows that have been quiet for an hour. Chosen, not derived. */
 #define WEIR_TOP_DROPS_SEARCH_NS WEIR_NSEC_PER_SEC
 
-/* So many drops of a tick are counted one by one: 40,000 a second on each CPU. Beyond that, a run of one flow is
+/* So many drops of a tick are counted one by one: 20,000 a second on each CPU. Beyond that, a run of one flow is
  * counted when it ends, and other drops by samples: that costs a line of the table for one drop in sixteen. Chosen, not
  * derived.
  */
-#define WEIR_DROP_BUDGET_NS 25000
+#define WEIR_DROP_BUDGET_NS 50000
 
 static __always_inline struct weir_top_drops_set *weir_top_drops_at(__u32 index)
 {

@@ -158,30 +158,30 @@ static void fill_row(struct report_row *row, const struct setup *setup, size_t f
 
 /* What is read from per-CPU maps, one value a possible CPU. */
 struct notes {
-	struct weir_scratch *scratch;
+	struct weir_cpu_state *states;
 	struct weir_clock *clocks;
 };
 
 static void notes_open(struct notes *notes, int cpus)
 {
-	notes->scratch = calloc(cpus, sizeof(*notes->scratch));
+	notes->states = calloc(cpus, sizeof(*notes->states));
 	notes->clocks = calloc(cpus, sizeof(*notes->clocks));
-	if (!notes->scratch || !notes->clocks)
+	if (!notes->states || !notes->clocks)
 		rig_fail(ENOMEM, "cannot read per-CPU maps");
 }
 
 static void notes_close(struct notes *notes)
 {
-	free(notes->scratch);
+	free(notes->states);
 	free(notes->clocks);
 }
 
 /* The time by which CPU i admitted the packet it has just evaluated; of a leap window, when its bucket began. */
 static uint64_t admitted_at(const struct setup *setup, int i, size_t flow, struct notes *notes)
 {
-	const struct weir_scratch *scratch = &notes->scratch[setup->rig->cpu[i]];
+	const struct weir_scratch *scratch = (const struct weir_scratch *)&notes->states[setup->rig->cpu[i]];
 	__u32 zero = 0, spec = setup->spec[flow];
-	int err = bpf_map_lookup_elem(weir_object_own_map_fd(setup->object, "scratch"), &zero, notes->scratch);
+	int err = bpf_map_lookup_elem(weir_object_map_fd(setup->object, WEIR_TABLE_TOTALS), &zero, notes->states);
 
 	if (!err && setup->limit[flow].window != WEIR_WINDOW_LEAP) {
 		if (!scratch->has_now)

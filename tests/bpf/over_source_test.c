@@ -78,12 +78,13 @@ static void close_bench(struct bench *bench)
 /* What the program remembers on this CPU. */
 static struct weir_over_source over_source(const struct bench *bench)
 {
-	_cleanup_(weir_freep) struct weir_scratch *scratch = calloc(weir_host_cpus(), sizeof(*scratch));
+	_cleanup_(weir_freep) struct weir_cpu_state *states = calloc(weir_host_cpus(), sizeof(*states));
 	__u32 zero = 0;
 
-	assert_non_null(scratch);
-	assert_int_equal(bpf_map_lookup_elem(weir_object_own_map_fd(bench->rig.object, "scratch"), &zero, scratch), 0);
-	return scratch[sched_getcpu()].over_source;
+	assert_non_null(states);
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(bench->rig.object, WEIR_TABLE_TOTALS), &zero, states),
+			 0);
+	return ((const struct weir_scratch *)&states[sched_getcpu()])->over_source;
 }
 
 /* Else nothing here would be about it. */

@@ -39,18 +39,18 @@ static size_t build_frame(uint8_t *frame)
 }
 
 /* What the program knew of the latest packet on a CPU. `all` is room for all CPUs'. */
-static const struct weir_scratch *read_scratch(const struct rig *rig, int cpu, struct weir_scratch *all)
+static const struct weir_scratch *read_scratch(const struct rig *rig, int cpu, struct weir_cpu_state *all)
 {
 	__u32 zero = 0;
 
-	if (bpf_map_lookup_elem(weir_object_own_map_fd(rig->object, "scratch"), &zero, all))
+	if (bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_TABLE_TOTALS), &zero, all))
 		return NULL;
-	return &all[cpu];
+	return (const struct weir_scratch *)&all[cpu];
 }
 
-static struct weir_scratch *scratch_of_all(void)
+static struct weir_cpu_state *scratch_of_all(void)
 {
-	struct weir_scratch *all = calloc(weir_host_cpus(), sizeof(*all));
+	struct weir_cpu_state *all = calloc(weir_host_cpus(), sizeof(*all));
 
 	assert_non_null(all);
 	return all;
@@ -63,7 +63,7 @@ static struct weir_scratch *scratch_of_all(void)
 /* Of so many packets that pass, for how many was it? One rule or several, with this window and limit. */
 static uint32_t clock_reads_of(enum weir_window_kind window, uint64_t limit, uint64_t interval_ns, int rules)
 {
-	_cleanup_(weir_freep) struct weir_scratch *all = scratch_of_all();
+	_cleanup_(weir_freep) struct weir_cpu_state *all = scratch_of_all();
 	uint8_t frame[PACKET_BYTES_MAX];
 	size_t frame_bytes = build_frame(frame), resource;
 	struct rig rig = {};
@@ -122,7 +122,7 @@ struct watch {
 /* Send packets all the time, of a flow that is never full. */
 static void *watch(void *data)
 {
-	_cleanup_(weir_freep) struct weir_scratch *all = scratch_of_all();
+	_cleanup_(weir_freep) struct weir_cpu_state *all = scratch_of_all();
 	struct watch *watch = data;
 	const struct weir_rule *rule = &watch->rig->image->rules[0];
 	uint64_t tick_ns = weir_host_tick_ns(), origin_ns = weir_object_tick_origin_ns(watch->rig->object);

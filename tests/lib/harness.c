@@ -372,13 +372,13 @@ static bool connections_agree(const struct harness *harness)
 
 bool harness_agrees(struct harness *harness)
 {
-	struct weir_totals totals;
+	struct weir_cpu_state state;
 	uint64_t sum = 0;
 	size_t i;
 
-	sum_of(harness, WEIR_TABLE_TOTALS, 0, &totals, sizeof(totals));
+	sum_of(harness, WEIR_TABLE_TOTALS, 0, &state, sizeof(state));
 	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
-		sum += totals.verdict[i].packets;
+		sum += state.totals.verdict[i].packets;
 	if (sum != harness->packets) {
 		fprintf(stderr, "%" PRIu64 " packets, sum of verdicts %" PRIu64 "\n", harness->packets, sum);
 		return false;

@@ -302,12 +302,14 @@ uint64_t rig_passed(const struct rig *rig, size_t resource)
 
 struct weir_tally rig_verdicts(const struct rig *rig, enum weir_verdict verdict)
 {
-	_cleanup_(weir_freep) struct weir_totals *totals = read_values(rig, WEIR_TABLE_TOTALS, 0, sizeof(*totals));
+	_cleanup_(weir_freep) struct weir_cpu_state *state = read_values(rig, WEIR_TABLE_TOTALS, 0, sizeof(*state));
 	struct weir_tally sum = {};
 
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
-		weir_sum_totals(&totals[cpu]);
-		add_tally(&sum, verdict == WEIR_VERDICT_COUNT ? &totals[cpu].seen : &totals[cpu].verdict[verdict]);
+		struct weir_totals *totals = &state[cpu].totals;
+
+		weir_sum_totals(totals);
+		add_tally(&sum, verdict == WEIR_VERDICT_COUNT ? &totals->seen : &totals->verdict[verdict]);
 	}
 	return sum;
 }

@@ -48,7 +48,8 @@ struct sender {
 static void *send_all(void *data)
 {
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 18);
-	_cleanup_(weir_freep) struct weir_scratch *scratch = calloc(weir_host_cpus(), sizeof(*scratch));
+	_cleanup_(weir_freep) struct weir_cpu_state *states = calloc(weir_host_cpus(), sizeof(*states));
+	const struct weir_scratch *scratch = states ? (const struct weir_scratch *)&states[((struct sender *)data)->cpu] : NULL;
 	static __thread uint8_t frame[PACKET_BYTES_MAX];
 	struct sender *self = data;
 	const struct weir_object *object = self->rig->object;
@@ -62,11 +63,11 @@ static void *send_all(void *data)
 		uint64_t evaluated_ns;
 
 		if (!scratch || bpf_prog_test_run_opts(weir_object_program_fd(object), &options) ||
-		    bpf_map_lookup_elem(weir_object_own_map_fd(object, "scratch"), &zero, scratch))
+		    bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_TABLE_TOTALS), &zero, states))
 			break;
 		pass.after_ns = weir_host_now_ns();
-		evaluated_ns = scratch[self->cpu].tick * tick_ns + origin_ns;
-		pass.bucket = scratch[self->cpu].narrow_clock[clock].bucket;
+		evaluated_ns = scratch->tick * tick_ns + origin_ns;
+		pass.bucket = scratch->narrow_clock[clock].bucket;
 		/* The packet was met after before_ns: so old was its tick at least. */
 		if (pass.before_ns > evaluated_ns && pass.before_ns - evaluated_ns > self->oldest_tick_ns)
 			self->oldest_tick_ns = pass.before_ns - evaluated_ns;

@@ -418,9 +418,7 @@ int weir_sandbox_begin(struct weir_sandbox *sandbox, const struct weir_object *o
 	*sandbox = (struct weir_sandbox){.object = object, .instance = instance, .cpus = weir_host_cpus()};
 	if (sandbox->cpus < 0)
 		return sandbox->cpus;
-	err = add_empty(sandbox, weir_object_own_map_fd(object, "scratch"));
-	if (!err)
-		err = add_empty(sandbox, weir_object_map_fd(object, WEIR_TABLE_TOTALS));
+	err = add_empty(sandbox, weir_object_map_fd(object, WEIR_TABLE_TOTALS));
 	if (!err)
 		err = add_element(sandbox, WEIR_TABLE_HANDSHAKES, 0);
 	return err;

@@ -42,11 +42,11 @@ int weir_sandbox_run_evaluate(const struct weir_sandbox_run *run, uint64_t time_
 
 static int add_passed(uint32_t key, const void *values, int cpus, void *data)
 {
-	const struct weir_totals *totals = values;
+	const struct weir_cpu_state *state = values;
 	uint64_t *passed = data;
 
 	for (int cpu = 0; cpu < cpus; cpu++)
-		*passed += totals[cpu].verdict[WEIR_VERDICT_PASS].packets;
+		*passed += state[cpu].totals.verdict[WEIR_VERDICT_PASS].packets;
 	return 0;
 }
 
@@ -67,7 +67,7 @@ int weir_sandbox_run_count(const struct weir_sandbox_run *run, uint64_t most, ui
 	*ret_count = 0;
 	return err < 0 ? err
 		       : weir_percpu_scan(weir_object_map_fd(run->sandbox->object, WEIR_TABLE_TOTALS), 1,
-					  sizeof(struct weir_totals), add_passed, ret_count);
+					  sizeof(struct weir_cpu_state), add_passed, ret_count);
 }
 
 /* Is its verdict another than `verdict` at that time? 1, 0 or -errno. */

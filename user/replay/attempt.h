@@ -81,9 +81,8 @@ struct attempt {
 
 /* ---- replay_counters.c ---- */
 
-/* All CPUs' copies of one element, added up word by word; every counter is made of __u64. */
-int weir_attempt_sum_counters(const struct attempt *attempt, enum weir_table_id map, uint32_t slot, void *sum,
-			      size_t bytes, struct weir_diag *diag);
+/* Added to what userspace has counted itself. */
+int weir_attempt_read_totals(struct attempt *attempt, struct weir_diag *diag);
 int weir_attempt_read_rule_counters(struct attempt *attempt, struct weir_replay_evictions *ret_evictions,
 				    struct weir_diag *diag);
 

@@ -185,9 +185,7 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 		err = weir_replay_read_limited(attempt->object, attempt->image, attempt->survey->latest_ns,
 					       &attempt->report.limits, diag);
 	if (!err)
-		err = weir_attempt_sum_counters(attempt, WEIR_TABLE_TOTALS, 0, &attempt->report.totals,
-						sizeof(attempt->report.totals), diag);
-	weir_sum_totals(&attempt->report.totals);
+		err = weir_attempt_read_totals(attempt, diag);
 	if (!err)
 		err = commit(attempt, diag);
 	if (err)

@@ -12,8 +12,9 @@
 #include "replay/attempt.h"
 #include "replay/sizes.h"
 
-int weir_attempt_sum_counters(const struct attempt *attempt, enum weir_table_id map, uint32_t slot, void *sum,
-			      size_t bytes, struct weir_diag *diag)
+/* All CPUs' copies of one element, added up word by word; every counter is made of __u64. */
+static int sum_counters(const struct attempt *attempt, enum weir_table_id map, uint32_t slot, void *sum, size_t bytes,
+			struct weir_diag *diag)
 {
 	size_t cpu, word, words = bytes / sizeof(__u64), cpus = attempt->image->config.cpus;
 	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
@@ -29,6 +30,16 @@ int weir_attempt_sum_counters(const struct attempt *attempt, enum weir_table_id 
 	return 0;
 }
 
+int weir_attempt_read_totals(struct attempt *attempt, struct weir_diag *diag)
+{
+	struct weir_cpu_state state = {.totals = attempt->report.totals};
+	int err = sum_counters(attempt, WEIR_TABLE_TOTALS, 0, &state, sizeof(state), diag);
+
+	attempt->report.totals = state.totals;
+	weir_sum_totals(&attempt->report.totals);
+	return err;
+}
+
 int weir_attempt_read_rule_counters(struct attempt *attempt, struct weir_replay_evictions *ret_evictions,
 				    struct weir_diag *diag)
 {
@@ -40,7 +51,7 @@ int weir_attempt_read_rule_counters(struct attempt *attempt, struct weir_replay_
 	for (i = 0; i < attempt->image->rule_count + attempt->image->shadow_count; i++) {
 		struct weir_rule_counters counters = {};
 
-		err = weir_attempt_sum_counters(attempt, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot,
+		err = sum_counters(attempt, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot,
 						&counters, sizeof(counters), diag);
 		if (err)
 			return err;
@@ -111,7 +122,7 @@ int weir_attempt_read_resource_counters(struct attempt *attempt, struct weir_dia
 	for (i = 0; i < attempt->image->resource_count; i++) {
 		struct weir_resource_counters counters = {};
 
-		err = weir_attempt_sum_counters(attempt, WEIR_TABLE_RESOURCE_COUNTERS,
+		err = sum_counters(attempt, WEIR_TABLE_RESOURCE_COUNTERS,
 						attempt->image->resources[i].slot, &counters, sizeof(counters), diag);
 		if (err)
 			return err;

@@ -61,16 +61,26 @@ static int reuse_maps(const struct weir_object *object, const struct weir_object
 	return 0;
 }
 
+/* So few bytes come whole, or not at all (getrandom(2)). */
+static int fill_random(void *ret_bytes, size_t bytes)
+{
+	while (getrandom(ret_bytes, bytes, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
 static int make_seed(struct weir_object *object, const struct weir_object_options *options)
 {
+	int err;
+
 	if (options->seed) {
 		memcpy(object->seed, options->seed, sizeof(object->seed));
 		return 0;
 	}
-	/* So few bytes come whole, or not at all (getrandom(2)). */
-	while (getrandom(object->seed, sizeof(object->seed), 0) < 0)
-		if (errno != EINTR)
-			return -errno;
+	err = fill_random(object->seed, sizeof(object->seed));
+	if (err)
+		return err;
 	/* The hash ends in products with these two; an even factor would lose bits. */
 	object->seed[14] |= 1;
 	object->seed[15] |= 1;
@@ -115,10 +125,11 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 	struct weir_config config = image->config;
 	int err;
 
-	err = make_seed(object, options);
+	err = make_seed(object, options) ?: fill_random(&config.load, sizeof(config.load));
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the secret of the hash");
 	memcpy(config.seed, object->seed, sizeof(config.seed));
+	config.load |= 1; /* not 0, as in a map that is new */
 	config.is_virtual = options->is_virtual;
 	config.shortcuts = WEIR_SHORTCUTS_ALL & ~options->without_shortcuts;
 	err = set_tick(object, options, &config, diag);

@@ -15,13 +15,13 @@ static void add_tally(struct weir_tally *sum, const struct weir_tally *tally)
 
 static int add_totals(uint32_t key, const void *values, int cpus, void *data)
 {
-	const struct weir_totals *totals = values;
+	const struct weir_cpu_state *state = values;
 	struct weir_counters *counters = data;
 
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
-			add_tally(&counters->totals.verdict[verdict], &totals[cpu].verdict[verdict]);
-			add_tally(&counters->totals.would_drop[verdict], &totals[cpu].would_drop[verdict]);
+			add_tally(&counters->totals.verdict[verdict], &state[cpu].totals.verdict[verdict]);
+			add_tally(&counters->totals.would_drop[verdict], &state[cpu].totals.would_drop[verdict]);
 		}
 	}
 	weir_sum_totals(&counters->totals);
