@@ -129,6 +129,7 @@ help:
 	@echo '  check-format      clang-format'
 	@echo '  check-columns     no line longer than 120 columns'
 	@echo '  check-words       none of our words where the field has one'
+	@echo '  check-links       links of the pages lead somewhere'
 	@echo '  check-arrows      includes go one way (user/rooms), and sources of a room use each other in no circle'
 	@echo '  check-shell       shellcheck'
 	@echo '  check-cppcheck    cppcheck'
@@ -460,7 +461,7 @@ bench-shortcuts:
 check-changed:
 	+@$(MAKE) --no-print-directory check SINCE='$(shell tests/last_release)'
 
-check: check-format check-columns check-words check-arrows check-shell check-cppcheck check-analyzer check-tidy
+check: check-format check-columns check-words check-links check-arrows check-shell check-cppcheck check-analyzer check-tidy
 
 C_SRC := $(call sources,user tests docs)
 # SINCE=REV: cppcheck, gcc -fanalyzer and clang-tidy look at those alone that have changed since then.
@@ -482,6 +483,9 @@ check-columns:
 
 check-words:
 	$(call step,WORDS,bpf include user tests docs) tests/check/words $(FORMATTED) include/*.def $(filter-out docs/bench%,$(wildcard docs/*.md)) README.md
+
+check-links:
+	$(call step,LINKS,README.md CONTRIBUTING.md docs) tests/check/links README.md CONTRIBUTING.md tests/README.md $(wildcard docs/*.md)
 
 check-arrows:
 	$(call step,ARROWS,include bpf user) tests/arrows
@@ -547,7 +551,7 @@ $(BUILD)/man/replay-command.body: $(MAN_COMMANDS)
 
 $(BUILD)/man/%.body: docs/%.md docs/man/markdown.awk
 	@mkdir -p $(@D)
-	$(call step,GEN,$@) awk -v SKIP=$(if $(filter replay,$*),1,0) -f docs/man/markdown.awk $< >$@
+	$(call step,GEN,$@) awk -v SKIP=$(if $(filter rules,$*),0,1) -f docs/man/markdown.awk $< >$@
 
 # What is installed elsewhere says so.
 $(BUILD)/paths: FORCE
@@ -555,7 +559,9 @@ $(BUILD)/paths: FORCE
 
 # A line @NAME.body@ of a template stands for that text.
 $(BUILD)/man/weir.8: $(BUILD)/man/commands.body
-$(BUILD)/man/weir-rules.5: $(BUILD)/man/rules.body
+# The pages of rule files, of which the first has an introduction.
+RULE_PAGES := rules matching windows strategies limits lists mistakes
+$(BUILD)/man/weir-rules.5: $(RULE_PAGES:%=$(BUILD)/man/%.body)
 $(BUILD)/man/weir-replay.1: $(BUILD)/man/replay-command.body $(BUILD)/man/replay.body
 $(MAN): $(BUILD)/man/%: docs/man/%.in CHANGELOG.md $(BUILD)/paths
 	$(call step,GEN,$@) sed $(foreach body,$(filter %.body,$^),-e '/^@$(notdir $(body))@$$/{r $(body)' -e 'd;}') \

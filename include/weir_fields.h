@@ -2,7 +2,7 @@
 /*
  * The fields of a match and of a flow key: one table each. Reading rule files, compiling, printing and the program are
  * made from these tables, or refuse to be built when they lack one of their fields. docs/extending.md walks through
- * adding a field; tests/unit/fields_test looks for each in docs/rules.md.
+ * adding a field; tests/unit/fields_test looks for each in docs/matching.md.
  */
 #ifndef WEIR_ABI_FIELDS_H
 #define WEIR_ABI_FIELDS_H
@@ -34,7 +34,7 @@ enum weir_match_field {
 #define WEIR_DSCP_NONE 64u	  /* none: every IP packet has one */
 
 /*
- * In the order of docs/rules.md. Most fields are numbers, of which a rule lists ranges:
+ * In the order of docs/matching.md. Most fields are numbers, of which a rule lists ranges:
  *
  *	RANGE(bit of enum weir_match_field, name in rule files, member, highest value, index of a packet without, who)
  *

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The pages of docs/ as the text of a man page (man(7)): their Markdown, as far as they use it. Headings, paragraphs, lists in
 # lists, code, tables. A table becomes a list, with its first column as tags: four columns in 80 of a terminal are
-# hard to read. The title is left out, and the list of contents under it. -v SKIP=N leaves out all before the Nth "##".
+# hard to read. The title is left out, the list of contents under it, and pictures. -v SKIP=N leaves out all before the Nth "##".
 
 # ---- words ----
 
@@ -173,6 +173,7 @@ sections == 0 && /^- \[/ { flush(); in_contents = 1; next }
 /^ *$/ { flush(); in_contents = 0; was_blank = 1; next }
 { was_blank = 0 }
 in_contents { next }
+/^!\[/ { next }
 
 match($0, /^ *[-*] /) {
 	indent = RLENGTH - 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the reference model sees of a frame, and which resources and flows it belongs to: docs/rules.md,
+ * What the reference model sees of a frame, and which resources and flows it belongs to: docs/matching.md,
  * read slowly. Shares nothing with bpf/packet/parse.h and bpf/packet/match.h, which it is there to evaluate.
  */
 #ifndef WEIR_TEST_MODEL_PACKET_H

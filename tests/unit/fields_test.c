@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The tables of fields (include/weir_fields.h) against docs/rules.md, which has to name each of them. */
+/* The tables of fields (include/weir_fields.h) against docs/matching.md, which has to name each of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,12 +13,12 @@
 #include "rules/scalars.h"
 
 /* Tests run at the top of the tree (tests/run). */
-#define RULES_PAGE "docs/rules.md"
+#define PAGE "docs/matching.md"
 
 /* A page, or one section of it: from "## heading" to the next. */
 static char *read_section(const char *heading)
 {
-	FILE *file = fopen(RULES_PAGE, "r");
+	FILE *file = fopen(PAGE, "r");
 	char *text = NULL, *begin, *end, line[64];
 	size_t bytes = 0;
 
@@ -43,7 +43,7 @@ static void assert_named(const char *section, const char *name)
 
 	snprintf(word, sizeof(word), "`%s`", name);
 	if (!strstr(section, word))
-		fail_msg("%s does not name %s", RULES_PAGE, word);
+		fail_msg("%s does not name %s", PAGE, word);
 }
 
 /* ---- the match ---- */
@@ -82,7 +82,7 @@ static void the_page_says_how_large_the_numbers_of_a_match_may_be(void **state)
 		snprintf(word, sizeof(word), "0 to %u,", ranges[i].highest);
 		bounds = strstr(row, word);
 		if (!bounds || bounds > end)
-			fail_msg("%s: the row of '%s' does not say '%s'", RULES_PAGE, ranges[i].name, word);
+			fail_msg("%s: the row of '%s' does not say '%s'", PAGE, ranges[i].name, word);
 	}
 }
 

@@ -112,7 +112,7 @@ static bool limits_tcp(const struct weir_match *match)
 }
 
 /* Where a window is full, all of a connection's packets drop until its buckets leave it, and TCP starts anew: the limit
- * holds, and TCP does not come near it (docs/rules.md, Token buckets). That is no mistake: a note, and here alone.
+ * holds, and TCP does not come near it (docs/windows.md, Token buckets). That is no mistake: a note, and here alone.
  */
 static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {

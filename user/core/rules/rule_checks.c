@@ -220,7 +220,7 @@ static void check_when_full(struct weir_reader *reader, const struct weir_draft 
 
 	if (!(weir_kind_of(rule)->fields >> RULE_WHEN_FULL & 1))
 		weir_complain(reader, draft->value[RULE_WHEN_FULL],
-			      "leave it out: docs/rules.md says what becomes of such flows",
+			      "leave it out: docs/windows.md says what becomes of such flows",
 			      "'whenFull' is for windows, token buckets and Throttling of the rule's own resource");
 	else if (draft->has_resource && !weir_flow_of(reader->ruleset, rule)->fields)
 		weir_warn(reader, draft->value[RULE_WHEN_FULL], "leave it out",
