@@ -175,6 +175,14 @@ sections == 0 && /^- \[/ { flush(); in_contents = 1; next }
 in_contents { next }
 /^!\[/ { next }
 
+match($0, /^[0-9]+\. /) {
+	indent = RLENGTH
+	flush()
+	go_to_depth(1)
+	macro = ".IP " substr($0, 1, indent - 1) " 3"
+	gathered = substr($0, indent + 1)
+	next
+}
 match($0, /^ *[-*] /) {
 	indent = RLENGTH - 2
 	flush()
