@@ -634,7 +634,7 @@ deb:
 		{ tail -n 30 ../build.log; false; }
 	@ls $(BUILD)/deb/*.deb
 
-# README's picture: a minute of connections replayed against the sample rule (root).
+# The picture of docs/strategies.md: a minute of connections replayed against the sample rule (root).
 .PHONY: docs/warm-up.svg
 docs/warm-up.svg: $(BUILD)/weir $(BUILD)/tests/tools/steady_capture
 	$(BUILD)/tests/tools/steady_capture $(BUILD)/warm-up.pcap syn 80 1500 32 syn 80 0 12 syn 80 1500 24
