@@ -273,6 +273,29 @@ static void a_flow_has_its_limit_again_when_the_bucket_is_over(void **state)
 	close_bench(&bench);
 }
 
+/* A reload goes from interface to interface: for a while both loads meet packets, on one CPU, with one scratch. Each
+ * has its own rules, and the totals are of both.
+ */
+static void loads_that_take_turns_know_nothing_of_each_other_s_packets(void **state)
+{
+	struct bench old, higher;
+
+	open_bench(&old);
+	begin(&higher);
+	add_limit(&higher, PORT, WEIR_KEY_SOURCE)->threshold_micro = 2 * LIMIT * WEIR_MICRO;
+	higher.rig.reloads = &old.rig;
+	higher.rig.now_ns = higher.now_ns;
+	load(&higher);
+	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&higher, "192.0.2.1", PORT, LIMIT - 1), LIMIT - 1);
+	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, ENOUGH), 0);
+	assert_int_equal(passed_of(&higher, "192.0.2.1", PORT, ENOUGH), 1);
+	assert_int_equal(rig_verdicts(&higher.rig, WEIR_VERDICT_COUNT).packets, 3 * ENOUGH + LIMIT - 1);
+	assert_int_equal(rig_verdicts(&higher.rig, WEIR_VERDICT_PASS).packets, 2 * LIMIT);
+	close_bench(&higher);
+	close_bench(&old);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +309,7 @@ int main(void)
 		cmocka_unit_test(a_rule_that_observes_passes_and_counts),
 		cmocka_unit_test(a_row_that_another_flow_was_given_is_that_flow_s),
 		cmocka_unit_test(a_flow_has_its_limit_again_when_the_bucket_is_over),
+		cmocka_unit_test(loads_that_take_turns_know_nothing_of_each_other_s_packets),
 	};
 
 	return cmocka_run_group_tests_name("full source", tests, rig_stay_group, rig_roam_group);
