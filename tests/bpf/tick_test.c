@@ -343,8 +343,9 @@ int main(void)
 		cmocka_unit_test(a_packet_of_a_leap_rule_reads_no_clock),
 		cmocka_unit_test(a_packet_of_strict_and_smooth_and_of_short_buckets_reads_the_clock),
 		cmocka_unit_test_teardown(every_packet_is_evaluated_in_the_bucket_of_its_tick, rig_detach),
-		cmocka_unit_test(windows_of_late_ticks_never_hold_more_and_true_time_little),
-		cmocka_unit_test(the_bound_in_true_time_is_reached),
+		cmocka_unit_test_setup_teardown(windows_of_late_ticks_never_hold_more_and_true_time_little,
+						rig_stay_group, rig_roam_group),
+		cmocka_unit_test_setup_teardown(the_bound_in_true_time_is_reached, rig_stay_group, rig_roam_group),
 	};
 
 	return cmocka_run_group_tests_name("tick", tests, NULL, NULL);
