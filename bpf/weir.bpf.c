@@ -70,6 +70,7 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 	s->tick_ns = weir_tick_time_ns(tick);
 	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;
 	s->has_listener = all && READ_ONCE(all->listens_until_ns) > s->tick_ns;
+	s->noted[WEIR_NOTED_OBSERVED].is_noted &= s->has_listener; /* by the packet in hand: else nobody hears of it */
 	weir_allot_drops(s);
 	return 0;
 }
@@ -90,16 +91,15 @@ static __always_inline void weir_enter_harness(struct weir_scratch *s, struct we
 }
 
 /* Out of line, for frames of an unusual shape: the way of all others stays short. */
-__noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_scratch *s)
+__noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_scratch *s, __u32 frame_bytes)
 {
-	struct weir_cursor cur = {.ctx = ctx};
+	struct weir_cursor cur = {.ctx = ctx, .frame_bytes = frame_bytes};
 
 	if (!s)
 		return WEIR_PARSED_MALFORMED;
 	cur.data = (void *)(long)ctx->data;
 	cur.end = (void *)(long)ctx->data_end;
 	cur.copy = s->header_copy;
-	cur.frame_bytes = s->packet.frame_bytes;
 	return weir_parse(&cur, &s->packet);
 }
 
@@ -114,14 +114,17 @@ static __always_inline enum weir_verdict weir_parse_packet(struct xdp_md *ctx, s
 	cur.data = (void *)(long)ctx->data;
 	cur.end = (void *)(long)ctx->data_end;
 	cur.frame_bytes = weir_frame_bytes(ctx, &cur);
-	if (asked & WEIR_MATCH_INTERFACE)
+	if (unlikely(asked & (WEIR_MATCH_INTERFACE | WEIR_ASKS_HARNESS | WEIR_ASKS_PARSER))) {
 		s->packet.ifindex = ctx->ingress_ifindex;
-	if (config.is_virtual)
-		weir_enter_harness(s, &cur);
-	if (likely(config.shortcuts & WEIR_SHORTCUT_PARSE && weir_parse_usual(&cur, &s->packet, asked)))
+		if (config.is_virtual)
+			weir_enter_harness(s, &cur);
+		if (asked & WEIR_ASKS_PARSER)
+			goto any_frame;
+	}
+	if (likely(weir_parse_usual(&cur, &s->packet, asked)))
 		return WEIR_VERDICT_OPEN;
-	s->packet.frame_bytes = cur.frame_bytes;
-	parsed = weir_parse_frame(ctx, s);
+any_frame:
+	parsed = weir_parse_frame(ctx, s, cur.frame_bytes);
 	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
 }
 
@@ -131,12 +134,12 @@ int weir_ingress(struct xdp_md *ctx)
 	__u32 zero = 0;
 	struct weir_scratch *s = bpf_map_lookup_elem(&totals, &zero);
 	enum weir_verdict verdict;
-	bool passes;
+	__u32 passes;
 
 	if (unlikely(!s))
 		return XDP_DROP;
 	verdict = weir_parse_packet(ctx, s);
-	if (verdict == WEIR_VERDICT_OPEN && (config.has_lists || config.has_timed))
+	if (verdict == WEIR_VERDICT_OPEN && config.asked_fields & WEIR_ASKS_LISTS)
 		verdict = weir_ask_lists(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
 		verdict = weir_match_packet(s);
@@ -144,15 +147,15 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_match_nothing(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
 		verdict = weir_admit(s);
-	passes = config.observes || weir_verdict_passes(verdict);
+	passes = config.observes | weir_verdict_passes(verdict);
 	weir_count(s, verdict, passes);
-	if (!config.is_virtual)
-		weir_tell(ctx, s, verdict);
 	if (config.is_virtual)
 		weir_report(s, verdict);
-	else if (config.paces && verdict == WEIR_VERDICT_PASS && s->wait_ns)
+	else if (unlikely(s->has_listener))
+		weir_tell(ctx, s, verdict);
+	if (config.paces && verdict == WEIR_VERDICT_PASS && s->wait_ns)
 		weir_pace_mark(ctx, s);
-	return passes ? XDP_PASS : XDP_DROP;
+	return XDP_DROP + passes; /* or XDP_PASS, which is the next one */
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -186,6 +186,11 @@ struct weir_vector {
 /* Beside the fields of matches: where there are system rules, packets differ by enum weir_work. */
 #define WEIR_COMPARE_WORK (WEIR_MATCH_ALL + 1)
 
+/* In weir_config.asked_fields, by the loader: what few loads ask for, so that the others are asked once for all of it. */
+#define WEIR_ASKS_HARNESS (WEIR_MATCH_ALL + 1)
+#define WEIR_ASKS_PARSER (WEIR_ASKS_HARNESS << 1) /* without WEIR_SHORTCUT_PARSE */
+#define WEIR_ASKS_LISTS (WEIR_ASKS_HARNESS << 2)  /* or timed entries */
+
 /* Fields that resources rarely ask about. */
 #define WEIR_MATCH_SELDOM (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_TCP_FLAGS | WEIR_MATCH_ICMP_TYPE | WEIR_MATCH_VLAN)
 
@@ -302,7 +307,7 @@ struct weir_config {
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* of which the opposite holds */
 	__u32 drop_unmatched;
 	/* what some rule of the load needs; the verifier removes the rest */
-	__u32 asked_fields; /* enum weir_match_field, or-ed: fields that a match, a key or a kind of limit reads */
+	__u32 asked_fields; /* enum weir_match_field, or-ed: what a match, a key or a kind of limit reads; WEIR_ASKS_* */
 	__u32 has_moving;   /* WEIR_MOVES_ALONE */
 	__u32 kinds;	    /* of its rules: one bit for each enum weir_kind_id */
 	__u32 storages;	    /* of its windows: one bit for each enum weir_storage */
@@ -342,5 +347,12 @@ struct weir_config {
 	__u32 pad5;
 	__u64 request_timeout_ns; /* silence after which a request has failed */
 };
+
+static inline __u32 weir_asks_beside_fields(const struct weir_config *config)
+{
+	return (config->is_virtual ? WEIR_ASKS_HARNESS : 0) |
+	       (config->shortcuts & WEIR_SHORTCUT_PARSE ? 0 : WEIR_ASKS_PARSER) |
+	       (config->has_lists || config->has_timed ? WEIR_ASKS_LISTS : 0);
+}
 
 #endif

@@ -115,7 +115,7 @@ __noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 
 	return 0;
 }
 
-/* The packet is decided: tell what there is to tell. */
+/* The packet is decided, and somebody listens: tell what there is to tell. */
 static __always_inline void weir_tell(struct xdp_md *ctx, struct weir_scratch *s, enum weir_verdict verdict)
 {
 	if (config.has_observers && unlikely(s->noted[WEIR_NOTED_OBSERVED].is_noted))
@@ -123,7 +123,7 @@ static __always_inline void weir_tell(struct xdp_md *ctx, struct weir_scratch *s
 	if (verdict == WEIR_VERDICT_BLOCK) {
 		if (unlikely(s->noted[WEIR_NOTED_BLOCKED].is_noted))
 			weir_tell_drop(ctx, s, verdict, WEIR_NOTED_BLOCKED);
-	} else if (!weir_verdict_passes(verdict) && unlikely(s->has_listener)) {
+	} else if (!weir_verdict_passes(verdict)) {
 		weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
 		if (weir_note_drop(s, WEIR_NO_RULE, 0))
 			weir_tell_drop(ctx, s, verdict, WEIR_NOTED_BLOCKED);

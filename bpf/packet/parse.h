@@ -385,8 +385,7 @@ static __always_inline bool weir_parse_usual_transport(const struct weir_usual *
 	} else {
 		return false;
 	}
-	if (usual->asked & WEIR_MATCH_DESTINATION_PORT)
-		pkt->destination_port = bpf_ntohs(udp->dest);
+	pkt->destination_port = bpf_ntohs(udp->dest); /* to ask would take as long */
 	if (usual->asked & WEIR_MATCH_SELDOM) {
 		pkt->source_port = bpf_ntohs(udp->source);
 		pkt->tcp_flags = tcp_flags;
@@ -405,10 +404,10 @@ static __always_inline bool weir_parse_usual_ipv4(const struct weir_usual *usual
 	    total_bytes < sizeof(*ip) || sizeof(struct ethhdr) + total_bytes > usual->cur->frame_bytes)
 		return false;
 	usual->pkt->source[0] = ip->saddr;
-	if (usual->asked & WEIR_MATCH_DESTINATION)
+	if (usual->asked & (WEIR_MATCH_DESTINATION | WEIR_MATCH_DSCP)) {
 		usual->pkt->destination[0] = ip->daddr;
-	if (usual->asked & WEIR_MATCH_DSCP)
 		usual->pkt->dscp = ip->tos >> 2;
+	}
 	weir_fill_usual(usual, 0, protocol);
 	return weir_parse_usual_transport(usual, ip + 1, protocol, total_bytes - sizeof(*ip));
 }
@@ -433,10 +432,10 @@ static __always_inline bool weir_parse_usual_ipv6(const struct weir_usual *usual
 	if (ip6->version != 6 || sizeof(struct ethhdr) + sizeof(*ip6) + payload_bytes > usual->cur->frame_bytes)
 		return false;
 	weir_copy_address(usual->pkt->source, &ip6->saddr);
-	if (usual->asked & WEIR_MATCH_DESTINATION)
+	if (usual->asked & (WEIR_MATCH_DESTINATION | WEIR_MATCH_DSCP)) {
 		weir_copy_address(usual->pkt->destination, &ip6->daddr);
-	if (usual->asked & WEIR_MATCH_DSCP)
 		usual->pkt->dscp = weir_dscp6(ip6);
+	}
 	weir_fill_usual(usual, 1, protocol);
 	return weir_parse_usual_transport(usual, ip6 + 1, protocol, payload_bytes);
 }

@@ -108,7 +108,7 @@ static __always_inline bool weir_is_matched_as_before(const struct weir_scratch 
 	const struct weir_packet *pkt = &s->packet;
 	__u32 fields = config.compared_fields, differs = 0;
 
-	if (!(config.shortcuts & WEIR_SHORTCUT_MATCH) || pkt->kind + 1 != memory->kind_and_one)
+	if (pkt->kind + 1 != memory->kind_and_one)
 		return false;
 	if (fields & WEIR_MATCH_DESTINATION_PORT && pkt->destination_port != memory->destination_port)
 		return false;
@@ -132,7 +132,9 @@ static __always_inline void weir_remember_match(struct weir_scratch *s)
 	struct weir_match_memory *memory = &s->match_memory;
 	const struct weir_packet *pkt = &s->packet;
 
-	memory->kind_and_one = config.match_fields & WEIR_MATCH_EACH ? 0 : pkt->kind + 1;
+	if (config.match_fields & WEIR_MATCH_EACH || !(config.shortcuts & WEIR_SHORTCUT_MATCH))
+		return;
+	memory->kind_and_one = pkt->kind + 1;
 	memory->source_port = pkt->source_port;
 	memory->destination_port = pkt->destination_port;
 	memory->vlan = pkt->vlan;

@@ -71,6 +71,7 @@ static void configure(struct weir_config *config, __u32 fields)
 	config->match_fields &= fields;
 	config->is_virtual = 1;
 	config->shortcuts = 0;
+	config->asked_fields |= weir_asks_beside_fields(config);
 	config->counts_flow_drops = 0;
 	config->tick_ns = 1;
 	config->tick_origin_ns = 0;

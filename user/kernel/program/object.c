@@ -132,6 +132,7 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 	config.load |= 1; /* not 0, as in a map that is new */
 	config.is_virtual = options->is_virtual;
 	config.shortcuts = WEIR_SHORTCUTS_ALL & ~options->without_shortcuts;
+	config.asked_fields |= weir_asks_beside_fields(&config);
 	err = set_tick(object, options, &config, diag);
 	if (err)
 		return err;
