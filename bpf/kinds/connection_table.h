@@ -41,7 +41,7 @@ static __always_inline struct weir_flow_id weir_connection_id(const struct weir_
 	sum += (__u64)((pkt->source_port & 0xffff) << 16 | (pkt->destination_port & 0xffff)) * seed[10];
 	sum += (__u64)(weir_protocol(pkt) << 16) * seed[11];
 	WEIR_KEY_FIELDS(WEIR_ADD_BEYOND_TUPLE)
-	return weir_shared_id(weir_hash_finish(sum), sets);
+	return weir_shared_id(weir_hash_finish(sum, config.seed), sets);
 }
 
 static __always_inline struct weir_connection_set *

@@ -81,12 +81,12 @@ _Static_assert(sizeof(struct weir_flow_key) % sizeof(__u32) == 0, "the key is ha
 _Static_assert(WEIR_WINDOW_SPECS_MAX *(__u64)WEIR_RULE_SLOTS_MAX < 1ull << 32,
 	       "a word of the hash's input has 32 bits");
 
-static __always_inline __u64 weir_hash_finish(__u64 sum)
+static __always_inline __u64 weir_hash_finish(__u64 sum, const volatile __u64 *seed)
 {
 	sum ^= sum >> 32;
-	sum *= config.seed[WEIR_SEED_FINISH]; /* odd: the loader sees to it */
+	sum *= seed[WEIR_SEED_FINISH]; /* odd: the loader sees to it */
 	sum ^= sum >> 29;
-	sum *= config.seed[WEIR_SEED_FINISH + 1];
+	sum *= seed[WEIR_SEED_FINISH + 1];
 	return sum ^ sum >> 32;
 }
 
@@ -112,7 +112,7 @@ __noinline __u64 weir_hash_key(struct weir_scratch *s, __u32 place)
 #pragma unroll
 	for (__u32 i = 0; i < WEIR_KEY_WORDS; i++)
 		sum += (__u64)words[i] * config.seed[WEIR_SEED_KEY + i];
-	return weir_hash_finish(sum);
+	return weir_hash_finish(sum, config.seed);
 }
 
 /* The same for a key of just the source: words that are zero add nothing to the sum, so they are left out, and what
@@ -121,15 +121,18 @@ __noinline __u64 weir_hash_key(struct weir_scratch *s, __u32 place)
 static __always_inline __u64 weir_hash_source(const struct weir_rule *rule, const struct weir_packet *pkt)
 {
 	const volatile __u64 *seed = config.seed;
-	__u64 sum = rule->source_hash[pkt->is_ipv6 & 1];
+	__u64 sum;
 
 	OPAQUE(seed); /* so that its address is kept, and not made anew for each word */
-	if (!pkt->is_ipv6)
-		return weir_hash_finish(sum + (__u64)(pkt->source[0] & rule->source_mask4) * seed[WEIR_SEED_KEY]);
+	if (!pkt->is_ipv6) {
+		sum = (__u64)(pkt->source[0] & rule->source_mask4) * seed[WEIR_SEED_KEY];
+		return weir_hash_finish(sum + rule->source_hash[0], seed);
+	}
+	sum = rule->source_hash[1];
 #pragma unroll
 	for (int i = 0; i < 4; i++)
 		sum += (__u64)(pkt->source[i] & rule->source_mask6[i]) * seed[WEIR_SEED_KEY + i];
-	return weir_hash_finish(sum);
+	return weir_hash_finish(sum, seed);
 }
 _Static_assert(__builtin_offsetof(struct weir_flow_key, source) == 0, "the source is the key's first four words");
 
