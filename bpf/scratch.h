@@ -312,7 +312,7 @@ struct weir_row_ghost_view {
 	__u32 name;
 	__u32 set, other_set; /* beside the set of its row, or the first of its two; and the other one */
 	__u32 vain_looks;     /* at other_set, of rows pushed out, since one found a free word there */
-	__u32 overflow_group;
+	__u32 tag;
 	__u32 window_cells;
 	__u64 newest; /* of the row */
 	__u64 units;
@@ -364,9 +364,9 @@ struct weir_scratch {
 	struct weir_match_memory match_memory;
 	struct weir_over_source over_source;
 	__u32 resource_count;
-	__u32 first_slot; /* of the first of these resources */
-	__u32 rule_count;
+	__u32 first_slot;	  /* of the first of these resources */
 	__u32 fetched;		  /* rules whose flow is in fetched_flow[]: all, or none */
+	__u32 must_commit;	  /* a rule has set something aside that has to be committed when the packet passes */
 	__u32 nth;		  /* of the packet's rules: the one being asked */
 	__u32 retries;		  /* evaluations of this packet that the clock ran away from */
 	__u32 cpu_and_one;	  /* this CPU's number, and 1; 0: not asked yet */
@@ -379,13 +379,14 @@ struct weir_scratch {
 	__u64 now_ns;  /* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless an evaluation repeats */
 	__u64 wait_ns; /* the longest that a throttling rule asks for */
 	__u32 has_now;
-	__u32 must_commit;	 /* a rule has set something aside that has to be committed when the packet passes */
+	__u32 rule_count;
 	__u32 expects_admission; /* the packet before was not blocked by a shortcut of its first rule */
 	__u32 blocking_rule;	 /* place, for the harness and for events */
 	struct weir_view view;
 	__u64 fence;			   /* target of fences; its value means nothing */
 	__u64 key_sample_tick;		   /* when a key sample was recorded last */
 	__u32 key_samples_skipped;	   /* since then */
+	__u32 may_have_ghosts;		   /* s->flow: false where weir_fetch_flow() has just found that it has none */
 	__u32 present;			   /* whom to ask, besides this CPU: sharers.h */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of evaluation */
 	struct weir_reservation reservation[WEIR_PACKET_RULES_MAX];

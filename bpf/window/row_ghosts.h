@@ -25,10 +25,10 @@ static __always_inline struct weir_row_ghost_set *weir_row_ghost_set(__u32 set)
 }
 
 /* Where this CPU counts what was lost. */
-static __always_inline struct weir_row_ghost_set *weir_row_ghost_head(void)
+static __always_inline struct weir_row_ghost_set *weir_row_ghost_head(struct weir_scratch *s)
 {
 	return weir_row_ghost_set(config.sizes[WEIR_TABLE_ROW_GHOSTS] +
-				  (bpf_get_smp_processor_id() & (WEIR_ROW_GHOST_HEADS - 1)));
+				  (weir_this_cpu(s) & (WEIR_ROW_GHOST_HEADS - 1)));
 }
 
 /* Until when ghosts of the page that a set is in may count. */
@@ -50,10 +50,10 @@ static __always_inline bool weir_row_ghosts_count(const struct weir_scratch *s, 
 	return until_ns && unlikely(READ_ONCE(*until_ns) > s->tick_ns);
 }
 
-/* The overflow window of s->row_ghost.overflow_group, of s->row_ghost.overflow_class. */
+/* The overflow window of s->row_ghost's group of flows, of s->row_ghost.overflow_class. */
 static __always_inline __u64 *weir_overflow_window(struct weir_scratch *s)
 {
-	__u32 group = s->row_ghost.overflow_group, class = s->row_ghost.overflow_class;
+	__u32 group = WEIR_OVERFLOW_GROUP(s->row_ghost.set, s->row_ghost.tag), class = s->row_ghost.overflow_class;
 	struct weir_overflow_windows *words = bpf_map_lookup_elem(&strangers, &group);
 
 	OPAQUE(class);
@@ -70,7 +70,7 @@ static __always_inline void weir_name_row_ghost(struct weir_scratch *s, __u32 ta
 	s->row_ghost.set = weir_row_ghost_set_beside(row_set, tag, page_sets, config.sizes[WEIR_TABLE_ROW_GHOSTS]);
 	s->row_ghost.other_set =
 		weir_row_ghost_set_beside(other_row_set, tag, page_sets, config.sizes[WEIR_TABLE_ROW_GHOSTS]);
-	s->row_ghost.overflow_group = WEIR_OVERFLOW_GROUP(s->row_ghost.set, tag);
+	s->row_ghost.tag = tag;
 }
 
 static __always_inline bool weir_is_named(const struct weir_scratch *s, __u64 word)
@@ -202,13 +202,13 @@ static __always_inline bool weir_shares_overflow(__u32 spec)
 
 static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 word, __u32 own, __u64 expired)
 {
-	__u32 name = word >> WEIR_ROW_GHOST_NAME_SHIFT, spec = name & 15, age;
+	__u32 name = word >> WEIR_ROW_GHOST_NAME_SHIFT, differs = name ^ own, spec = name & 15, age;
 
 	if (!word)
 		return WEIR_ROW_GHOST_RANK_FREE;
-	if (name == own)
+	if (!differs)
 		return WEIR_ROW_GHOST_RANK_OWN;
-	if (unlikely((name ^ own) & 15)) {
+	if (unlikely(differs & 15)) {
 		if (spec == WEIR_ROW_GHOST_SPECS)
 			return WEIR_ROW_GHOST_RANK_UNKNOWN;
 		expired = weir_expired_bucket(s, spec, WEIR_NARROW);
@@ -226,7 +226,7 @@ static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 w
 __noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
 {
 	const struct weir_row_ghost_set *set;
-	__u64 least = ~0ull >> 1, taken = 0, expired;
+	__u64 least = ~0ull >> 1, taken = WEIR_ROW_GHOST_WAYS, expired;
 	__u32 own;
 
 	if (!s)
@@ -240,7 +240,7 @@ __noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
 	for (__u32 way = 0; way < WEIR_ROW_GHOST_WAYS; way++) {
 		__u64 rank = weir_row_ghost_rank(s, READ_ONCE(set->word[way]), own, expired), less;
 
-		taken += !weir_top_bit(rank - WEIR_ROW_GHOST_RANK_UNKNOWN);
+		taken -= weir_top_bit(rank - WEIR_ROW_GHOST_RANK_UNKNOWN);
 		less = rank * WEIR_ROW_GHOST_WAYS + way - least;
 		least += less * weir_top_bit(less);
 	}
@@ -306,10 +306,10 @@ static __always_inline void weir_extend_row_ghosts(struct weir_scratch *s)
 /* s->row_ghost has found no slot. The overflow window counts it if its class has one; else it is lost. */
 __noinline int weir_join_overflow_window(struct weir_scratch *s)
 {
-	struct weir_row_ghost_set *head = weir_row_ghost_head();
+	struct weir_row_ghost_set *head = s ? weir_row_ghost_head(s) : NULL;
 	__u64 *word;
 
-	if (!s || !head)
+	if (!head)
 		return 0;
 	word = config.overflow_classes >> s->row_ghost.overflow_class & 1 ? weir_overflow_window(s) : NULL;
 	s->row_ghost.name = WEIR_OVERFLOW_NAME;
@@ -351,9 +351,9 @@ static __always_inline __u64 weir_look_far(struct weir_scratch *s)
 /* Put s->row_ghost into the table. False: there is no slot for it. */
 __noinline int weir_keep_row_ghost(struct weir_scratch *s)
 {
-	struct weir_row_ghost_set *head = weir_row_ghost_head();
+	struct weir_row_ghost_set *head = s ? weir_row_ghost_head(s) : NULL;
 
-	if (!s || !head)
+	if (!head)
 		return true;
 	weir_extend_row_ghosts(s);
 	for (int i = 0; i < WEIR_ROW_GHOST_TRIES; i++) {

@@ -303,6 +303,7 @@ static __always_inline __u32 weir_free_rows(const struct weir_view *view, void *
 	__u64 expired = view->bucket - view->window_cells, any_other = 0;
 	__u32 used = 0, counting = 0;
 
+	OPAQUE(expired); /* else clang takes two numbers from every row's */
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_WAYS; way++) {
 		void *row = rows + way * ROW_BYTES(wide);
@@ -311,7 +312,7 @@ static __always_inline __u32 weir_free_rows(const struct weir_view *view, void *
 		/* The difference: in the first buckets `expired` is negative. */
 		__u64 counts = weir_top_bit((expired - ROW_GET(row, wide, newest)) | is_other) & is_used;
 
-		any_other |= is_other & -is_used;
+		any_other |= is_other; /* of an empty row, too: then nobody asks */
 		used |= is_used << way;
 		counting |= counts << way;
 	}
