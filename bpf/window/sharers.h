@@ -138,8 +138,7 @@ static __always_inline __u32 weir_announce_cpu(struct weir_scratch *s, const str
 		} else {
 			/* Named already. Look again behind the barrier: only that look counts. */
 			weir_fence(s);
-			joined = READ_ONCE(*cell);
-			if (weir_sharers_joined(joined, epoch, cpu) != joined)
+			if (READ_ONCE(*cell) != seen)
 				continue;
 		}
 		return joined >> WEIR_SHARERS_EPOCH_SHIFT == epoch ? joined & WEIR_SHARERS_FIELDS : WEIR_PRESENT_ALL;
