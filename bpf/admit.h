@@ -18,15 +18,14 @@
  * somebody listens. A rule that observes lets the packet pass without a reservation, so that its own window does not
  * count it.
  */
-static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule,
+static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule, bool observes,
 						   bool has_listener)
 {
-	weir_count_block(rule, s->packet.frame_bytes);
+	weir_count_block(rule, observes, s->packet.frame_bytes);
 	weir_note_block(s, rule);
 	if (unlikely(has_listener))
-		weir_note_drop(s, rule->place,
-			       (rule->observes ? WEIR_EVENT_OBSERVED : 0) | weir_penalised_flag(s, rule));
-	if (rule->observes)
+		weir_note_drop(s, rule->place, (observes ? WEIR_EVENT_OBSERVED : 0) | weir_penalised_flag(s, rule));
+	if (observes)
 		return WEIR_ANSWER_ADMIT;
 	s->blocking_rule = rule->place;
 	return WEIR_ANSWER_BLOCK;
@@ -82,8 +81,8 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 	WEIR_GLOBAL(EVENTS, s && s->retries <= WEIR_RETRIES && weir_may_tell(s), WEIR_ANSWER_BLOCK);
 	rule = weir_asked_rule(s);
 	if (!WEIR_PART_OUT_OF_LINE || rule->storage == WEIR_STORAGE_NARROW) {
-		weir_enter_narrow(s, rule);
-		weir_find_narrow(s);
+		weir_enter_narrow(s, rule, s->nth);
+		weir_find_narrow(s, s->nth);
 		return WEIR_ANSWER_AGAIN;
 	}
 	weir_enter_other(s, rule);
@@ -119,7 +118,7 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 		}
 	}
 	if (answer == WEIR_ANSWER_BLOCK)
-		answer = weir_block(s, rule, has_listener);
+		answer = weir_block(s, rule, rule->observes, has_listener);
 	return answer;
 }
 
@@ -129,21 +128,21 @@ static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch 
 	enum weir_answer answer;
 
 	s->reservation[0].kind = WEIR_RESERVATION_NONE;
-	if (weir_penalises(rule)) {
+	if (WEIR_PART_OUT_OF_LINE && weir_penalises(rule)) {
 		answer = WEIR_ANSWER_PENALISED;
-		if (!weir_is_penalised_source(s, rule)) {
+		if (!weir_is_over_source(s, rule)) { /* else found penalised just now */
 			s->expects_admission = true;
 			answer = weir_try_rules(s, 0);
 		}
 		s->expects_admission = answer != WEIR_ANSWER_PENALISED || rule->observes;
 		return answer;
 	}
-	if (unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
+	if (WEIR_PART_OUT_OF_LINE && unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
 		s->expects_admission = true;
 		return weir_is_spent_source(s, rule) ? WEIR_ANSWER_BLOCK : weir_try_rules(s, 0);
 	}
 	answer = weir_shortcut(s, rule, &s->reservation[0], true, WEIR_NARROW);
-	s->expects_admission = answer != WEIR_ANSWER_BLOCK || rule->observes;
+	s->expects_admission = answer != WEIR_ANSWER_BLOCK;
 	return answer;
 }
 
@@ -156,8 +155,8 @@ static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
 	/* Nearly every packet ends here: by the answer of a shortcut, of its only or first rule. */
 	if (answer == WEIR_ANSWER_ADMIT && s->rule_count == 1)
 		return answer;
-	if (answer == WEIR_ANSWER_BLOCK && !s->nth && !s->has_listener && !weir_penalises(rule) && !rule->observes)
-		return weir_block(s, rule, false);
+	if (answer == WEIR_ANSWER_BLOCK && !s->nth && !s->has_listener && !rule->penalty_ms && !rule->observes)
+		return weir_block(s, rule, false, false);
 	if (s->nth)
 		rule = weir_asked_rule(s);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {

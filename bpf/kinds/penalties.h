@@ -61,14 +61,6 @@ static __always_inline void weir_remember_penalised(struct weir_scratch *s, cons
 	weir_remember_source(s, rule, s->penalised.tag, s->tick, ahead_ns / config.tick_ns);
 }
 
-/* Is the first rule's flow the source that was found penalised last? A flood from one source ends here, as one that is
- * full does.
- */
-static __always_inline bool weir_is_penalised_source(const struct weir_scratch *s, const struct weir_rule *rule)
-{
-	return weir_takes(WEIR_SHORTCUT_SOURCE) && weir_is_over_source(s, rule);
-}
-
 static __always_inline struct weir_penalty_set *weir_penalty_set(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	__u32 index;

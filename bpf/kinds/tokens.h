@@ -175,7 +175,7 @@ static __always_inline void weir_remember_spent(struct weir_scratch *s, const st
 /* The packet is of that flow. */
 static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	if (!WEIR_IS_KIND(rule, TOKENS) || !weir_takes(WEIR_SHORTCUT_SOURCE) || !weir_is_same_source(s, rule))
+	if (!WEIR_IS_KIND(rule, TOKENS) || !weir_is_same_source(s, rule))
 		return false;
 	return s->tick - s->over_source.since_jiffies < s->over_source.sure_jiffies ||
 	       (s->over_source.sure_ns && weir_now_ns(s) - s->over_source.since_ns < s->over_source.sure_ns);

@@ -61,16 +61,13 @@ static __always_inline void weir_count_rule_change(__u32 slot)
 		counters->changes++;
 }
 
-static __always_inline void weir_count_block(const struct weir_rule *rule, __u32 bytes)
+static __always_inline void weir_count_block(const struct weir_rule *rule, bool observes, __u32 bytes)
 {
 	struct weir_rule_counters *counters = weir_rule_counters(rule->slot);
 
 	if (!counters)
 		return;
-	if (config.observes)
-		weir_tally(&counters->would_drop, bytes);
-	else
-		weir_tally(rule->observes ? &counters->would_drop : &counters->blocked, bytes);
+	weir_tally(observes || config.observes ? &counters->would_drop : &counters->blocked, bytes);
 }
 
 static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 slot, bool passes)
@@ -84,6 +81,7 @@ static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 sl
 	/* By the tick: nothing is decided by it. */
 	now_s = s->tick_s;
 	second = &counters->second[now_s & (WEIR_SECONDS - 1)];
+	OPAQUE(second); /* else clang works its address out twice */
 	if (unlikely(second->second != now_s)) {
 		second->second = now_s;
 		second->passed = 0;
@@ -98,10 +96,10 @@ static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 sl
 	}
 }
 
-__noinline int weir_count_further_resources(struct weir_scratch *s, __u32 passes)
+__noinline int weir_count_resources(struct weir_scratch *s, __u32 passes)
 {
 	WEIR_GLOBAL(SEVERAL_RESOURCES, s, 0);
-	for (__u32 i = 1; i < WEIR_PACKET_RESOURCES_MAX && i < s->resource_count; i++)
+	for (__u32 i = 0; i < WEIR_PACKET_RESOURCES_MAX && i < s->resource_count; i++)
 		weir_count_resource(s, weir_resource(s->resource[i])->slot, passes);
 	return 0;
 }
@@ -121,17 +119,16 @@ static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict
 	if (likely(verdict < WEIR_VERDICT_COUNT)) {
 		struct weir_tally *tally = &s->totals.verdict[verdict];
 
-		if (config.observes && !weir_verdict_passes(verdict))
+		if (config.observes && !weir_verdict_passes(verdict)) {
 			tally += WEIR_VERDICT_COUNT; /* would_drop */
-		OPAQUE(tally);			     /* else clang works its address out twice */
+			OPAQUE(tally);		     /* else clang works out first what is seldom asked for */
+		}
 		weir_tally(tally, s->packet.frame_bytes);
 	}
-	if (!s->resource_count)
-		return;
-	/* The first in line, as mostly it is the only one. */
-	weir_count_resource(s, s->first_slot, passes);
-	if (unlikely(s->resource_count > 1))
-		weir_count_further_resources(s, passes);
+	if (likely(s->resource_count == 1)) /* in line, as most packets have one */
+		weir_count_resource(s, s->first_slot, passes);
+	else
+		weir_count_resources(s, passes);
 }
 
 #endif

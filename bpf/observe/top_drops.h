@@ -190,7 +190,7 @@ __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 	__u32 tag, way, index, weight;
 	__u64 hash;
 
-	if (!s)
+	if (!s || !config.counts_flow_drops)
 		return 0;
 	weight = weir_drop_weight(s);
 	hash = weir_flow_hash(s, rule);
@@ -245,8 +245,6 @@ static __always_inline bool weir_is_last_dropped(const struct weir_scratch *s, c
 /* The packet's flow is blocked by this rule, or would be. */
 static __always_inline void weir_note_block(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	if (!config.counts_flow_drops)
-		return;
 	if (likely(!s->drops_left)) {
 		if (weir_is_last_dropped(s, rule)) {
 			s->last_dropped.packets++;

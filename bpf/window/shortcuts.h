@@ -46,24 +46,25 @@ static __always_inline void weir_fetch_row_ghost_set(__u32 row_set, __u32 tag, c
 
 /* Start to fetch what a flow that is not full needs: both of its sets, its sharers cell, and while rows are pushed out
  * the sets of ghosts beside both. One after the other, each would be waited for. Rows first: their table is the
- * largest.
+ * largest. Returns whether the flow may have ghosts.
  */
-static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id, void *chunk,
+static __always_inline bool weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id, void *chunk,
 					    const enum weir_width wide)
 {
 	__u32 *cell;
 
 	if (!chunk)
-		return;
+		return true;
 	weir_fetch_set(weir_rows_of(chunk, id->set, wide), wide);
 	weir_fetch_set(weir_rows_of(chunk, weir_other_set(id, wide), wide), wide);
 	cell = config.cpus > 1 ? weir_sharers_cell(id) : NULL;
 	if (cell)
 		(void)READ_ONCE(*cell);
-	if (weir_row_ghosts_count(s, id)) {
-		weir_fetch_row_ghost_set(id->set, id->tag, wide);
-		weir_fetch_row_ghost_set(weir_other_set(id, wide), id->tag, wide);
-	}
+	if (!weir_row_ghosts_count(s, id))
+		return false;
+	weir_fetch_row_ghost_set(id->set, id->tag, wide);
+	weir_fetch_row_ghost_set(weir_other_set(id, wide), id->tag, wide);
+	return true;
 }
 
 /* The same for all of the packet's rules with narrow rows: memory fetches them in little more time than one. All ids
@@ -83,10 +84,10 @@ __noinline int weir_fetch_rules(struct weir_scratch *s)
 	return 0;
 }
 
-/* Are the lines of s->flow to be fetched? Not if the packet before has done so. */
-static __always_inline bool weir_begin_fetch(struct weir_scratch *s)
+/* Are the lines of s->flow, of rule number `nth`, to be fetched? Not if the packet before has done so. */
+static __always_inline bool weir_begin_fetch(struct weir_scratch *s, __u32 nth)
 {
-	__u32 *fetched_tag = &s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)].tag;
+	__u32 *fetched_tag = &s->fetched_flow[nth & (WEIR_PACKET_RULES_MAX - 1)].tag;
 
 	if (!weir_takes(WEIR_SHORTCUT_FETCH) || s->flow.tag == *fetched_tag)
 		return false;
@@ -98,8 +99,8 @@ static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct
 					    const enum weir_width wide)
 {
 	s->flow = weir_flow_id(s, rule, wide);
-	if (weir_begin_fetch(s))
-		weir_fetch_flow(s, &s->flow, weir_chunk_of(s->flow.set, -1, wide), wide);
+	s->may_have_ghosts = !weir_begin_fetch(s, s->nth) ||
+			     weir_fetch_flow(s, &s->flow, weir_chunk_of(s->flow.set, -1, wide), wide);
 }
 
 /* Which flow the packet is of under a rule without narrow rows: s->flow, and what it is allowed now. */
@@ -146,10 +147,13 @@ static __always_inline void weir_remember_source(struct weir_scratch *s, const s
 {
 	struct weir_over_source *over = &s->over_source;
 
-	over->sure_jiffies = over->tag == tag ? sure_jiffies : 0;
+	over->sure_jiffies = over->sure_ns = 0;
+	if (over->tag != tag) {
+		over->tag = tag;
+		return;
+	}
+	over->sure_jiffies = sure_jiffies;
 	over->since_jiffies = since_jiffies;
-	over->sure_ns = 0;
-	over->tag = tag;
 	over->place = rule->place;
 	over->is_ipv6 = s->packet.is_ipv6;
 	weir_mask_address((__u8 *)over->source, s->packet.source, rule->source_mask6, rule->source_mask4,
@@ -160,7 +164,7 @@ static __always_inline void weir_remember_source(struct weir_scratch *s, const s
 static __always_inline void weir_remember_over_source(struct weir_scratch *s, const struct weir_rule *rule,
 						      const struct weir_clock *clk)
 {
-	if (rule->key_fields == WEIR_KEY_SOURCE)
+	if (weir_takes(WEIR_SHORTCUT_SOURCE) && rule->key_fields == WEIR_KEY_SOURCE)
 		weir_remember_source(s, rule, s->flow.tag, clk->since_jiffies, clk->sure_jiffies);
 }
 
@@ -174,13 +178,12 @@ static __always_inline void weir_remember_over_source(struct weir_scratch *s, co
 static __always_inline bool weir_is_row_in_force(const struct weir_scratch *s, const struct weir_rule *rule, void *row,
 						 const enum weir_width wide)
 {
+	const bool has_overrides = config.has_overrides && rule->has_overrides;
 	__u64 differs = weir_row_word(row, wide) ^ weir_threshold_word(s, rule, wide);
 
-	if (!wide)
-		differs &= ~WEIR_THRESHOLD_MASK;
-	if (config.has_overrides && rule->has_overrides)
-		differs = differs >> WEIR_THRESHOLD_BITS & ~WEIR_VERSION_PLAIN;
-	return !differs;
+	if (!wide || has_overrides)
+		differs >>= WEIR_THRESHOLD_BITS;
+	return !(has_overrides ? differs & ~WEIR_VERSION_PLAIN : differs);
 }
 
 /* The flow is over its limit for a packet of this size, until the bucket in *clk ends; with knows_time: until later
@@ -224,19 +227,19 @@ static __always_inline bool weir_is_known_over(struct weir_scratch *s, const str
  */
 static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struct weir_rule *rule, void *row,
 					     const struct weir_clock *clk, struct weir_reservation *reservation,
-					     const enum weir_width wide)
+					     __u32 nth, const enum weir_width wide)
 {
 	__u64 batch = wide ? weir_batch(s, rule, wide) : 1, lease = weir_lease_get(row, wide);
 
 	if (rule->window == WEIR_WINDOW_SMOOTH || lease < batch)
 		return false;
 	reservation->kind = WEIR_RESERVATION_SPENT;
-	if (s->nth + 1 < s->rule_count) /* else no later rule can block it */
+	if (nth + 1 < s->rule_count) /* else no later rule can block it */
 		weir_set_reservation(s, reservation, lease == batch ? WEIR_RESERVATION_LEASE : WEIR_RESERVATION_SPENT,
 				     s->flow.tag, batch, clk->cell, rule->storage);
 	if (reservation->kind == WEIR_RESERVATION_SPENT)
 		weir_spend(row, clk->cell, lease, batch, wide);
-	if (wide == WEIR_MEDIUM || rule->storage == WEIR_STORAGE_WIDE)
+	if (wide && rule->storage != WEIR_STORAGE_LONE)
 		weir_sample_key(s, rule, false);
 	return true;
 }
@@ -317,6 +320,10 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
 		weir_enter_bucket(s, row, clk->bucket, clk->cell, batch, wide);
 		return row;
 	}
+	s->view.slot = rule->slot;
+	s->view.spec = rule->spec;
+	s->view.window_cells = rule->window_cells;
+	s->view.bucket = clk->bucket;
 	s->row_number = weir_choose_row(s, wide);
 	row = weir_row_by_number(s->row_number, wide);
 	if (row)
@@ -332,17 +339,12 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 					     const enum weir_width wide)
 {
 	__u64 batch = weir_batch(s, rule, wide);
-	struct weir_view *view = &s->view;
 	struct weir_first first;
 
 	if (rule->window == WEIR_WINDOW_SMOOTH || rule->asks_all || (config.has_overrides && rule->has_overrides))
 		return false;
-	view->flow = s->flow;
-	view->slot = rule->slot;
-	view->spec = rule->spec;
-	view->window_cells = rule->window_cells;
-	view->bucket = clk->bucket;
-	view->now_ns = weir_rule_time_ns(s, rule);
+	s->view.flow = s->flow;
+	s->view.now_ns = weir_rule_time_ns(s, rule);
 	row = weir_count_first(s, rule, row, clk, &first, wide);
 	if (!row)
 		return false;
@@ -401,7 +403,7 @@ static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scrat
 							       struct weir_reservation *reservation,
 							       const enum weir_width wide)
 {
-	if (weir_row_ghosts_count(s, &s->flow)) {
+	if (s->may_have_ghosts && weir_row_ghosts_count(s, &s->flow)) {
 		enum weir_answer answer = weir_try_row_ghost(s, rule->place);
 
 		if (answer != WEIR_ANSWER_ADMIT)
@@ -426,22 +428,25 @@ __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 /* ---- all of them ---- */
 
 /* The packet's flow under a rule with narrow rows: s->flow. */
-static __always_inline void weir_enter_narrow(struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline void weir_enter_narrow(struct weir_scratch *s, const struct weir_rule *rule, __u32 nth)
 {
-	if (s->nth < s->fetched)
-		s->flow = s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)];
+	if (nth < s->fetched)
+		s->flow = s->fetched_flow[nth & (WEIR_PACKET_RULES_MAX - 1)];
 	else
 		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
 }
 
 /* Its row. After a packet that was blocked, the next one mostly is: the row is then enough. */
-static __always_inline void *weir_find_narrow(struct weir_scratch *s)
+static __always_inline void *weir_find_narrow(struct weir_scratch *s, __u32 nth)
 {
-	void *chunk = weir_chunk_of(s->flow.set, -1, WEIR_NARROW);
+	void *chunk = weir_chunk_of(s->flow.set, -1, WEIR_NARROW), *row;
+	__u32 number;
 
-	if (s->expects_admission && weir_begin_fetch(s))
-		weir_fetch_flow(s, &s->flow, chunk, WEIR_NARROW);
-	return weir_find_row_in(chunk, &s->flow, &s->row_number, WEIR_NARROW);
+	s->may_have_ghosts =
+		!s->expects_admission || !weir_begin_fetch(s, nth) || weir_fetch_flow(s, &s->flow, chunk, WEIR_NARROW);
+	row = weir_find_row_in(chunk, &s->flow, &number, WEIR_NARROW);
+	s->row_number = number;
+	return row;
 }
 
 /* The row of s->flow under a rule with rows of this width, or a lone row. */
@@ -466,40 +471,41 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 						      const enum weir_width wide)
 {
 	__u32 taken = config.shortcuts; /* read once: the verifier takes out the branches, but no load */
-	bool remembers = is_first && taken & WEIR_SHORTCUT_SOURCE, is_in_force;
+	const __u32 nth = is_first ? 0 : s->nth;
 	struct weir_clock *clk;
+	bool is_in_force;
 	void *row;
 
-	if (remembers && weir_is_over_source(s, rule)) {
+	if (is_first && weir_is_over_source(s, rule)) {
 		s->flow.tag = s->over_source.tag;
 		return WEIR_ANSWER_BLOCK;
 	}
 	clk = weir_clock_of(s, rule->spec, wide);
+	OPAQUE(clk); /* else clang works its address out each time */
 	if (!wide) {
-		weir_enter_narrow(s, rule);
-		if (taken & WEIR_SHORTCUT_NOTE && !s->expects_admission && weir_is_noted(s, clk) &&
-		    weir_clock_is_current(s, clk)) {
-			if (remembers)
+		weir_enter_narrow(s, rule, nth);
+		if (!s->expects_admission && weir_is_noted(s, clk) && weir_clock_is_current(s, clk)) {
+			if (is_first)
 				weir_remember_over_source(s, rule, clk);
 			return WEIR_ANSWER_BLOCK;
 		}
 	}
-	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow(s);
-	if (!taken || !clk)
+	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow(s, nth);
+	if (wide == WEIR_WIDE && !clk)
 		return WEIR_ANSWER_UNSURE;
 	is_in_force = row && weir_is_row_in_force(s, rule, row, wide);
 	/* Asked first where it is expected, and where it spares the program a read of CLOCK_MONOTONIC. */
-	if (is_in_force && taken & WEIR_SHORTCUT_OVER && (!s->expects_admission || !rule->goes_by_ticks) &&
+	if (is_in_force && (!s->expects_admission || !rule->goes_by_ticks) && taken & WEIR_SHORTCUT_OVER &&
 	    weir_is_known_over(s, rule, row, clk, false, wide) && weir_clock_is_current(s, clk)) {
 		if (!wide && taken & WEIR_SHORTCUT_NOTE)
 			weir_note(s, rule->spec);
-		if (remembers)
+		if (is_first)
 			weir_remember_over_source(s, rule, clk);
 		return WEIR_ANSWER_BLOCK;
 	}
 	weir_clock_enter(s, clk, rule, wide);
 	if (is_in_force && ROW_GET(row, wide, newest) == clk->bucket) {
-		if (taken & WEIR_SHORTCUT_LEASE && weir_spend_lease(s, rule, row, clk, reservation, wide))
+		if (taken & WEIR_SHORTCUT_LEASE && weir_spend_lease(s, rule, row, clk, reservation, nth, wide))
 			return WEIR_ANSWER_ADMIT;
 		if (taken & WEIR_SHORTCUT_OVER && weir_is_known_over(s, rule, row, clk, true, wide))
 			return WEIR_ANSWER_BLOCK;
