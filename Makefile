@@ -86,7 +86,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .SECONDARY:
 .PHONY: FORCE all help deps demo demo-cluster man units install uninstall deb clean compile_commands.json \
 	tests test test-quick test-all faults soak mutants coverage test-unit test-bpf test-e2e test-vm budgets check-budgets test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
-	check check-changed check-format check-columns check-words check-arrows check-shell check-cppcheck check-analyzer check-tidy format
+	check check-changed check-format check-columns check-words check-subjects check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
 
@@ -128,8 +128,9 @@ help:
 	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
 	@echo '  check-format      clang-format'
 	@echo '  check-columns     no line longer than 120 columns'
-	@echo '  check-words       none of our words where the field has one'
+	@echo '  check-words       none of our words where the field has one, and plain English'
 	@echo '  check-links       links of the pages lead somewhere'
+	@echo '  check-subjects    no commit since the last release has a subject above 72 characters'
 	@echo '  check-arrows      includes go one way (user/rooms), and sources of a room use each other in no circle'
 	@echo '  check-shell       shellcheck'
 	@echo '  check-cppcheck    cppcheck'
@@ -461,7 +462,7 @@ bench-shortcuts:
 check-changed:
 	+@$(MAKE) --no-print-directory check SINCE='$(shell tests/last_release)'
 
-check: check-format check-columns check-words check-links check-arrows check-shell check-cppcheck check-analyzer check-tidy
+check: check-format check-columns check-words check-links check-subjects check-arrows check-shell check-cppcheck check-analyzer check-tidy
 
 C_SRC := $(call sources,user tests docs)
 # SINCE=REV: cppcheck, gcc -fanalyzer and clang-tidy look at those alone that have changed since then.
@@ -481,8 +482,14 @@ check-format:
 check-columns:
 	$(call step,COLUMNS,bpf include user tests) tests/check/columns 120 $(FORMATTED)
 
+# Prose that is held to plain English. Not yet: tests, and the packet's path in bpf/.
+PROSE = $(wildcard docs/*.md) README.md docs/man/commands.c $(wildcard docs/man/*.in include/*.def) \
+	$(filter include/% user/% $(addprefix bpf/,guard.bpf.c kinds.h pace.bpf.c pace.h reservations.h tick.bpf.c verdict.h kinds/%),$(FORMATTED))
 check-words:
-	$(call step,WORDS,bpf include user tests docs) tests/check/words $(FORMATTED) include/*.def $(filter-out docs/bench%,$(wildcard docs/*.md)) README.md
+	$(call step,WORDS,bpf include user tests docs) tests/check/words $(FORMATTED) include/*.def $(filter-out docs/bench%,$(wildcard docs/*.md)) README.md -- $(PROSE)
+
+check-subjects:
+	$(call step,SUBJECTS,commits since the last release) tests/check/subjects
 
 check-links:
 	$(call step,LINKS,README.md CONTRIBUTING.md docs) tests/check/links README.md CONTRIBUTING.md tests/README.md $(wildcard docs/*.md)
