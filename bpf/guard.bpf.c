@@ -4,8 +4,8 @@
  * new rules until a moment, and from that moment on to the old ones. So the old rules come back whatever becomes of the
  * command, of its terminal, and of every other process: nothing has to wake up for it.
  *
- * The moment is by CLOCK_BOOTTIME, which nobody can set and which goes on while the machine sleeps: who closed the lid
- * has not confirmed in time.
+ * The moment is by CLOCK_BOOTTIME, which nobody can set and which runs while the machine sleeps: a user who closed
+ * the lid has not confirmed in time.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -78,8 +78,8 @@ static __always_inline void weir_end_reservations(struct weir_scratch *s, __u32 
 
 #define WEIR_RETRIES 2 /* of one packet; each only after a stall of buckets */
 
-/* The clock ran away from the kind's answer. AGAIN: it has been read anew, and the kind is to be asked once more. A
- * packet that no clock waits for is dropped.
+/* The bucket ended while the kind decided: re-read the clock and retry (AGAIN). A packet that has retried too often is
+ * dropped.
  */
 static __always_inline enum weir_answer weir_retry(struct weir_scratch *s)
 {

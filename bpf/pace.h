@@ -17,7 +17,7 @@
 
 struct weir_pace_mark {
 	__u64 departure_ns; /* CLOCK_MONOTONIC */
-	__u32 magic;	    /* tells it from metadata of an XDP program on a device before this one */
+	__u32 magic;	    /* distinguishes it from metadata of an XDP program on a device before this one */
 	__u32 zero;
 };
 _Static_assert(sizeof(struct weir_pace_mark) % 4 == 0 && sizeof(struct weir_pace_mark) <= 32,

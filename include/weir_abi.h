@@ -5,7 +5,7 @@
  * while it is in use. (A load clears the slots that it gives out; no rule has them yet.)
  *
  * There are two kinds of maps. Those of one *generation* (rules, resources, thresholds, vectors, classes, prefix
- * tries, interfaces) are made anew by every load. They never change while a program reads them, except single threshold
+ * tries, interfaces) are recreated by every load. They never change while a program reads them, except single threshold
  * words. Those of the *instance* (flow tables, counters, descriptions)
  * live from attach to detach. A rule finds its part of them by its *slot*, a number that it keeps as long as it is
  * unchanged.

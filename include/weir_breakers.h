@@ -17,7 +17,7 @@ enum weir_breaker_strategy {
 	WEIR_BREAKER_STRATEGIES
 };
 
-/* What a rule that is a breaker tells the program, and its description tells the commands. */
+/* What the program knows about a rule that is a breaker, and commands from its description. */
 struct weir_breaker_terms {
 	__u64 bucket_ns; /* statIntervalMs / buckets */
 	__u64 retry_ns;
@@ -41,7 +41,7 @@ enum weir_breaker_kind {
 /*
  * The state word, which changes by compare-and-swap. From the highest bit it holds: enum weir_breaker_kind (2 bits), 4
  * bits of the flow's tag, to recognise the word of a former owner of the entry, and 58 bits: of an open breaker the
- * time from which on an opening is the probe (the lowest bits of it: two less than 4.5 years apart can be told apart);
+ * time from which on an opening is the probe (its lowest bits: times less than 4.5 years apart can be distinguished);
  * of another one the era of its latest probe. Each probe begins an era: a number of WEIR_BREAKER_ERA_BITS, never 0.
  */
 #define WEIR_BREAKER_TIME_BITS 58

@@ -129,8 +129,8 @@ struct weir_key_sample_chunk {
 /*
  * Maps `offenders` and `offender_keys`, top drops: flows that rules have blocked, or would have if they did not observe
  * (bpf/observe/top_drops.h). Every CPU has WEIR_TOP_DROPS_SETS sets, one CPU's behind the other's, and writes no
- * others; userspace writes tags alone, to forget rules that are gone. Times are CLOCK_MONOTONIC, as far as the tick
- * tells it, in steps of 2^24 ns (17 ms): they come round after 2.3 years.
+ * others; userspace writes tags alone, to forget rules that are gone. Times are CLOCK_MONOTONIC, as of the
+ * tick, in steps of 2^24 ns (17 ms): they wrap after 2.3 years.
  */
 #define WEIR_TOP_DROPS_WAYS 14
 #define WEIR_TOP_DROPS_SETS 1024 /* a power of two: 14,336 flows on each CPU, 1.5 MB */
@@ -165,7 +165,7 @@ struct weir_top_drop_key {
 };
 _Static_assert(sizeof(struct weir_top_drop_key) == 80, "");
 
-/* A flow that has not been dropped for so long may lose its place, and then begins anew. Chosen, not derived. */
+/* A flow that has not been dropped for so long may lose its place, and then starts over. Chosen, not derived. */
 #define WEIR_TOP_DROPS_QUIET_NS (3600 * WEIR_NSEC_PER_SEC)
 
 #endif

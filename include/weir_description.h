@@ -67,7 +67,7 @@ struct weir_cluster_info {
 	char password_file[WEIR_CLUSTER_PATH_CHARS];
 	char key_file[WEIR_CLUSTER_PATH_CHARS];
 	char ca_file[WEIR_CLUSTER_PATH_CHARS];
-	/* What follows may be another without hosts sharing anew. */
+	/* What follows may change without hosts having to share again. */
 	__u64 silent_ns; /* silentFor; all ones: never */
 	__u32 stops;	 /* afterSilence */
 	__u32 pad;

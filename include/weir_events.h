@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events, for `weir events`: what the program tells of single packets and of its own changes, and what commands and the
- * controller have done to the instance. One map, `events`, of one element. Nothing is decided by any of it.
+ * Events, for `weir events`: what the program reports of single packets and of its own changes, and what commands and
+ * the controller have done to the instance. One map, `events`, of one element. Nothing is decided by any of it.
  *
  * An event goes into a ring, where it overwrites the oldest. Readers map the rings and go by the numbers of the events:
  * any number of readers see the same, none takes anything from another, the program wakes nobody, and a reader that is
@@ -20,7 +20,7 @@ enum weir_event_lane {
 	WEIR_LANES
 };
 
-/* Of drops, so many are reported in a slice of time at most, on all CPUs together: 954 a second. The ring then holds
+/* At most so many drops are reported in a slice of time, on all CPUs together: 954 a second. The ring then holds
  * half a second of them, and readers look ten times a second. Chosen, not derived.
  */
 #define WEIR_EVENT_SLICE_SHIFT 23 /* 2^23 ns: 8.4 ms */
@@ -29,8 +29,8 @@ enum weir_event_lane {
 
 /* Changes: a rule has the ring of its slot modulo their number, so that up to sixteen rules, mostly, have one each. In
  * a slice so many are reported; after a slice in which that was not enough half as many, down to one. So half of what a
- * rule told before a flood stays in its ring for two minutes, even if the flood is of the same rule. What is left out,
- * rule_counters know: they count all. All chosen, not derived.
+ * rule reported before a flood stays in its ring for two minutes, even if the flood is of the same rule. What is left
+ * out, rule_counters know: they count all. All chosen, not derived.
  */
 #define WEIR_CHANGE_RINGS 16	   /* of each lane; a power of two */
 #define WEIR_CHANGE_EVENTS 64	   /* of each ring; a power of two */
@@ -51,7 +51,7 @@ enum weir_event_flag {
 struct weir_event {
 	__u64 number;  /* from 1, by lane; or WEIR_EVENT_BUSY. Valid if it is the same before and after a reading */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
-	/* Of a drop, how the flow stood under its rule, by the rule's kind; or WEIR_EVENT_UNKNOWN:
+	/* For a drop, how the flow stood under its rule, by the rule's kind; or WEIR_EVENT_UNKNOWN:
 	 *	a window		units that it counted, leased ones too, and the threshold in force
 	 *	THROTTLE		how long the packet would have waited, and could at most: ns
 	 *	TOKENS			tokens that the bucket lacked of being full, and how many it holds

@@ -79,7 +79,7 @@ WEIR_RANGE_FIELDS(WEIR_HAS_INDEX_BEYOND)
  * The bit is what the program has to read of a packet for it. The form says how the program takes it from the packet's
  * member of that name (bpf/packet/flow.h), and how it is printed: ADDRESS (with the prefix length of the key), PORT
  * (network order), PROTOCOL (by name), NUMBER, or VLAN, a number of twelve bits. The last two are none of the 5-tuple,
- * so they tell connections apart as well.
+ * so they distinguish connections as well.
  */
 #define WEIR_KEY_FIELDS(X)                                                                                             \
 	X(SOURCE, "source", source, SOURCE, ADDRESS)                                                                   \

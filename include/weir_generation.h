@@ -2,7 +2,7 @@
 /*
  * What a load is made of: configuration, rules, resources, vectors, classes, thresholds, overrides. Userspace fills it
  * in before it attaches the program. Afterwards nothing changes, except thresholds, which the controller writes. The
- * next load brings all of it anew: layouts here may change freely.
+ * next load brings all of it again: layouts here may change freely.
  */
 #ifndef WEIR_ABI_GENERATION_H
 #define WEIR_ABI_GENERATION_H
@@ -53,7 +53,7 @@ _Static_assert(sizeof(struct weir_flow_key) ==
 enum weir_metric {
 	WEIR_METRIC_RATE,	 /* units per interval */
 	WEIR_METRIC_CONCURRENCY, /* connections open at once */
-	WEIR_METRIC_SIGNAL,	 /* of system rules: something the whole host tells */
+	WEIR_METRIC_SIGNAL,	 /* of system rules: a signal of the whole host */
 	WEIR_METRIC_REQUESTS,	 /* what becomes of openings: a circuit breaker */
 };
 
@@ -186,7 +186,7 @@ struct weir_vector {
 /* Beside the fields of matches: where there are system rules, packets differ by enum weir_work. */
 #define WEIR_COMPARE_WORK (WEIR_MATCH_ALL + 1)
 
-/* In weir_config.asked_fields, by the loader: what few loads ask for, so that the others are asked once for all of it. */
+/* In weir_config.asked_fields, by the loader: what few loads ask for, so that others are asked once for all of it. */
 #define WEIR_ASKS_HARNESS (WEIR_MATCH_ALL + 1)
 #define WEIR_ASKS_PARSER (WEIR_ASKS_HARNESS << 1) /* without WEIR_SHORTCUT_PARSE */
 #define WEIR_ASKS_LISTS (WEIR_ASKS_HARNESS << 2)  /* or timed entries */
@@ -247,7 +247,7 @@ struct weir_override_units {
 	};
 };
 
-/* What the program leaves out when told so, without another verdict (bpf/window/shortcuts.h, and where the comment
+/* What the program leaves out on request, without another verdict (bpf/window/shortcuts.h, and where the comment
  * says).
  */
 enum weir_shortcut {
@@ -283,7 +283,7 @@ struct weir_config {
 	__u64 seed[16];		 /* the secret that flows are hashed with; the same until detach */
 	__u64 tick_ns;		 /* length of a tick; in the harness 1 */
 	__u64 tick_origin_ns;	 /* CLOCK_MONOTONIC when jiffies were zero, modulo 2^64; in the harness 0 */
-	__u64 load;		 /* random, not 0: tells this load from those before it (bpf/scratch.h) */
+	__u64 load;		 /* random, not 0: which load this is (bpf/scratch.h) */
 	__u32 shortcuts;	 /* enum weir_shortcut, or-ed; 0: none */
 	__u32 observes;		 /* all is evaluated and counted, and nothing dropped */
 	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `harness` */
@@ -307,7 +307,7 @@ struct weir_config {
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* of which the opposite holds */
 	__u32 drop_unmatched;
 	/* what some rule of the load needs; the verifier removes the rest */
-	__u32 asked_fields; /* enum weir_match_field, or-ed: what a match, a key or a kind of limit reads; WEIR_ASKS_* */
+	__u32 asked_fields; /* enum weir_match_field, or-ed: what a match, a key or a kind reads; WEIR_ASKS_* */
 	__u32 has_moving;   /* WEIR_MOVES_ALONE */
 	__u32 kinds;	    /* of its rules: one bit for each enum weir_kind_id */
 	__u32 storages;	    /* of its windows: one bit for each enum weir_storage */

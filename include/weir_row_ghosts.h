@@ -13,10 +13,10 @@
  * not charged for what it used long ago.
  *
  * Numbers of buckets are cut to WEIR_ROW_GHOST_START_BITS: with buckets of 100 ms a ghost that nobody has replaced
- * looks valid again, for one window, after 27 minutes. The page's word tells before that that no ghost of the page
- * counts any more, unless flows are pushed out there all the while; then ghosts are replaced all the while.
+ * looks valid again, for one window, after 27 minutes. Before that, the page's word shows that no ghost of the page
+ * counts any more, unless flows are evicted there all the while; then ghosts are replaced all the while.
  *
- * Map `strangers`, shared likewise: where rules say `whenFull: aggregate`, what found no slot among the ghosts. Of an
+ * Map `strangers`, shared likewise: where rules say `whenFull: aggregate`, what found no slot among the ghosts. For an
  * eighth of a page's flows, their *group*, one word for each class of windows, the *overflow window*, counts all of it.
  */
 #ifndef WEIR_ABI_ROW_GHOSTS_H

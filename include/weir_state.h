@@ -149,7 +149,7 @@ struct weir_window_spec {
 	__u16 goes_by_ticks; /* weir_goes_by_ticks() */
 };
 
-/* Buckets of leap windows this long and longer are told by the tick: they need no nanoseconds (bpf/clock.h). */
+/* The tick decides buckets of leap windows this long and longer: they need no nanoseconds (bpf/clock.h). */
 #define WEIR_TICK_BUCKET_NS_MIN 50000000ull
 
 static inline int weir_goes_by_ticks(enum weir_window_kind window, __u64 bucket_ns)
@@ -188,7 +188,7 @@ struct weir_share_stages {
 	__u64 stops_ns;			       /* from then on nothing: it has been silent for too long */
 };
 
-/* Of the latest answer. */
+/* Of the latest answer: */
 enum weir_share_trouble { WEIR_SHARE_FINE, WEIR_SHARE_TAKEN, WEIR_SHARE_LATE };
 
 struct weir_shared_threshold {
@@ -330,7 +330,7 @@ _Static_assert(sizeof(struct weir_throttle_set) == 128, "two cache lines");
 #define WEIR_LAST_MASK ((1ull << WEIR_LAST_BITS) - 1)
 
 /*
- * Map `penalised_flows`: flows that a rule with blockDurationInMs goes on blocking. An `until` word is laid out as a
+ * Map `penalised_flows`: flows that a rule with blockDurationInMs keeps blocking. An `until` word is laid out as a
  * `last` word: the end of the flow's latest penalty, and in the bit above the time which of the flow's two
  * `lasted_ms` says how long that was. Userspace ends a penalty by making the word a word without a time.
  */
@@ -342,8 +342,8 @@ struct weir_penalty_set {
 };
 _Static_assert(sizeof(struct weir_penalty_set) == 192, "three cache lines");
 
-/* Map `penalised_rules`, by rule slot. Of a rule without a flow key: its one penalty. Of others: `until` is no earlier
- * than the end of any of their flows' penalties, so that nobody is looked for when there are none.
+/* Map `penalised_rules`, by rule slot. Without a flow key: the rule's one penalty. With one: `until` is no
+ * earlier than the end of any of its flows' penalties, so that no flow is looked up when there are none.
  */
 struct weir_rule_penalty {
 	__u64 until;
@@ -383,7 +383,7 @@ _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
 struct weir_occupy_window {
 	__u64 newest; /* twice the start, ns, of the newest bucket that was evaluated in */
 	__u64 cell[WEIR_OCCUPY_CELLS];
-	/* Of flows, as ghosts (weir_row_ghosts.h), whose names tell whether they are this flow's: */
+	/* Flows, as ghosts (weir_row_ghosts.h), whose names show whether they are this flow's: */
 	__u64 ghost[2]; /* what it had left behind when it was pushed out before */
 	__u64 leaves;	/* what it leaves behind of these cells when it is pushed out */
 };
@@ -434,7 +434,7 @@ enum weir_system_metric {
 	WEIR_SYSTEM_COUNT
 };
 
-/* Packets, as system rules tell them apart. The first and the last are inbound work. */
+/* Packets, as system rules distinguish them. The first and the last are inbound work. */
 enum weir_work {
 	WEIR_WORK_OPENING = 1 << 0,	/* a SYN without ACK, FIN and RST */
 	WEIR_WORK_ESTABLISHED = 1 << 1, /* any other packet of TCP */

@@ -12,7 +12,7 @@
  * always: that does not add up, and is 2 / unit of a token (user/core/thresholds/token_rates.c says how large `unit`
  * is).
  *
- * Where the rate moves, V goes on from where it is: what a bucket lacks stays the same. Each change begins with all 64
+ * Where the rate moves, V continues from its value: what a bucket lacks stays the same. Each change begins with all 64
  * bits of the fraction, so that V is ahead of the truth by 2^-34 more for each second at such a rate.
  */
 #ifndef WEIR_TOKENS_H
@@ -56,9 +56,9 @@ struct weir_tokens {
 /*
  * A bucket's word: W, its lowest 62 bits; or that it is full, and then whose it is. Beside it stands the *epoch* in
  * which a packet of the flow was admitted last: 2^57 of virtual time, a second or more. A capacity is an epoch at most.
- * Why W can be told from the lowest bits of it, if the epoch is at most two old or two ahead: W is at most an epoch
+ * Why W can be found from its lowest bits, if the epoch is at most two old or two ahead: W is at most an epoch
  * after the end of that one, and not before it; so it lies at most four epochs after V and three before, and 62 bits
- * tell apart 32. If the epoch is older, the bucket has been full for an epoch by now, and so for all packets that are
+ * distinguish 32. If the epoch is older, the bucket has been full for an epoch by now, and so for all packets that are
  * being evaluated. If it is further ahead, which a clock that goes back in a capture can make it, the bucket lacks two
  * epochs and more: nothing fits.
  */
@@ -115,7 +115,7 @@ static __always_inline void weir_turn_token_clock(struct weir_token_clock *clock
 	clock->rate = *rate;
 }
 
-/* Of a rule whose rate moves: what was pushed expires at expiry_ns (0: it has been expired ever since it was pushed).
+/* If the rule's rate moves: what was pushed expires at expiry_ns (0: it has been expired ever since it was pushed).
  * From then on virtual time grows at the rule's own rate.
  */
 static __always_inline void weir_expire_token_clock(struct weir_token_clock *clock, __u64 expiry_ns, __u64 now_ns,
@@ -155,7 +155,7 @@ static __always_inline __u32 weir_token_epoch(const struct weir_token_time *time
 	return (__u32)(time->high >> (WEIR_TOKEN_EPOCH_BITS - 32));
 }
 
-/* W - V, if their distance can be told. */
+/* W - V, if their distance is known. */
 static __always_inline __s64 weir_token_ahead(__u64 word, __u64 now)
 {
 	return (__s64)((word - now) << (64 - WEIR_TOKEN_TIME_BITS)) >> (64 - WEIR_TOKEN_TIME_BITS);

@@ -42,7 +42,7 @@ static __always_inline bool weir_is_retry_due(__u64 word, __u64 now_ns)
 
 /* ---- making one ---- */
 
-/* Begin anew: closed, with an empty window, and nobody waits. The ring goes on from where it was, so that requests of a
+/* Start over: closed, with an empty window, and no request waits. The ring keeps its position, so that requests of a
  * former owner find that their groups are gone.
  */
 __noinline int weir_make_breaker(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place)

@@ -86,7 +86,7 @@ __noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_
 }
 
 /* Clear the former owner's figures from an entry that we are making. A CPU that took over from us while we were stalled
- * may have counted anew: so we look at the owner after each figure.
+ * may have counted since: so we look at the owner after each figure.
  */
 __noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 making)
 {

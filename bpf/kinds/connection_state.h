@@ -56,7 +56,7 @@ static __always_inline __u64 weir_step_now(struct weir_scratch *s, __u32 class)
 	return clk->bucket;
 }
 
-/* Bring the steps of all classes to the present. Their sum tells two times apart, as none of them goes back. */
+/* Bring the steps of all classes to the present. Their sum distinguishes two times, as none of them goes back. */
 __noinline __u64 weir_turn_steps(struct weir_scratch *s)
 {
 	__u64 sum = 0;

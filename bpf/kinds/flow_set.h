@@ -243,8 +243,8 @@ __noinline __u32 weir_insert_flow(struct weir_scratch *s, struct weir_flow_set *
 	return way;
 }
 
-/* The step by which an entry is over that counts for nothing from over_ns on; of what lies further ahead than can be
- * told, from then on.
+/* The step in which an entry ends that counts for nothing from over_ns on; for a time too far ahead to be represented,
+ * the last step that can be.
  */
 static __always_inline __u32 weir_step_over(__u64 over_ns, __u64 now_ns)
 {

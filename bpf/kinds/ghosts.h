@@ -74,7 +74,7 @@ __noinline int weir_leave_flow_ghost(struct weir_scratch *s, __u32 tag, __u32 nu
 		return 0;
 	until_ns =
 		(weir_now_ns(s) >> WEIR_KEEP_STEP_BITS << WEIR_KEEP_STEP_BITS) + ((__u64)steps << WEIR_KEEP_STEP_BITS);
-	/* Told before the ghost is there, and for a second more, so that it is seldom written. */
+	/* Written before the ghost is there, and for a second more, so that it is rarely written. */
 	seen = READ_ONCE(head->until_ns);
 	if (seen < until_ns)
 		__sync_val_compare_and_swap(&head->until_ns, seen, until_ns + WEIR_NSEC_PER_SEC);

@@ -395,7 +395,7 @@ __noinline int weir_reserve_unit(struct weir_scratch *s, struct weir_occupy_wind
 	word = *seen;
 	next = word + 1;
 	if (word >> rule->unit_bits != reservation->mark) {
-		/* Of an older round, or another flow's. Ours must not be written over that of who has the entry now:
+		/* An older round's, or another flow's. Ours must not overwrite that of the entry's present owner:
 		 * its owner is looked at after the cell, which it changes only later.
 		 */
 		if (!weir_has_occupy_entry(s))

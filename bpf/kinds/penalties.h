@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Penalties: a rule with blockDurationInMs that blocks a packet goes on blocking the packet's flow, until a time. Then
+ * Penalties: a rule with blockDurationInMs that blocks a packet keeps blocking the packet's flow, until a time. Then
  * its window is not asked and counts nothing. All CPUs share a flow's word, which says until when, so a penalty holds
  * on all of them from the instruction that begins it. (docs/semantics.md, 11.)
  */
@@ -30,7 +30,7 @@ static __always_inline bool weir_penalises(const struct weir_rule *rule)
 #define WEIR_PENALTY_COPY_SHIFT WEIR_LAST_BITS
 
 /* Is the word's time later than this packet's? Exactly, by CLOCK_MONOTONIC; but that is read only in the last tick of a
- * penalty and the first after it, where the tick does not tell.
+ * penalty and the first after it, where the tick does not decide.
  */
 static __always_inline bool weir_is_running(struct weir_scratch *s, __u64 word)
 {

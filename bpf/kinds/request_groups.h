@@ -233,7 +233,7 @@ static __always_inline enum weir_group_answer weir_take_due(struct weir_scratch 
 	return count ? WEIR_GROUP_DUE : WEIR_GROUP_OVER;
 }
 
-/* Take the oldest group, if it is due or through; the ring then goes on behind it. */
+/* Take the oldest group, if it is due or through; the ring then continues behind it. */
 __noinline int weir_take_oldest(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number)
 {
 	enum weir_group_answer answer = WEIR_GROUP_OVER;

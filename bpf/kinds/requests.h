@@ -88,7 +88,7 @@ static __always_inline enum weir_answer weir_ask_breaker(struct weir_scratch *s,
 	for (int attempt = 0; attempt < WEIR_PROBE_ATTEMPTS; attempt++) {
 		__u64 state = weir_breaker_state(s, breaker);
 
-		/* Of the entry's former owner: this flow's is being made, and is closed. */
+		/* The entry's former owner's: this flow's is being made, and is closed. */
 		if ((state ^ WEIR_BREAKER_CHECK(s->breaker_tag)) & WEIR_BREAKER_CHECK_MASK)
 			return WEIR_ANSWER_ADMIT;
 		switch (weir_state_kind(state)) {
@@ -246,9 +246,9 @@ __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 ind
 	return 0;
 }
 
-/* ---- requests that go on, or end ---- */
+/* ---- requests that continue, or end ---- */
 
-/* The opening was repeated: its silence begins anew. */
+/* The opening was repeated: its silence starts over. */
 static __always_inline void weir_repeat_request(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place,
 						struct weir_breaker_request *request, __u64 old)
 {

@@ -19,7 +19,7 @@
 /* ---- the word ---- */
 
 /*
- * A word is the TAT in ns, plus one, under five bits of the tag, which tell most words of an entry's former
+ * A word is the TAT in ns, plus one, under five bits of the tag, which identify most words of an entry's former
  * owner from ours. Most is not enough, as one new flow in 32 would wait for a stranger: so whoever takes an entry
  * leaves a word without a time there, and looks at the tag before it overwrites a word that is not its own. The bit
  * between time and tag is that of penalties (penalties.h).

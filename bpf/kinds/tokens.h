@@ -185,10 +185,10 @@ static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const s
 
 /* What a bucket lacks of being full now, by its word and what was read of `touched` after it. */
 enum weir_bucket_state {
-	WEIR_BUCKET_KNOWN,   /* a time, of this flow, near enough to be told apart */
+	WEIR_BUCKET_KNOWN,   /* a time, of this flow, near enough to be distinguished */
 	WEIR_BUCKET_IS_FULL, /* and says so, in this flow's name */
 	WEIR_BUCKET_PAST,    /* a time of long ago, or another flow's words: full, but has to be made so */
-	WEIR_BUCKET_AHEAD,   /* the clock went back, in a capture, further than can be told */
+	WEIR_BUCKET_AHEAD,   /* the clock moved back, in a capture, too far to be represented */
 };
 
 static __always_inline enum weir_bucket_state weir_bucket_state(const struct weir_scratch *s, __u64 word, __u64 touched)
@@ -333,7 +333,7 @@ __noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *
 }
 
 /* Find or insert the flow's bucket in its set; s->row_number then says where it is. What its former owner left there is
- * told by the owner in its words.
+ * recognised by the owner in its words.
  */
 static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, struct weir_token_set *set,
 								 __u32 nth)
@@ -350,7 +350,7 @@ static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scr
 	return WEIR_ELEMENT(set->bucket, s->row_number);
 }
 
-/* An event tells tokens, and here all is virtual time. */
+/* An event reports tokens, and here everything is virtual time. */
 static __always_inline enum weir_answer weir_refuse_parts(struct weir_scratch *s, const struct weir_rule *rule,
 							  enum weir_answer answer)
 {

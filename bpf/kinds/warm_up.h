@@ -14,7 +14,7 @@
 /* ---- the state ---- */
 
 /* After how many seconds the flow is all cold again if nothing passes: it need not be remembered then. At most so many,
- * which are longer than can be told (WEIR_KEEP_NS_MAX).
+ * which is longer than can be represented (WEIR_KEEP_NS_MAX).
  */
 #define WEIR_COLD_SECONDS_MAX (1ull << 30)
 static __always_inline __u64 weir_cold_seconds(const struct weir_warm_up *params, __u64 stored)
@@ -117,8 +117,8 @@ static __always_inline struct weir_warming *weir_entered_warming(struct weir_scr
 }
 
 /*
- * The flow that has stored so much in this second may be forgotten when it is all cold. Of those that will be in the
- * same second the coldest goes first: under a rule that cools within a second, a flow at its limit and one that was
+ * The flow that has stored so much in this second may be forgotten when it is all cold. Among those that will be in the
+ * same second, the coldest goes first: under a rule that cools within a second, a flow at its limit and one that was
  * seen once differ in nothing else.
  */
 static __always_inline void weir_keep_warming(struct weir_scratch *s, const struct weir_rule *rule,
@@ -173,7 +173,7 @@ static __always_inline void weir_sync_warming(struct weir_scratch *s, const stru
 	flow->emission = s->allowed.emission;
 	weir_order(s);
 	second = weir_warming_owner(rule, s->view.flow.tag) | (second + 1);
-	/* If another flow has taken the entry meanwhile, what we wrote is not its own: it begins anew. */
+	/* If another flow has taken the entry meanwhile, what we wrote is not its own: it starts over. */
 	if (__sync_val_compare_and_swap(&flow->state, claimed, second) != claimed)
 		WRITE_ONCE(flow->state, 0);
 }

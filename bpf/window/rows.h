@@ -329,7 +329,7 @@ static __always_inline __u32 weir_bits_of_ways(__u32 ways)
 /* The first of a set's empty rows, or else of its expired ones. */
 static __always_inline __u32 weir_first_free(__u32 free)
 {
-	__u32 ways = free & WEIR_WAYS_MASK ? free & WEIR_WAYS_MASK : free >> WEIR_WAYS & WEIR_WAYS_MASK, lowest = ways & -ways;
+	__u32 ways = (free & WEIR_WAYS_MASK ? free : free >> WEIR_WAYS) & WEIR_WAYS_MASK, lowest = ways & -ways;
 
 	return (lowest >> 1) - (lowest >> 3); /* 1, 2, 4, 8 */
 }
@@ -376,7 +376,7 @@ static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, 
 #define WEIR_CHOICE_EVICTS (1ull << 32)
 
 /* Both sets seem full. The first one's row goes: who goes keeps its count in a ghost, so it need not be the least of
- * eight. Both are ranked where rows of other window specs may have expired, or an earlier rule of the packet needs some.
+ * eight. Both are ranked where rows of other window specs may have expired, or where earlier rules need some.
  */
 static __always_inline __u64 weir_choose_evicted(struct weir_scratch *s, void *chunk, bool ranks_both,
 						 bool spares_reserved, const enum weir_width wide)

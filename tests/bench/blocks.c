@@ -63,9 +63,9 @@ void bench_blocks(struct rig *rig, struct report *report)
 {
 	struct report_table *table =
 		report_table(report, "blocks", "Building blocks",
-			     "Nanoseconds above an empty program; of maps a look-up that hits, and, where every source "
-			     "is new, a look-up that\nmisses and an insertion that evicts. Values are 64 bytes, maps "
-			     "hold 2^20 entries.",
+			     "Nanoseconds above an empty program; for maps, a look-up that hits, and, where every "
+			     "source is new, a look-up that misses and\n"
+			     "an insertion that evicts. Values are 64 bytes, maps hold 2^20 entries.",
 			     columns, ARRAY_SIZE(columns));
 	const struct bench_driver *driver = rig->driver;
 	struct bench_blocks *blocks = bench_blocks__open_and_load();

@@ -342,19 +342,21 @@ void bench_wire(struct rig *rig, struct report *report)
 	report_ratio(report, arena, MANY, 0.4, 0.25);
 	report_ratio(report, arena, FILLING, 0.55, 0.3);
 	table = report_table(report, "wire", "End to end, one core",
-			     "What one core does for a packet that is sent, received and limited, one packet an hour "
-			     "from each source: \"all\". \"Alone\"\nis the limiter itself: less what the same packets "
-			     "cost when a plain end stands in its place.",
+			     "\"All\" is the work of one core for a packet that is sent, received and limited, with "
+			     "one packet an hour allowed from each\n"
+			     "source. \"Alone\" is the limiter itself: less the cost of the same packets when they are "
+			     "plainly dropped or passed in its\n"
+			     "place.",
 			     columns, ARRAY_SIZE(columns));
 	for (enum load load = ONE; load < LOADS; load++)
 		tabulate(table, arena, load);
 
-	survival =
-		report_table(report, "survival", "What survives a flood",
-			     "1,000 packets a second from each source; tables of 2^20 sources; 1.5 million spoofed "
-			     "sources so far, and new ones with\nevery packet. Customers send far less than they may: "
-			     "100 who were known before the flood, and 100 who come during it.",
-			     survival_columns, ARRAY_SIZE(survival_columns));
+	survival = report_table(report, "survival", "What survives a flood",
+				"1,000 packets a second from each source; tables of 2^20 sources; 1.5 million spoofed "
+				"sources so far, and new ones with every\n"
+				"packet. Customers send far less than their limit: 100 customers were known before the "
+				"flood, and 100 arrive during it.",
+				survival_columns, ARRAY_SIZE(survival_columns));
 	load_limiters(arena, 1000, PEERS_FLOWS);
 	rig_say("  what survives a flood");
 	measure_survival(arena, survival, "**weir**", WEIR);

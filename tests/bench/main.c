@@ -135,7 +135,7 @@ static size_t run_parts(struct report *report, bool is_quick, const char *only)
 	uint64_t start_ns = rig_now_ns();
 	struct report_table *table = report_table(
 		report, "load", "What else the machine did",
-		"Of all CPUs' time while a part was measured. Figures of a part that says \"busy\" may be off.",
+		"Shares of all CPUs' time while a part was measured. Figures of a part marked \"busy\" may be off.",
 		load_columns, ARRAY_SIZE(load_columns));
 	struct rig rig = {};
 	size_t busy = 0;

@@ -313,10 +313,10 @@ static void measure_loads(struct report *report)
 
 void bench_many(struct rig *rig, struct report *report)
 {
-	struct report_table *table =
-		report_table(report, "rules", "Several rules on a packet",
-			     "All on its resource, each with a row of its own for the flow, and all admit the packet.",
-			     rules_columns, ARRAY_SIZE(rules_columns));
+	struct report_table *table = report_table(
+		report, "rules", "Several rules on a packet",
+		"All rules are on the packet's resource, each has its own row for the flow, and all admit the packet.",
+		rules_columns, ARRAY_SIZE(rules_columns));
 
 	measure_resources(rig, report, BY_PORT, 1.1, 1.0, "port");
 	measure_resources(rig, report, BY_DESTINATION, 1.4, 1.1, "destination");

@@ -409,12 +409,11 @@ void bench_matrix(struct rig *rig, struct report *report)
 		matrix->records = calloc((size_t)WIRE_CPUS_MAX * WIRE_RECORDS_MAX, sizeof(*matrix->records));
 	if (!matrix || !matrix->records)
 		rig_fail(ENOMEM, "cannot measure");
-	summary =
-		report_table(report, "accuracy", "Admitted against configured, on a wire",
-			     "The fullest interval of a second found anywhere, and what was admitted under steady "
-			     "overload in four seconds, in the worst\nof all runs: 1 and 2 CPUs, 1, 1k and 100k flows, "
-			     "and for the first also every pattern.",
-			     summary_columns, ARRAY_SIZE(summary_columns));
+	summary = report_table(report, "accuracy", "Admitted against configured, on a wire",
+			       "The fullest interval of a second anywhere, and what was admitted under steady overload "
+			       "in four seconds, in the worst of all\n"
+			       "runs: 1 and 2 CPUs, 1, 1k and 100k flows, and for the first figure also every pattern.",
+			       summary_columns, ARRAY_SIZE(summary_columns));
 	table = report_table(report, "accuracyAll", "Admitted against configured, every run", NULL, columns,
 			     ARRAY_SIZE(columns));
 	table->is_long = true;

@@ -236,12 +236,13 @@ static void measure_passing(struct rig *rig, struct report_table *table, const s
 
 void bench_packets(struct rig *rig, struct report *report)
 {
-	struct report_table *table = report_table(
-		report, "packets", "What a packet costs, under every kind of limit",
-		"One rule on a resource keyed by source, ten buckets, all statistics; Direct and Reject "
-		"unless said. First the ratio to\na bare LRU_HASH in the same round (a look-up that hits; "
-		"where all sources are new, an insertion), then nanoseconds,\nboth above an empty program.",
-		columns, ARRAY_SIZE(columns));
+	struct report_table *table = report_table(report, "packets", "What a packet costs, under every kind of limit",
+						  "One rule on a resource keyed by source, ten buckets, all "
+						  "statistics; Direct and Reject unless stated otherwise. First the\n"
+						  "ratio to a bare LRU_HASH in the same round (a look-up that hits; "
+						  "where all sources are new, an insertion), then nanoseconds,\n"
+						  "both above an empty program.",
+						  columns, ARRAY_SIZE(columns));
 
 	/* However this part came to be run. */
 	for (int family = 4; family <= 6; family += 2) {

@@ -119,11 +119,11 @@ int report_write_page(const struct report *report, json_t *machine, const char *
 		return -errno;
 	fputs("# Speed and accuracy, measured\n\n", stream);
 	err = write_picture(stream, report, path);
-	fputs("Written by `make bench`, all of it in one run (but for what has changed since the last release, and "
-	      "what "
-	      "each shortcut\nis worth, if they are here); `docs/bench.json` has the same figures for programs. "
-	      "Nanoseconds move from machine to machine, so\nwhat counts is the ratio to something measured in the "
-	      "same run. How it is done stands at the end.\n\n",
+	fputs("`make bench` writes this page in one run (except the sections about the last release and the shortcuts, "
+	      "if they are here);\n"
+	      "`docs/bench.json` has the same figures for programs. Nanoseconds differ from machine to machine, so "
+	      "what counts is the ratio\n"
+	      "to something measured in the same run. The last section describes the method.\n\n",
 	      stream);
 	write_machine(stream, machine);
 	write_rows(stream, report);

@@ -230,12 +230,13 @@ static void measure_load(struct wire *wire, struct report_table *table, size_t w
 void bench_shortcuts(struct rig *rig, struct report *report)
 {
 	static const char *const none_apart[] = {"10.224.0.0/16"};
-	struct report_table *table = report_table(
-		report, "shortcuts", "What each shortcut is worth",
-		"Nanoseconds a packet with all shortcuts, above an empty program or a plain end; how many more without "
-		"one of them, or\nwithout any; and what the wire alone takes. One rule (or eight) on a resource keyed "
-		"by source, ten buckets, all\nstatistics. A figure below zero: the packet is faster without.",
-		columns, ARRAY_SIZE(columns));
+	struct report_table *table = report_table(report, "shortcuts", "What each shortcut is worth",
+						  "Nanoseconds a packet with all shortcuts, above an empty program or "
+						  "a plain end; how many more without one of them, or without\n"
+						  "any; and what the wire alone takes. One rule (or eight) on a "
+						  "resource keyed by source, ten buckets, all statistics. If a\n"
+						  "figure is below zero, the packet is faster without.",
+						  columns, ARRAY_SIZE(columns));
 	struct wire wire;
 
 	if (peers_missing()) { /* what passes must end somewhere */

@@ -252,14 +252,15 @@ void bench_syn_flood(struct rig *rig, struct report *report)
 {
 	struct report_row *row = report_add(report, "S10e", AT_MOST(0.5), AT_MOST(0.25),
 					    "SYN flood end to end, limiter alone, Concurrency");
-	struct report_table *table = report_table(
-		report, "synFlood", "A SYN flood, end to end, one core",
-		"Every packet is a SYN of a new source, which is admitted and forwarded: \"all\" is what one core does "
-		"for it. \"Alone\" is less\nwhat the same packets cost when nothing limits them; of a rate for the "
-		"whole, "
-		"which drops nearly all, when they are\nplainly dropped; of peers that need connection tracking, with "
-		"tracking alone, as if it were there anyway.",
-		columns, ARRAY_SIZE(columns));
+	struct report_table *table = report_table(report, "synFlood", "A SYN flood, end to end, one core",
+						  "Every packet is a SYN of a new source, which is admitted and "
+						  "forwarded: \"all\" is the work of one core for it. \"Alone\" is\n"
+						  "less the cost of the same packets without a limit; for a rate on "
+						  "the whole, which drops nearly all, less their cost when they\n"
+						  "are plainly dropped; for peers that need connection tracking, less "
+						  "their cost with tracking alone, as if it were there\n"
+						  "anyway.",
+						  columns, ARRAY_SIZE(columns));
 	struct siege *siege = calloc(1, sizeof(*siege));
 
 	if (!siege)

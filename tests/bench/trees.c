@@ -497,15 +497,17 @@ void bench_trees(struct rig *rig, struct report *report)
 	check_is_apart();
 	if (!weir[OLD].path || !weir[NEW].path)
 		rig_fail(0, "which two are to be compared? Give --old and --new");
-	snprintf(
-		note, sizeof(note),
-		"Old: %s; new: %s. Both load the same rules, and one program measures them in turns, on one machine:\n"
-		"%s, %s.\n%d turns, in %d loads. Medians of the turns; from their ratios \"from\" and \"to\" leave out "
-		"the tenth at either end. A row is worse when\nall that is left is worse. Nanoseconds are above an "
-		"empty "
-		"program, or a plain end; of rates more is better.",
-		weir[OLD].name, weir[NEW].name, json_string_value(json_object_get(machine, "CPU")),
-		json_string_value(json_object_get(machine, "kernel")), LOADS * ROUNDS, LOADS);
+	snprintf(note, sizeof(note),
+		 "Old: %s; new: %s. Both load the same rules, and one program measures them alternately, on one "
+		 "machine:\n"
+		 "%s, %s.\n"
+		 "%d turns, in %d loads. Figures are medians of the turns; \"from\" and \"to\" are the range of their "
+		 "ratios without the top\n"
+		 "and bottom tenth. A row is worse if the whole range is worse. Nanoseconds are above an empty "
+		 "program, or a plain end; for\n"
+		 "rates, more is better.",
+		 weir[OLD].name, weir[NEW].name, json_string_value(json_object_get(machine, "CPU")),
+		 json_string_value(json_object_get(machine, "kernel")), LOADS * ROUNDS, LOADS);
 	json_decref(machine);
 	compare_runs(rig, &output);
 	compare_wire(rig, &output);

@@ -26,7 +26,7 @@
 #include "network/tc.h"
 
 #define NO_SUCH_INTERFACE 99999
-#define GONE "interface 'gone0' has gone while weir was attaching to it"
+#define GONE "interface 'gone0' disappeared while weir was attaching to it"
 
 static struct weir_netlink netlink;
 static struct rig rig;

@@ -266,7 +266,7 @@ static void pipe_that_nobody_writes_to_is_refused(void **state)
 	unlink(csv->path);
 	assert_int_equal(mkfifo(csv->path, 0600), 0);
 	assert_int_equal(weir_system_csv_read(csv->path, &csv->samples, &csv->count, &csv->diag), -EINVAL);
-	assert_non_null(strstr(csv->diag.entries[0].message, "it is a pipe that nobody writes to"));
+	assert_non_null(strstr(csv->diag.entries[0].message, "it is a pipe without a writer"));
 }
 
 static void file_that_is_not_there_is_named(void **state)

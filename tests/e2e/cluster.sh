@@ -134,7 +134,7 @@ start_controller() { # PLACE
 	# shellcheck disable=SC2086 # words
 	ip netns exec "$far" $ahead "$weir" control --instance "$instance-$host" >"$work/$host.log" 2>&1 &
 	pids[$1]=$!
-	within 60 grep -q 'has a controller now' "$work/$host.log" || { cat "$work/$host.log"; fail "host $host has no controller"; }
+	within 60 grep -q 'controlling instance' "$work/$host.log" || { cat "$work/$host.log"; fail "host $host has no controller"; }
 }
 
 has_lease() { "$weir" cluster explain all --instance "$instance-$1" --json 2>/dev/null | grep -q '"stage": "leased"'; } # HOST

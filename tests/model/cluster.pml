@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The share protocol of a cluster (user/cluster/shares: share.c for a host, ledger.lua for the store) as a model for spin:
- * HOSTS hosts and one ledger. docs/cluster.md has the argument in words; its numbers stand in brackets here, as [3].
+ * HOSTS hosts and one ledger. docs/cluster-protocol.md has the argument in words; its numbers stand in brackets here, as [3].
  *
  * Checked: in every state, what all hosts enforced at most within the last interval adds up to no more than S (check).
  *

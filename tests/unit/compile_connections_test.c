@@ -221,7 +221,7 @@ static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **st
 {
 	static const char *const told[] = {"table of connections keeps its 131072 places",
 					   "table of flows with connections keeps its 32768 places",
-					   "the time-outs of connections stay as they are"};
+					   "the timeouts of connections stay as they are"};
 	static const uint64_t timeouts_ms[] = {10000, 7440000, 120000, 10001};
 	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_compile_options options = plain_options;

@@ -236,7 +236,7 @@ static void a_reload_without_free_slots_is_refused(void **state)
 	previous = previous_of(image);
 	options.previous = &previous;
 	options.now_ns = 1002 * SECOND;
-	assert_refused(third, &options, "no room for resource 'r1024': the instance was attached with 1024 places");
+	assert_refused(third, &options, "no room for resource 'r1024': the instance was attached with 1024 slots");
 	reload(&image, third, 1100 * SECOND);
 	assert_int_equal(image->kept_rules, 1);
 	assert_int_equal(image->rules[1].slot, 0);
@@ -372,8 +372,8 @@ static void a_reload_that_would_empty_windows_is_refused_unless_it_may(void **st
 		bool warms;
 		const char *cause;
 	} changes[] = {
-		{false, "its threshold, or that of an override, outgrew the rows that hold them"},
-		{true, "rows of a threshold that moves are larger than those that hold them"},
+		{false, "its threshold, or that of an override, outgrew its rows"},
+		{true, "a threshold that moves needs larger rows than it has"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
@@ -402,7 +402,8 @@ static void a_reload_that_would_empty_windows_is_refused_unless_it_may(void **st
 		options.emptied = WEIR_EMPTIED_TO_BE_REFUSED;
 		assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
 		assert_int_equal(diag.errors, 0);
-		assert_non_null(strstr(diag.entries[0].message, "a reload is refused, as rule 'per-client' would"));
+		assert_non_null(
+			strstr(diag.entries[0].message, "a reload would be refused, as rule 'per-client' would"));
 		weir_diag_free(&diag);
 		weir_image_free(next);
 
@@ -547,7 +548,7 @@ static void a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later(voi
 	assert_int_equal(version_of(next), WEIR_VERSION_NONE);
 	assert_int_equal(next->kept_rules, 1);
 	assert_int_equal(diag.count, 1);
-	assert_non_null(strstr(diag.entries[0].message, "evaluated anew one by one"));
+	assert_non_null(strstr(diag.entries[0].message, "its packets take the slow path"));
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	image = next;
@@ -691,7 +692,7 @@ static void a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows(void
 	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
 	assert_int_equal(next->rules[0].slot, 1);
 	assert_int_equal(diag.count, 1);
-	assert_non_null(strstr(diag.entries[0].message, "still flows of a rule before it"));
+	assert_non_null(strstr(diag.entries[0].message, "still holds flows of a removed rule"));
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);

@@ -140,7 +140,7 @@ static void a_rule_is_taken_over_as_written(void **state)
 	rule.memory.low_units = 10000000000001;
 	assert_int_equal(weir_memory_adaptive_set_up(&rule, &params, &diag), -EINVAL);
 	assert_int_equal(diag.errors, 1);
-	assert_non_null(strstr(diag.entries[0].message, "rule 'ingress' has a lowMemUsageThreshold too large"));
+	assert_non_null(strstr(diag.entries[0].message, "rule 'ingress' has a lowMemUsageThreshold that is too large"));
 	assert_memory_equal(&params, &example, sizeof(params));
 	weir_diag_free(&diag);
 }

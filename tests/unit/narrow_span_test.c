@@ -99,7 +99,7 @@ static void words_begin_with_the_warning(void **state)
 			    "attached so long ago that its limits hold for 729 more days");
 	assert_string_equal(weir_narrow_words(1, words), "attached so long ago that its limits hold for 0 more days");
 	assert_string_equal(weir_narrow_words(0, words),
-			    "attached so long ago that who has used up a limit stays blocked");
+			    "attached so long ago that flows over their limit stay blocked");
 }
 
 int main(void)

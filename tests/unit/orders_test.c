@@ -68,13 +68,13 @@ static void a_wrong_word_is_refused(void **state)
 		const char *line, *message;
 	} wrong[] = {
 		{"192.0.2.300", "192.0.2.300"},
-		{"192.0.2.7 soon", "'soon' is no duration"},
+		{"192.0.2.7 soon", "'soon' is not a duration"},
 		{"192.0.2.7 1h more", "what is 'more'?"},
 		{"192.0.2.7 1h 2h", "what is '2h'?"},
 		{"192.0.2.7 hits=many", "many"},
-		{"192.0.2.7 until=tomorrow", "'tomorrow' is no time of the clock"},
+		{"192.0.2.7 until=tomorrow", "'tomorrow' is not a time of day"},
 		{"192.0.2.7 until=2025-11-28T01:00:00Z until=2025-11-28T01:00:00Z", "what is 'until="},
-		{"192.0.2.7 until=2025-11-28T01:00:00+01:00", "is no time of the clock"},
+		{"192.0.2.7 until=2025-11-28T01:00:00+01:00", "is not a time of day"},
 	};
 	struct weir_timed_order order;
 

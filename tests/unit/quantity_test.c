@@ -97,7 +97,7 @@ static void duration_is_numbers_with_units_the_longer_first(void **state)
 		    {"1hour30minute", 5400000},
 		    {"2day3sec", 172803000},
 		    {"3650d", 315360000000}};
-	static const char *const bad[] = {"", "5", "h", "1x", "1 h", "30m1h", "1h1h", "-1h", "1.5h", "1hours"};
+	static const char *const bad[] = {"", "h", "1x", "1 h", "30m1h", "1h1h", "-1h", "1.5h", "1hours"};
 	static const char *const beyond[] = {"0s", "3651d", "3650d1s", "99999999999999999999s", "99999d9999999999h"};
 	uint64_t ns;
 
@@ -106,7 +106,8 @@ static void duration_is_numbers_with_units_the_longer_first(void **state)
 		assert_int_equal(ns, good[i].ms * 1000000);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_refused(weir_parse_duration(bad[i], &ns, &refusal), bad[i], "is no duration", "1h30m");
+		assert_refused(weir_parse_duration(bad[i], &ns, &refusal), bad[i], "is not a duration", "1h30m");
+	assert_refused(weir_parse_duration("5", &ns, &refusal), "5", "is not a duration", "add a unit: 5s, 5m or 5h");
 	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++)
 		assert_refused(weir_parse_duration(beyond[i], &ns, &refusal), beyond[i], "is out of range",
 			       "1ms to 3650d");
@@ -129,14 +130,14 @@ static void what_could_mean_two_things_is_refused_with_both(void **state)
 		{"10kbytes", "write 10kB"},
 		{"20pps", "write 20"},
 		{"20packets", "write 20"},
-		{"20 k", "write 20k, without blanks"},
+		{"20 k", "write 20k, without spaces"},
 		{"20 packets", "write 20"},
 		{"64 KB", "write 64kB or 64KiB"},
 		{"20 apples", "20000, 20k or 0.5"},
-		{"1_000", "write 1000, without blanks"},
-		{"1,000,000", "write 1000000, without blanks"},
-		{"1,5k", "write 1.5k if the comma begins the decimals, 15k if it parts thousands"},
-		{"1,000", "write 1.000 if the comma begins the decimals, 1000 if it parts thousands"},
+		{"1_000", "write 1000, without spaces"},
+		{"1,000,000", "write 1000000, without spaces"},
+		{"1,5k", "write 1.5k if the comma is a decimal point, 15k if it separates thousands"},
+		{"1,000", "write 1.000 if the comma is a decimal point, 1000 if it separates thousands"},
 		{"1e6", "20000, 20k or 0.5"},
 	};
 	uint64_t micro;
@@ -161,7 +162,7 @@ static void bytes_and_bits_are_exact_where_bytes_are_counted(void **state)
 		assert_int_equal(weir_parse_threshold(good[i].token, true, &micro, &refusal), 0);
 		assert_true(micro == good[i].micro);
 		assert_refused(weir_parse_threshold(good[i].token, false, &micro, &refusal), good[i].token,
-			       "is of bytes, and the rule counts packets", "add 'unit: bytes', or write 'rate: ");
+			       "is in bytes, but the rule counts packets", "add 'unit: bytes', or write 'rate: ");
 	}
 	assert_refused(weir_parse_threshold("0.000001bit", true, &micro, &refusal), "", "more than six decimals",
 		       "a bit is 0.125 bytes");
@@ -206,9 +207,9 @@ static void a_time_is_a_duration_in_its_fields_unit(void **state)
 	assert_int_equal(number, 0);
 	assert_refused(weir_parse_time("0", 1000000, 10, 5000, &number, &refusal), "", "is out of range",
 		       "write 10ms to 5s");
-	assert_refused(weir_parse_time("60", 1000000, 10, 86400000, &number, &refusal), "", "is no duration",
-		       "say of what: 60s, 60ms or 60m");
-	assert_refused(weir_parse_time("soon", 1000000, 10, 86400000, &number, &refusal), "", "is no duration",
+	assert_refused(weir_parse_time("60", 1000000, 10, 86400000, &number, &refusal), "", "is not a duration",
+		       "add a unit: 60s, 60ms or 60m");
+	assert_refused(weir_parse_time("soon", 1000000, 10, 86400000, &number, &refusal), "", "is not a duration",
 		       "10ms to 1d");
 	assert_refused(weir_parse_time("9ms", 1000000, 10, 86400000, &number, &refusal), "", "is out of range", "");
 	assert_refused(weir_parse_time("86400001ms", 1000000, 10, 86400000, &number, &refusal), "", "is out of range",
@@ -265,16 +266,16 @@ static void what_is_no_rate_is_shown_how_to_become_one(void **state)
 	static const struct {
 		const char *token, *message, *hint;
 	} bad[] = {
-		{"20", "does not say in what time", "write 20/s"},
-		{"100Mbps", "does not say in what time", "write 100Mbit/s or 100MB/s"},
-		{"20kpps", "does not say in what time", "write 20k/s"},
-		{"fast", "does not say in what time", "20/s, 6/min, 5k/10s, 10MB/s or 100Mbit/s"},
+		{"20", "has no time", "write 20/s"},
+		{"100Mbps", "has no time", "write 100Mbit/s or 100MB/s"},
+		{"20kpps", "has no time", "write 20k/s"},
+		{"fast", "has no time", "20/s, 6/min, 5k/10s, 10MB/s or 100Mbit/s"},
 		{"10KB/s", "is not a number per time", "write 10kB/s or 10KiB/s"},
 		{"100Mb/s", "is not a number per time", "write 100Mbit/s or 100MB/s"},
 		{"10mbytes/second", "is not a number per time", "write 10MB/second"},
-		{"20 /s", "is not a number per time", "write 20/s, without blanks"},
-		{"20/ s", "is not a number per time", "write 20/s, without blanks"},
-		{"100 Mbit / 10 s", "is not a number per time", "write 100Mbit/10s, without blanks"},
+		{"20 /s", "is not a number per time", "write 20/s, without spaces"},
+		{"20/ s", "is not a number per time", "write 20/s, without spaces"},
+		{"100 Mbit / 10 s", "is not a number per time", "write 100Mbit/10s, without spaces"},
 		{"20 packets / s", "is not a number per time", "write 20/s"},
 		{"100 Mb / s", "is not a number per time", "write 100Mbit/s or 100MB/s"},
 		{"20 apples/s", "is not a number per time", "20/s, 6/min, 5k/10s, 10MB/s or 100Mbit/s"},
@@ -286,13 +287,13 @@ static void what_is_no_rate_is_shown_how_to_become_one(void **state)
 		{"-5/s", "is negative", "write 0/s"},
 		{"020/s", "begins with a zero", NULL},
 		{"20/", "has no interval after the '/'", "as in 5/10s"},
-		{"20/0s", "'0s' is no interval", "so many of them"},
-		{"20/week", "'week' is no interval", "a day is the longest"},
-		{"20/s/s", "'s/s' is no interval", "so many of them"},
-		{"20/1.5s", "'1.5s' is no interval", "write whole numbers: 20/1s500ms"},
-		{"20/0.0000001s", "is no interval", "so many of them"},
-		{"20/S", "'S' is no interval", "write 20/s"},
-		{"10/1", "'1' is no interval", "10/1s or 10/1min"},
+		{"20/0s", "'0s' is not an interval", "a number of them"},
+		{"20/week", "'week' is not an interval", "the longest interval is a day"},
+		{"20/s/s", "'s/s' is not an interval", "a number of them"},
+		{"20/1.5s", "'1.5s' is not an interval", "write whole numbers: 20/1s500ms"},
+		{"20/0.0000001s", "is not an interval", "a number of them"},
+		{"20/S", "'S' is not an interval", "write 20/s"},
+		{"10/1", "'1' is not an interval", "10/1s or 10/1min"},
 		{"11T/s", "is out of range", "0/s to 10000000000000/s"},
 	};
 	struct weir_rate rate;

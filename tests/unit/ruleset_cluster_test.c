@@ -89,7 +89,7 @@ static void files_agree_on_the_cluster_or_are_refused(void **state)
 	assert_tells(bench, "b.yaml:1:28: cluster: 'name' is 'core' here, but 'edge' in another file\n"
 			    "    settings: {cluster: {name: core}}\n"
 			    "                               ^~~~\n"
-			    "    files merge: set it in one of them, or in both to the same\n");
+			    "    the files are merged: set it in one of them, or to the same value in both\n");
 }
 
 static void rules_of_sentinel_java_are_shared(void **state)
@@ -112,17 +112,18 @@ static void rules_of_sentinel_java_are_shared(void **state)
 static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 {
 	static const struct sample samples[] = {
-		{SHARED("threshold: 5, metricType: Concurrency"), 4, 32, "connections that are open", "Direct, Reject"},
-		{SHARED("threshold: 5" WARM_UP), 4, 32, "WarmUp goes by", NULL},
+		{SHARED("threshold: 5, metricType: Concurrency"), 4, 32, "open connections cannot be given back",
+		 "Direct, Reject"},
+		{SHARED("threshold: 5" WARM_UP), 4, 32, "WarmUp depends on", NULL},
 		{SHARED(MEMORY), 4, 32, "this host's memory", NULL},
-		{SHARED("threshold: 5" THROTTLING), 4, 32, "Throttling plans", NULL},
-		{SHARED("threshold: 5" ASSOCIATED), 4, 32, "AssociatedResource goes by", NULL},
+		{SHARED("threshold: 5" THROTTLING), 4, 32, "Throttling schedules", NULL},
+		{SHARED("threshold: 5" ASSOCIATED), 4, 32, "AssociatedResource depends on", NULL},
 		{SHARED("threshold: 5, window: tokens"), 4, 32, "token bucket", NULL},
-		{SHARED("threshold: 5, blockDurationInMs: 5"), 4, 32, "blocked for a while", NULL},
+		{SHARED("threshold: 5, blockDurationInMs: 5"), 4, 32, "could be penalised only", NULL},
 		{STORE
 		 "resources: [{name: dns, flow: source}]\nrules:\n- {resource: dns, threshold: 5, clusterMode: true, "
 		 "overrides: [{source: 192.0.2.1, threshold: 9}]}\n",
-		 4, 46, "thresholds of this host alone", NULL},
+		 4, 46, "would apply to this host alone", NULL},
 		{STORE
 		 "resources: [{name: dns, prioritized: true}]\nrules:\n- {resource: dns, threshold: 5, clusterMode: "
 		 "true}\n",
@@ -134,7 +135,7 @@ static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 		 1, 21, "needs 'redis' and 'name'", NULL},
 		{"settings: {cluster: {redis: 'rediss://store.example', name: edge, caFile: ca.pem}}\n" RESOURCES
 		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
-		 1, 75, "caFile: 'ca.pem' is no path of a file", "from '/' on"},
+		 1, 75, "caFile: 'ca.pem' is not a file path", "an absolute path"},
 		{"settings: {cluster: {redis: 'redis://s', name: edge, silentFor: 59s}}\n" RESOURCES
 		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
 		 1, 65, "'59s' is less than a minute", "'1m' or more"},
@@ -143,8 +144,8 @@ static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 		 1, 65, "silentFor: ", "or 'never'"},
 		{"settings: {cluster: {redis: 'redis://s', name: edge, afterSilence: go}}\n" RESOURCES
 		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
-		 1, 68, "'go' is no value of 'afterSilence'", "keep or stop"},
-		{SHARED("threshold: 5, clusterConfig: {thresholdType: 2}"), 4, 83, "no value of 'thresholdType'",
+		 1, 68, "'go' is not a value of 'afterSilence'", "keep or stop"},
+		{SHARED("threshold: 5, clusterConfig: {thresholdType: 2}"), 4, 83, "not a value of 'thresholdType'",
 		 "GLOBAL"},
 		{SHARED("threshold: 5, clusterConfig: {flowId: 2}"), 4, 68, "clusterConfig has no field 'flowId'",
 		 NULL},
@@ -209,18 +210,18 @@ static void what_is_no_address_of_a_store_is_refused(void **state)
 	static const struct {
 		const char *url, *message;
 	} samples[] = {
-		{"", "is not where a store is"},
-		{"http://192.0.2.1", "is not where a store is"},
+		{"", "is not the address of a store"},
+		{"http://192.0.2.1", "is not the address of a store"},
 		{"redis://", "neither an address nor a name"},
 		{"redis://192.0.2.300", "neither an address nor a name"},
 		{"redis://10.1", "neither an address nor a name"},
 		{"redis://7", "neither an address nor a name"},
 		{"redis://-store.example", "neither an address nor a name"},
 		{"redis://store example", "neither an address nor a name"},
-		{"redis://[store.example]", "is not where a store is"},
+		{"redis://[store.example]", "is not the address of a store"},
 		{"redis://::1", "is not"},
-		{"redis://[::1", "is not where a store is"},
-		{"redis://[::1]x", "is not where a store is"},
+		{"redis://[::1", "is not the address of a store"},
+		{"redis://[::1]x", "is not the address of a store"},
 		{"redis://192.0.2.1:0", "range"},
 		{"redis://192.0.2.1:65536", "range"},
 		{"redis://192.0.2.1:", "not a"},
@@ -229,9 +230,9 @@ static void what_is_no_address_of_a_store_is_refused(void **state)
 		{"redis://me:secret@192.0.2.1", "a password in a rule file"},
 		{"rediss://", "neither an address nor a name"},
 		{"rediss://me:secret@store", "a password in a rule file"},
-		{"redisss://store", "is not where a store is"},
-		{"unix://run/redis.sock", "no path"},
-		{"unix:///run/redis.sock?x=7", "is not where a store is"},
+		{"redisss://store", "is not the address of a store"},
+		{"unix://run/redis.sock", "not a socket path"},
+		{"unix:///run/redis.sock?x=7", "is not the address of a store"},
 	};
 	struct weir_store_address address;
 	struct weir_refusal refusal;

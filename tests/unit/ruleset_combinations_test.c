@@ -41,9 +41,10 @@ static void a_concurrency_rule_has_a_threshold_a_mode_and_overrides(void **state
 static void what_connections_have_not_is_refused(void **state)
 {
 	static const struct sample samples[] = {
-		{RULE("metricType: QPS"), 5, 15, "'QPS' is no value of 'metricType'", "leave it out to limit a rate"},
-		{RULE("metricType: concurrency"), 5, 15, "no value of", "did you mean 'Concurrency'?"},
-		{RULE("metricType: 1"), 5, 15, "'1' is no value of 'metricType'", "write Concurrency"},
+		{RULE("metricType: QPS"), 5, 15, "'QPS' is not a value of 'metricType'",
+		 "leave it out to limit a rate"},
+		{RULE("metricType: concurrency"), 5, 15, "not a value of", "did you mean 'Concurrency'?"},
+		{RULE("metricType: 1"), 5, 15, "'1' is not a value of 'metricType'", "write Concurrency"},
 		{RULE("metricType: [0]"), 5, 15, "'metricType' must be a single value", NULL},
 		{RESOURCES "rules: [{resource: dns, metricType: 0}]\n", 2, 9, "the rule has no threshold",
 		 "how many connections"},
@@ -120,7 +121,8 @@ static void what_connections_do_not_use_is_warned_of(void **state)
 		{RESOURCES "rules: [{resource: dns, metricType: 0, threshold: 0.5}]\n", 2, 51,
 		 "a threshold below 1 admits no new connection", NULL},
 		{RESOURCES "rules: [{name: r, resource: dns, metricType: 0, threshold: 131073}]\n", 2, 16,
-		 "the threshold may never be reached: there is room for 131072", "raise settings.connections"},
+		 "the threshold may never be reached: all rules together have room for 131072",
+		 "raise settings.connections"},
 		{OF_MATCH("fragment: later"), 2, 49, "the rule has no effect", "another resource"},
 		{OF_MATCH("fragment: [none, first]"), 2, 49, "only some packets of a connection",
 		 "addresses and ports"},
@@ -258,8 +260,8 @@ static void what_sentinel_refuses_is_refused(void **state)
 		{RULE("relationStrategy: 1\n  refResource: dns"), 6, 16, "refResource is the rule's own resource",
 		 "name another"},
 		{RULE("relationStrategy: 1\n  refResource: wbe"), 6, 16, "there is no resource 'wbe'", "'web'"},
-		{RULE("relationStrategy: 2"), 5, 21, "'2' is no value of 'relationStrategy'", "AssociatedResource"},
-		{RULE("controlBehavior: 2"), 5, 20, "'2' is no value of 'controlBehavior'", "Reject or Throttling"},
+		{RULE("relationStrategy: 2"), 5, 21, "'2' is not a value of 'relationStrategy'", "AssociatedResource"},
+		{RULE("controlBehavior: 2"), 5, 20, "'2' is not a value of 'controlBehavior'", "Reject or Throttling"},
 		{RULE("relationStrategy: 1\n  refResource: web\n  controlBehavior: 1"), 5, 21,
 		 "no effect with Throttling", "CurrentResource"},
 		{RULE("tokenCalculateStrategy: 1"), 3, 3, "WarmUp needs a warmUpPeriodSec of at least 1", "seconds"},
@@ -310,7 +312,7 @@ static void high_mark_above_the_memory_there_is_is_refused(void **state)
 	assert_int_equal(weir_ruleset_check_memory(bench->ruleset, 0, &bench->diag), 0);
 	assert_int_equal(bench->diag.count, 0);
 	assert_int_equal(weir_ruleset_check_memory(bench->ruleset, 4095, &bench->diag), -EINVAL);
-	assert_tells(bench, "a.yaml:8:26: memHighWaterMarkBytes: 4096 is above the memory there is\n"
+	assert_tells(bench, "a.yaml:8:26: memHighWaterMarkBytes: 4096 is above this machine's memory\n"
 			    "    memHighWaterMarkBytes: 4096 # a page\n"
 			    "                           ^~~~\n"
 			    "    write at most 4095\n");

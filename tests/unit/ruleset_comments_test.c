@@ -124,7 +124,7 @@ static void other_parts_of_a_rule_file_have_no_such_comments(void **state)
 		assert_int_equal(read_texts(bench, texts[i], NULL, NULL), -EINVAL);
 		words = told(bench);
 		assert_non_null(strstr(words, "rule has no field '" LINE " a second threshold'"));
-		assert_non_null(strstr(words, "in YAML comments begin with '#'"));
+		assert_non_null(strstr(words, "in YAML, a comment begins with '#'"));
 	}
 	assert_tells_one(bench, &of_json, false);
 }
@@ -136,7 +136,7 @@ static void mistake_beside_a_comment_is_reported_at_its_place(void **state)
 		 " \xc3\xbc " CLOSE " \"threshold\": x}]}",
 		 2, 56, "'x' is", NULL},
 		{"[" OPEN " [ { " CLOSE "\n{\"resource\": \"dns\", " LINE " ]\n \"threshold\": 5]", 3, 16,
-		 "not valid YAML", "close the '{' of before"},
+		 "not valid YAML", "close the earlier '{'"},
 		{"[{\"resource\": \"dns\", " OPEN " never", 1, 22, "comment that begins here is not closed",
 		 "'" CLOSE "'"},
 	};

@@ -28,11 +28,11 @@ static void bytes_that_are_no_text_are_refused_and_never_end_the_file(void **sta
 		{"\xff", 1, "byte 0xff is not UTF-8 text", "save the file as plain UTF-8 text"},
 		{"\xc0\x80", 2, "byte 0xc0 is not UTF-8 text", "save the file as plain UTF-8 text"},
 		{"\xed\xa0\x80", 3, "byte 0xed is not UTF-8 text", "save the file as plain UTF-8 text"},
-		{"\0", 1, "control character U+0000 is no text", "save the file as plain UTF-8 text"},
-		{"\x1b", 1, "control character U+001B is no text", "take it out"},
-		{"\x7f", 1, "control character U+007F is no text", "take it out"},
-		{"\xc2\x85", 2, "control character U+0085 is no text", "take it out"},
-		{"\xef\xbf\xbe", 3, "character U+FFFE is no text", "take it out"},
+		{"\0", 1, "control character U+0000 is not text", "save the file as plain UTF-8 text"},
+		{"\x1b", 1, "control character U+001B is not text", "remove it"},
+		{"\x7f", 1, "control character U+007F is not text", "remove it"},
+		{"\xc2\x85", 2, "control character U+0085 is not text", "remove it"},
+		{"\xef\xbf\xbe", 3, "character U+FFFE is not text", "remove it"},
 	};
 	static const char *const paths[] = {"a.yaml"};
 	struct bench *bench = *state;

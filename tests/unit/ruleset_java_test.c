@@ -69,7 +69,7 @@ static void mistake_in_a_java_rule_is_reported_at_its_place(void **state)
 		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5, \"strategy\": 1}]", 1, 58, "needs a refResource",
 		 NULL},
 		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5, \"clusterMode\": 1}]", 1, 61,
-		 "no value of 'clusterMode'", "true or false"},
+		 "not a value of 'clusterMode'", "true or false"},
 		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5, \"limitApp\": [1]}]", 1, 58,
 		 "must be a single value", NULL},
 		{"[{\"resource\": \"web\", \"durationInSec\": 1, \"grade\": 0, \"count\": 5}]", 1, 2,
@@ -86,10 +86,10 @@ static void mistake_in_a_java_rule_is_reported_at_its_place(void **state)
 		{"[{\"resource\": \"web\", \"paramIdx\": 0, \"grade\": 0, \"count\": 5,\n"
 		 "  \"paramFlowItemList\": [{\"object\": \"::1\", \"count\": 7}, {\"object\": \"::1\", \"count\": "
 		 "8}]}]",
-		 2, 67, "::1 has an override already", NULL},
-		{"[{\"resource\": \"some\", \"limitApp\": \"192.0.2.1\"}]", 1, 15, "takes only some packets",
+		 2, 67, "::1 already has an override", NULL},
+		{"[{\"resource\": \"some\", \"limitApp\": \"192.0.2.1\"}]", 1, 15, "matches only some packets",
 		 "overrides"},
-		{"[{\"resource\": \"dns\", \"limitApp\": \"192.0.2.1,,10.0.0.0/8\"}]", 1, 34, "'' is no IP address",
+		{"[{\"resource\": \"dns\", \"limitApp\": \"192.0.2.1,,10.0.0.0/8\"}]", 1, 34, "'' is not an IP address",
 		 NULL},
 		{"authorityRules: [{resource: dns}]", 1, 18, "needs a limitApp", "192.0.2.1"},
 	};
@@ -143,12 +143,12 @@ static void what_sentinel_java_takes_is_taken_with_a_warning(void **state)
 	} cases[] = {
 		{"[{\"resource\": \"web\", \"grade\": 0, \"count\": 500, \"timeWindow\": 30, "
 		 "\"slowRatioThreshold\": 0.5, \"strategy\": 0}]",
-		 "'strategy' has no effect: Sentinel Java's degrade rules do not know it",
-		 "leave it out: 'grade' says it", 1},
+		 "'strategy' has no effect: Sentinel Java's degrade rules do not have it",
+		 "leave it out: 'grade' implies it", 1},
 		{"[{\"resource\": \"web\", \"grade\": 1, \"count\": 100, \"statIntervalMs\": 1000, \"interval\": 1}]",
-		 "'statIntervalMs' has no effect: Sentinel Java's flow rules do not know it", "leave it out", 2},
+		 "'statIntervalMs' has no effect: Sentinel Java's flow rules do not have it", "leave it out", 2},
 		{"[{\"resource\": \"web\", \"grade\": 1, \"count\": 100, \"interval\": 1}]",
-		 "'interval' has no effect: Sentinel Java's flow rules do not know it", "leave it out", 1},
+		 "'interval' has no effect: Sentinel Java's flow rules do not have it", "leave it out", 1},
 		{"[{\"resource\": \"web\", \"grade\": 1, \"count\": 100, \"controlBehavior\": 0, \"statIntervalInMs\": "
 		 "6}]",
 		 "'statIntervalInMs' has no effect", "counts by the second", 1},

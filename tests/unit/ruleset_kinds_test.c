@@ -115,34 +115,34 @@ static void list_of_two_kinds_is_refused_and_told_how_to_part_them(void **state)
 				    RESOURCES, NULL),
 			 -EINVAL);
 	assert_tells(bench,
-		     "a.yaml:2:38: 'retryTimeoutMs' is of Sentinel-Go's circuit breakers, but 'statIntervalInMs' "
-		     "in line 1 is of Sentinel-Go's flow rules\n"
+		     "a.yaml:2:38: 'retryTimeoutMs' belongs to Sentinel-Go's circuit breakers, but 'statIntervalInMs' "
+		     "in line 1 belongs to Sentinel-Go's flow rules\n"
 		     "    {\"resource\": \"dns\", \"threshold\": 5, \"retryTimeoutMs\": 1000}]\n"
 		     "                                        ^~~~~~~~~~~~~~~~\n"
-		     "    give each kind a list of its own: {\"flowRules\": [...], \"circuitBreakers\": [...]}\n");
+		     "    give each kind its own list: {\"flowRules\": [...], \"circuitBreakers\": [...]}\n");
 	/* The later of the two is pointed at, whichever kind comes first in our table. */
 	assert_int_equal(read_texts(bench, "[{\"timeWindow\": 5},\n {\"paramIndex\": 0}]", RESOURCES, NULL), -EINVAL);
 	assert_int_equal(bench->diag.count, 1);
 	assert_int_equal(bench->diag.entries[0].line, 2);
 	assert_string_equal(bench->diag.entries[0].message,
-			    "'paramIndex' is of Sentinel-Go's hotspot rules, but "
-			    "'timeWindow' in line 1 is of Sentinel Java's degrade rules");
+			    "'paramIndex' belongs to Sentinel-Go's hotspot rules, but "
+			    "'timeWindow' in line 1 belongs to Sentinel Java's degrade rules");
 }
 
 static void list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it(void **state)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dns\", \"durationInSec\": 5, \"burstCount\": 0}]", 1, 1,
-		 "this list could be of Sentinel-Go's hotspot rules or Sentinel Java's param-flow rules",
+		 "this list could be Sentinel-Go's hotspot rules or Sentinel Java's param-flow rules",
 		 "say which: {\"hotspotRules\": [...]} or {\"paramFlowRules\": [...]}"},
 		{"- minRequestAmount: 5\n  statIntervalMs: 1000\n", 1, 1,
-		 "this list could be of Sentinel-Go's circuit breakers or Sentinel Java's degrade rules",
+		 "this list could be Sentinel-Go's circuit breakers or Sentinel Java's degrade rules",
 		 "{\"circuitBreakers\": [...]} or {\"degradeRules\": [...]}"},
 		{"[{\"metricType\": 1, \"limitApp\": \"default\"}]", 1, 20,
 		 "'limitApp' is a field of Sentinel Java's rules, but 'metricType' in line 1 of Sentinel-Go's flow "
 		 "rules, "
 		 "isolation rules, hotspot rules and system rules",
-		 "say what they are: {\"flowRules\": [...]}"},
+		 "name the kind: {\"flowRules\": [...]}"},
 	};
 	struct bench *bench = *state;
 
@@ -223,7 +223,7 @@ static void list_under_a_wrong_name_is_refused(void **state)
 		 "and param-flow rules, not of Sentinel-Go's isolation rules",
 		 "\"flowRules\": [...]"},
 		{RESOURCES "isolationRules: [{resource: dns, threshold: 1, metricType: QPS}]\n", 2, 60,
-		 "'QPS' is no value of 'metricType'", "Concurrency"},
+		 "'QPS' is not a value of 'metricType'", "Concurrency"},
 		{RESOURCES "flowRules: [{resource: dns, threshold: 1, durationInSec: 1}]\n", 2, 43,
 		 "'durationInSec' is a field of Sentinel-Go's hotspot rules and Sentinel Java's param-flow rules",
 		 "write 'statIntervalInMs', in milliseconds"},
@@ -231,7 +231,7 @@ static void list_under_a_wrong_name_is_refused(void **state)
 		{RESOURCES "flowRules: [7]\n", 2, 13, "must be a map of fields", NULL},
 		{RESOURCES "flowRules: [{resource: dns, retryTimeoutMs: 1}]\n", 2, 29,
 		 "'retryTimeoutMs' is a field of Sentinel-Go's circuit breakers, not of Sentinel-Go's flow rules",
-		 "rules that have it are written as \"circuitBreakers\": [...]"},
+		 "rules with it are \"circuitBreakers\": [...]"},
 		{RESOURCES "circuitBreakers: 7\n", 2, 18, "'circuitBreakers' must be a list", NULL},
 	};
 	struct bench *bench = *state;

@@ -63,7 +63,7 @@ static void mistake_in_an_override_is_reported_at_its_place(void **state)
 		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1K}]"), 5, 47, "'1K' is not a number", NULL},
 		{OVERRIDES("[{source: 10.0.0.0/8, threshold: -1}]"), 5, 47, "negative", NULL},
 		{OVERRIDES("[{source: 10.0.0.1/8, threshold: 1}]"), 5, 24, "host bits", "10.0.0.0/8"},
-		{OVERRIDES("[{source: x, threshold: 1}]"), 5, 24, "no IP address", NULL},
+		{OVERRIDES("[{source: x, threshold: 1}]"), 5, 24, "not an IP address", NULL},
 		{OVERRIDES("[{source: 10.0.0.0/25, threshold: 1}]"), 5, 24,
 		 "prefix '10.0.0.0/25' is longer than the flow key's, which is /24", NULL},
 		{OVERRIDES("[{source: 10.0.0.0, threshold: 1}]"), 5, 24, "which is /24", NULL},
@@ -75,13 +75,13 @@ static void mistake_in_an_override_is_reported_at_its_place(void **state)
 		{OVERRIDES("[{source: 10.0.0.0/8, destination: 10.0.0.0/8, threshold: 1}]"), 5, 49, "not both", NULL},
 		{OVERRIDES("\n  - {source: 10.0.0.0/8, threshold: 1}\n  - {source: '::/8', threshold: 1}\n"
 			   "  - {source: 10.0.0.0/8, threshold: 2}"),
-		 8, 14, "10.0.0.0/8 has an override already, in line 6", NULL},
+		 8, 14, "10.0.0.0/8 already has an override, in line 6", NULL},
 		{KEYED "rules: [{resource: b, threshold: 5, overrides: [{source: 10.0.0.0/8, threshold: 1}]}]\n", 2, 58,
 		 "source is not in the flow key of 'b'", NULL},
 		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1}]\n  tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1"),
-		 5, 14, "a threshold that does not move, and WarmUp has none", "Direct"},
+		 5, 14, "a threshold that does not move, and that of WarmUp does", "Direct"},
 		{KEYED "rules: [{resource: a, overrides: [{source: 10.0.0.0/8, threshold: 1}], " MEMORY "}]\n", 2, 34,
-		 "MemoryAdaptive has none", NULL},
+		 "that of MemoryAdaptive does", NULL},
 		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1}]\n  relationStrategy: 1\n  refResource: b"), 5, 14,
 		 "refResource 'b' has no flow key", NULL},
 	};
@@ -162,7 +162,7 @@ static void prefix_that_is_allowed_and_denied_is_denied_with_a_warning(void **st
 				    NULL, NULL),
 			 0);
 	assert_tells(bench, "warning: 2 prefixes are both in 'allow' and in 'deny', such as 192.0.2.1\n"
-			    "    deny wins: take them out of one of the two\n");
+			    "    deny wins: remove them from one of the two\n");
 	assert_listed(bench, expected, ARRAY_SIZE(expected));
 }
 
@@ -216,7 +216,7 @@ static void every_bad_line_of_a_list_is_reported_at_its_place(void **state)
 			    "    10.0.0.1/8 # ours\n"
 			    "    ^~~~~~~~~~\n"
 			    "    write 10.0.0.0/8 for the whole network, or 10.0.0.1 for the one address\n"
-			    "bad.txt:4:1: 'example.org' is no IP address or prefix\n"
+			    "bad.txt:4:1: 'example.org' is not an IP address or prefix\n"
 			    "    example.org\n"
 			    "    ^~~~~~~~~~~\n"
 			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
@@ -224,11 +224,11 @@ static void every_bad_line_of_a_list_is_reported_at_its_place(void **state)
 			    "    ::1/129\n"
 			    "    ^~~~~~~\n"
 			    "    write 0 to 128 after the '/'\n"
-			    "bad.txt:6:1: '1.2.3.4 5.6.7.8' is no IP address or prefix\n"
+			    "bad.txt:6:1: '1.2.3.4 5.6.7.8' is not an IP address or prefix\n"
 			    "    1.2.3.4 5.6.7.8\n"
 			    "    ^~~~~~~~~~~~~~~\n"
 			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
-			    "a.yaml:1:20: deny: '300.1.1.1' is no IP address or prefix\n"
+			    "a.yaml:1:20: deny: '300.1.1.1' is not an IP address or prefix\n"
 			    "    deny: ['@bad.txt', 300.1.1.1]\n"
 			    "                       ^~~~~~~~~\n"
 			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n");
@@ -243,10 +243,10 @@ static void list_of_every_address_is_warned_of(void **state)
 	write_file("bad.txt", list, strlen(list));
 	assert_int_equal(read_texts(bench, "deny: ['@bad.txt', 0.0.0.0/1]\nallow: ['::/0', 'fe80::/10']\n", NULL, NULL),
 			 0);
-	assert_tells(bench, "warning: deny: 0.0.0.0/0 is every IPv4 address: all of their packets drop\n"
-			    "    name smaller networks, unless all are meant\n"
-			    "warning: allow: ::/0 is every IPv6 address: all of their packets pass, and meet no rule\n"
-			    "    name smaller networks, unless all are meant\n");
+	assert_tells(bench, "warning: deny: 0.0.0.0/0 is every IPv4 address: all of their packets are dropped\n"
+			    "    name smaller networks, unless you mean all of them\n"
+			    "warning: allow: ::/0 is every IPv6 address: all of their packets pass and meet no rule\n"
+			    "    name smaller networks, unless you mean all of them\n");
 	assert_int_equal(read_texts(bench, "deny: '::ffff:0:0/96'\n", NULL, NULL), 0);
 	assert_int_equal(bench->diag.count, 1);
 }
@@ -256,7 +256,7 @@ static void mistake_in_a_list_is_reported_at_its_place(void **state)
 	static const struct sample samples[] = {
 		{"allow: '@missing.txt'\n", 1, 8, "cannot open 'missing.txt': No such file",
 		 "directory of the rule file"},
-		{"allow: ['@']\n", 1, 9, "'@' names no file", "@FILE"},
+		{"allow: ['@']\n", 1, 9, "'@' without a file name", "@FILE"},
 		{"deny: ['@.']\n", 1, 8, "cannot read '.': Is a directory", NULL},
 		{"deny: @bad.txt\n", 1, 7, "not valid YAML", "quotes"},
 		{"deny: [1.2.3.4, ~]\n", 1, 17, "'deny' must be a single value, not nothing", NULL},
@@ -279,7 +279,7 @@ static void list_file_of_garbage_is_bounded_and_told(void **state)
 	write_file("bad.txt", text, sizeof(text));
 	assert_int_equal(read_texts(bench, "deny: '@bad.txt'\n", NULL, NULL), -EINVAL);
 	assert_int_equal(bench->diag.errors, 2);
-	assert_string_equal(bench->diag.entries[0].message, "the line holds a zero byte");
+	assert_string_equal(bench->diag.entries[0].message, "the line contains a zero byte");
 	assert_string_equal(bench->diag.entries[1].message, "the line is longer than 1000 bytes");
 	assert_int_equal(bench->diag.entries[1].line, 2);
 }

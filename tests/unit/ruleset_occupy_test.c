@@ -76,11 +76,12 @@ static void the_time_out_is_half_a_second_unless_a_file_says_other(void **state)
 static void mistakes_are_reported_at_their_place(void **state)
 {
 	static const struct sample samples[] = {
-		{"resources: [{name: r, prioritized: yes}]\n", 1, 36, "'yes' is no value of 'prioritized'",
+		{"resources: [{name: r, prioritized: yes}]\n", 1, 36, "'yes' is not a value of 'prioritized'",
 		 "false or true"},
-		{"resources: [{name: r, prioritized: 1}]\n", 1, 36, "'1' is no value of 'prioritized'",
+		{"resources: [{name: r, prioritized: 1}]\n", 1, 36, "'1' is not a value of 'prioritized'",
 		 "false or true"},
-		{"resources: [{name: r, prioritized: True}]\n", 1, 36, "'True' is no value of 'prioritized'", "'true'"},
+		{"resources: [{name: r, prioritized: True}]\n", 1, 36, "'True' is not a value of 'prioritized'",
+		 "'true'"},
 		{"resources: [{name: r, prioritized: [true]}]\n", 1, 36, "must be a single value, not a list", NULL},
 		{"resources: [{name: r, prioritised: true}]\n", 1, 23, "no field 'prioritised'", "'prioritized'"},
 		{"settings: {occupyTimeoutInMs: -1}\n", 1, 31, "occupyTimeoutInMs", NULL},
@@ -96,13 +97,13 @@ static void what_occupies_nothing_is_warned_of(void **state)
 {
 	static const struct sample samples[] = {
 		{VOICE "rules: [{resource: dns, threshold: 5}]\n", 1, 20,
-		 "'prioritized' has no effect: 'voice' can occupy no rule's window", "Direct, Reject"},
+		 "'prioritized' has no effect: 'voice' has no rule whose window can be occupied", "Direct, Reject"},
 		{VOICE "rules: [{resource: voice, threshold: 5, window: strict}]\n", 1, 20,
-		 "'voice' can occupy no rule's window", NULL},
+		 "'voice' has no rule whose window can be occupied", NULL},
 		{"settings: {occupyTimeoutInMs: 100}\n" RESOURCES "rules: [{resource: web, threshold: 5}]\n", 1, 31,
 		 "'occupyTimeoutInMs' has no effect: no window can be occupied", "prioritized: true"},
 		{"settings: {occupyTimeoutInMs: 0}\n" VOICE "rules: [{resource: voice, threshold: 5}]\n", 1, 31,
-		 "nothing is ever occupied", NULL},
+		 "no bucket is ever occupied", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)

@@ -20,30 +20,29 @@ static void mistake_in_yaml_is_reported_where_it_was_made(void **state)
 {
 	static const struct sample samples[] = {
 		/* tabs */
-		{"resources:\n\t- name: dns\n", 2, 1, "tab character may not be used", "spaces, never with tabs"},
-		{NAMED "    match:\n\t\tprotocol: udp\n", 4, 1, "tab character may not be used", "never with tabs"},
-		{NAMED "    match:\n      protocol: udp\n    \tvlan: 5\n", 5, 6, "tab used as indentation",
-		 "never with"},
+		{"resources:\n\t- name: dns\n", 2, 1, "tab character may not be used", "spaces, not tabs"},
+		{NAMED "    match:\n\t\tprotocol: udp\n", 4, 1, "tab character may not be used", "spaces, not tabs"},
+		{NAMED "    match:\n      protocol: udp\n    \tvlan: 5\n", 5, 6, "tab used as indentation", "not tabs"},
 		/* colons */
 		{"resources:\n  - name dns\n    flow: source\n", 2, 5, "there is no ':' after", "'name: value'"},
-		{"resources\n  - name: dns\n", 1, 1, "there is no ':' after", "a blank after the ':'"},
+		{"resources\n  - name: dns\n", 1, 1, "there is no ':' after", "a space after the ':'"},
 		{NAMED "    match:\n      protocol: udp\n      vlan 5\n", 5, 7, "there is no ':' after", NULL},
 		{"resources:\n  - name:dns\n    flow:source\n", 2, 5, "must be a map of fields", "'name: value'"},
-		{"resources:\n  - name = dns\n", 2, 5, "must be a map of fields", "a ':' and a blank between"},
+		{"resources:\n  - name = dns\n", 2, 5, "must be a map of fields", "a ':' and a space between"},
 		{"resources:\n  - name: a: b\n", 2, 12, "there is a second ': '", "in quotes"},
 		/* indentation */
-		{NAMED "   flow: source\n", 3, 4, "indented otherwise than the fields above", "the same column"},
+		{NAMED "   flow: source\n", 3, 4, "indented differently from the fields above", "the same column"},
 		{NAMED "      flow: source\n", 3, 7, "this line is indented too far", "the same column"},
-		{NAMED "  flow: source\n", 3, 3, "indented otherwise than the fields above", "the same column"},
-		{NAMED " match: {}\n", 3, 2, "indented otherwise", NULL},
-		{NAMED "   - name: web\n", 3, 4, "this '-' is indented otherwise", "items of one list"},
-		{NAMED " - name: web\n", 3, 2, "this '-' is indented otherwise", "items of one list"},
-		{"resources: - name: dns\n", 1, 12, "a list cannot begin on the line of its name", "line of its own"},
+		{NAMED "  flow: source\n", 3, 3, "indented differently from the fields above", "the same column"},
+		{NAMED " match: {}\n", 3, 2, "indented differently", NULL},
+		{NAMED "   - name: web\n", 3, 4, "this '-' is indented differently", "items of one list"},
+		{NAMED " - name: web\n", 3, 2, "this '-' is indented differently", "items of one list"},
+		{"resources: - name: dns\n", 1, 12, "a list cannot begin on the line of its name", "on its own line"},
 		{NAMED "    match:\n    flow: source\n", 3, 5, "'match' has no value", "leave the field out"},
 		/* dashes */
 		{"resources:\n  name: dns\n", 2, 3, "'resources' must be a list", "'- '"},
-		{"resources:\n  -name: dns\n", 2, 3, "'resources' must be a list", "blank after the '-'"},
-		{"resources:\n  -\xc2\xa0name: dns\n", 2, 3, "'resources' must be a list", "plain blank after the '-'"},
+		{"resources:\n  -name: dns\n", 2, 3, "'resources' must be a list", "space after the '-'"},
+		{"resources:\n  -\xc2\xa0name: dns\n", 2, 3, "'resources' must be a list", "plain space after the '-'"},
 		/* duplicates */
 		{NAMED "    flow: source\n    flow: vlan\n", 4, 5, "'flow' is given twice: first in line 3",
 		 "leave one"},
@@ -52,16 +51,17 @@ static void mistake_in_yaml_is_reported_where_it_was_made(void **state)
 		{"resources:\n  - name: \"dns\n    flow: source\n", 2, 11, "is not closed", "the same quote"},
 		{"resources:\n  - name: 'dns\n    flow: source\n", 2, 11, "is not closed", "the same quote"},
 		{"resources: [{name: \"dns}]\n", 1, 20, "is not closed", "the same quote"},
-		{"resources:\n  - name: \"dns\" web\n", 2, 17, "behind the closing quote", "in quotes, or none"},
+		{"resources:\n  - name: \"dns\" web\n", 2, 17, "after the closing quote", "in quotes, or none"},
 		{"resources:\n  - name: \"a\\Users\"\n", 2, 13, "escape", "use single quotes"},
 		/* brackets */
 		{NAMED "    flow: [source, vlan\n    match: {vlan: 5}\nrules: []\n", 3, 11, "'[' is not closed",
-		 "']' that ends it: line 4"},
-		{NAMED "    match: {vlan: 5\nrules: []\n", 3, 12, "'{' is not closed", "'}' that ends it: line 4"},
+		 "write the closing ']': without it, line 4"},
+		{NAMED "    match: {vlan: 5\nrules: []\n", 3, 12, "'{' is not closed",
+		 "write the closing '}': without it, line 4"},
 		{"{\"resources\": [{\"name\": \"dns\"}\n", 1, 15, "'[' is not closed", "']'"},
 		{"resources: [\n  {name: a},\n  {name: b}\n", 1, 12, "'[' is not closed", NULL},
-		{"resources: [{name: dns]\n", 1, 23, "mismatched", "first close the '{'"},
-		{"resources:\n  - {name: dns}}\n", 2, 16, "closes nothing", "leave it out"},
+		{"resources: [{name: dns]\n", 1, 23, "mismatched", "first close the earlier '{'"},
+		{"resources:\n  - {name: dns}}\n", 2, 16, "closes nothing", "remove it"},
 		{"resources:\n  - {name: dns flow: source}\n", 2, 20, "a ',' is missing before this", "{name: x"},
 		{"{\"resources\": [{\"name\": \"dns\"}]\n \"rules\": []}\n", 2, 3, "a ',' is missing", "[a, b]"},
 		/* what YAML keeps for itself */
@@ -69,7 +69,7 @@ static void mistake_in_yaml_is_reported_where_it_was_made(void **state)
 		{"resources:\n  - name: %web\n", 2, 11, "cannot start with '%'", "in quotes"},
 		{"resources:\n  - name: *\n", 2, 12, "invalid alias", "in quotes"},
 		{NAMED "    match: {tcpFlags: !ack}\n", 3, 23, "YAML tags", "in quotes"},
-		{NAMED "    match: *web\n", 3, 12, "the alias has no anchor", "must stand before"},
+		{NAMED "    match: *web\n", 3, 12, "the alias has no anchor", "must come before"},
 		/* no YAML at all */
 		{"[resources]\nname = dns\n", 2, 1, "no field of a rule file begins here", "'resources:'"},
 	};
@@ -91,14 +91,14 @@ static void a_word_of_another_limiter_is_answered_with_ours(void **state)
 		{MATCH("iif: eth0"), 4, 5, "no field 'iif'", "write 'interface'"},
 		{MATCH("destinationPort: \"80,443\""), 4, 22, "is not a whole number", "write a list: [80,443]"},
 		{MATCH("destinationPort: 1024:65535"), 4, 22, "is not a whole number", "write 1024-65535"},
-		{MATCH("source: \"10.0.0.0/8, 192.0.2.1\""), 4, 13, "is no IP address", "as a list"},
+		{MATCH("source: \"10.0.0.0/8, 192.0.2.1\""), 4, 13, "is not an IP address", "as a list"},
 		{"resources:\n- name: r\n  key: source\n", 3, 3, "no field 'key'", "write 'flow: source'"},
-		{RULE("action: drop"), 5, 3, "no field 'action'", "a rule drops what is too much"},
+		{RULE("action: drop"), 5, 3, "no field 'action'", "a rule drops what exceeds its limit"},
 		{RULE("limit: 5"), 5, 3, "no field 'limit'", "'rate: 20/s'"},
 		{RULE("pps: 5"), 5, 3, "no field 'pps'", "'rate: 20/s'"},
 		{RULE("bps: 5"), 5, 3, "no field 'bps'", "'rate: 100Mbit/s'"},
 		{RULE("interval: 1s"), 5, 3, "no field 'interval'", "'statInterval: 1m'"},
-		{RULE("per: minute"), 5, 8, "'minute' is no field of a flow key", "'rate: 6/min'"},
+		{RULE("per: minute"), 5, 8, "'minute' is not a field of a flow key", "'rate: 6/min'"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)

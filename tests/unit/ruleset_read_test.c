@@ -219,7 +219,8 @@ static void drop_of_all_that_is_unmatched_is_warned_of(void **state)
 	assert_true(bench->ruleset->settings.drop_unmatched);
 	assert_false(bench->ruleset->settings.observes);
 	assert_int_equal(bench->diag.count, 1);
-	assert_string_equal(bench->diag.entries[0].message, "'unmatched: drop' drops all that is in no resource");
+	assert_string_equal(bench->diag.entries[0].message,
+			    "'unmatched: drop' drops all packets that no resource matches");
 }
 
 static void every_setting_of_the_controller_is_read(void **state)
@@ -489,9 +490,10 @@ static void a_mistake_in_a_directory_names_the_file(void **state)
 	assert_int_equal(mkdir("rules.d", 0700), 0);
 	write_text("a.yaml", "rules: [{resource: elsewhere, threshold: 4}]\n");
 	assert_int_equal(weir_ruleset_read(paths, 2, &bench->ruleset, &bench->diag), -EINVAL);
-	assert_tells(bench, "there are no rule files in directory 'rules.d'\n"
-			    "    their names end in .yaml, .yml or .json; if nothing is to be in force, have one with "
-			    "'{}' in it\n");
+	assert_tells(bench,
+		     "there are no rule files in directory 'rules.d'\n"
+		     "    their names must end in .yaml, .yml or .json; for no rules at all, create one that contains "
+		     "'{}'\n");
 	forget(bench);
 	write_text("rules.d/x.yml", "resources: [{nam: a}]\n");
 	assert_int_equal(symlink("nowhere", "rules.d/gone.yaml"), 0);
@@ -513,7 +515,7 @@ static void setting_with_two_values_is_reported_with_both_places(void **state)
 	assert_tells(bench, "b.yaml:2:14: 'malformed' is 'drop' here, but 'pass' in a.yaml:2\n"
 			    "    malformed: drop\n"
 			    "               ^~~~\n"
-			    "    files merge: set it in one of them, or in both to the same\n");
+			    "    the files are merged: set it in one of them, or to the same value in both\n");
 }
 
 static void name_given_twice_is_reported_across_files(void **state)
@@ -541,7 +543,7 @@ static void mistakes_of_all_files_are_reported_in_one_go(void **state)
 	assert_tells(bench, "c.yaml:1:11: not valid YAML: '[' is not closed\n"
 			    "    settings: [\n"
 			    "              ^\n"
-			    "    write the ']' that ends it\n"
+			    "    write the closing ']'\n"
 			    "a.yaml:3:17: vlan: '5000' is out of range\n"
 			    "    match: {vlan: 5000}\n"
 			    "                  ^~~~\n"
@@ -550,7 +552,7 @@ static void mistakes_of_all_files_are_reported_in_one_go(void **state)
 			    "    treshold: 5\n"
 			    "    ^~~~~~~~\n"
 			    "    did you mean 'threshold'?\n"
-			    "b.yaml:6:11: 'leep' is no value of 'window'\n"
+			    "b.yaml:6:11: 'leep' is not a value of 'window'\n"
 			    "    window: leep\n"
 			    "            ^~~~\n"
 			    "    did you mean 'leap'?\n");
@@ -579,11 +581,11 @@ static void file_that_cannot_be_read_is_reported_with_the_others(void **state)
 			    "a.yaml:1:8: 'rules' must be a list\n"
 			    "    rules: 7\n"
 			    "           ^\n"
-			    "    begin each of them with '- '\n");
+			    "    begin each item with '- '\n");
 	assert_null(bench->ruleset);
 }
 
-#define HOW_TO_BE_EMPTY "    if nothing is to be in it, write '{}' or 'rules: []'; 'rules/' has examples\n"
+#define HOW_TO_BE_EMPTY "    for no rules, write '{}' or 'rules: []'; 'rules/' has examples\n"
 
 /* A write that failed leaves such a file, and its rules would go with a reload. */
 static void empty_file_is_refused_also_among_others(void **state)

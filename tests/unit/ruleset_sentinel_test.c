@@ -182,17 +182,17 @@ static void mistake_in_a_sentinel_rule_is_reported_at_its_place(void **state)
 		{"[{\"resource\": \"dns\", \"threshold\": -1}]", 1, 35, "threshold '-1' is negative", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1e13e}]", 1, 35, "not a number", "JSON"},
 		{"[{\"resource\": \"dns\", \"threshold\": 0.0000001}]", 1, 35, "more than six decimals", "round"},
-		{"[{\"resource\": \"dns\", \"threshold\": 1, \"controlBehavior\": 2}]", 1, 57, "no value of", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"controlBehavior\": 2}]", 1, 57, "not a value of", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": true}]", 1, 47, "not by a pattern of names",
 		 NULL},
-		{"[{\"resource\": \"dns\", \"threshold\": 1, \"metricType\": 2}]", 1, 52, "'2' is no value of",
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"metricType\": 2}]", 1, 52, "'2' is not a value of",
 		 "Concurrency"},
 		{"[{\"resource\": \"dns\", \"threshold\": 0, \"metricType\": 0}]", 1, 35, "needs a threshold above 0",
-		 "a file of weir's own"},
+		 "weir's own format"},
 		{"[{\"resource\": \"dns\", \"metricType\": 0}]", 1, 2, "needs a threshold above 0", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"metricType\": 0, \"controlBehavior\": 1}]", 1, 74,
 		 "Concurrency has no Throttling", NULL},
-		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": 1}]", 1, 47, "no value of 'regex'", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": 1}]", 1, 47, "not a value of 'regex'", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"statIntervalInMs\": 5}]", 1, 58, "out of range", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"relationStrategy\": 1}]", 1, 58, "needs a refResource",
 		 NULL},
@@ -213,7 +213,7 @@ static void mistake_in_a_sentinel_rule_is_reported_at_its_place(void **state)
 		{"[{\"resource\": \"dns\", \"threshold\": 5, \"metricType\": \"0\"}]", 1, 52, "\"0\" is a text", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 5, \"controlBehavior\": 1, \"maxQueueingTimeMs\": \"9\"}]", 1,
 		 81, "\"9\" is a text", NULL},
-		{"[7]", 1, 2, "a rule of Sentinel's must be a map of fields", NULL},
+		{"[7]", 1, 2, "a Sentinel rule must be a map of fields", NULL},
 		{"[null]", 1, 2, "must be a map of fields, not nothing", NULL},
 	};
 	struct bench *bench = *state;
@@ -242,11 +242,11 @@ static void sentinel_rule_that_cannot_mean_what_it_says_is_warned_of(void **stat
 	assert_tells(bench, "a.yaml:1:2: warning: the rule has no threshold: it admits nothing\n"
 			    "    [{\"resource\": \"dns\"},\n"
 			    "     ^\n"
-			    "    as in Sentinel, no threshold is a threshold of 0\n"
-			    "a.yaml:2:38: warning: 'mode' has no effect: a list of Sentinel's rules does not know it\n"
+			    "    as in Sentinel, a missing threshold is 0\n"
+			    "a.yaml:2:38: warning: 'mode' has no effect: Sentinel's rules have no such field\n"
 			    "    {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]\n"
 			    "                                        ^~~~~~\n"
-			    "    to use it, write the rule under 'rules:' of a file of weir's own\n");
+			    "    to use it, write the rule under 'rules:' in weir's own format\n");
 	assert_true(bench->ruleset->rules[0].threshold_micro == 0);
 	assert_false(bench->ruleset->rules[1].observes);
 }
@@ -261,7 +261,7 @@ static void name_that_no_sentinel_knows_is_warned_of(void **state)
 		 " {\"resource\": \"dns\", \"grade\": 1, \"count\": 6, \"_remark\": 2}]",
 		 1, 46, "'_remark' has no effect", "docs/sentinel.md"},
 		{"[{\"resource\": \"dns\", \"threshold\": 5, \"name\": \"mine\"}]", 1, 38, "'name' has no effect",
-		 "'rules:' of a file of weir's own"},
+		 "'rules:' in weir's own format"},
 		{"[{\"qps\": 5, \"qqs\": 5}]", 1, 13, "'qqs' has no effect", "did you mean 'qps'?"},
 		{"[{\"resource\": \"web\", \"paramIdx\": 0, \"count\": 5, \"paramFlowItemList\": [{\"object\": "
 		 "\"192.0.2.1\",\n\"count\": 3, \"classtype\": \"String\"}]}]",
@@ -296,12 +296,12 @@ static void document_around_a_list_is_refused_with_the_part_to_give(void **state
 		{"apiVersion: datasource.sentinel.io/v1alpha1\nkind: FlowRules\nmetadata: {name: flow}\nspec:\n  "
 		 "rules:\n"
 		 "    - {resource: a, threshold: 500}\n",
-		 1, 1, "this is an object of Kubernetes (FlowRules), not a rule file", "the list under 'spec.rules'"},
+		 1, 1, "this is a Kubernetes object (FlowRules), not a rule file", "the list under 'spec.rules'"},
 		{"{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"data\": {\"flow.json\": \"[]\"}}\n", 1, 1,
-		 "(ConfigMap), not a rule file", "the list of rules in it"},
+		 "(ConfigMap), not a rule file", "its list of rules"},
 		{"{\"appName\": \"shop\", \"rules\": {\"systemRules\": [], \"authorityRule\": [], \"flowRules\":\n"
 		 "[{\"resource\": \"a\", \"grade\": 1.0, \"count\": 5.0}]}, \"coldFactor\": 3}\n",
-		 1, 30, "this is what Spring's actuator says of Sentinel", "give the lists under 'rules'"},
+		 1, 30, "this is the output of Spring's Sentinel actuator", "write the lists under 'rules'"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)

@@ -49,7 +49,7 @@ static void *send_all(void *data)
 {
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 18);
 	_cleanup_(weir_freep) struct weir_cpu_state *states = calloc(weir_host_cpus(), sizeof(*states));
-	const struct weir_scratch *scratch = states ? (const struct weir_scratch *)&states[((struct sender *)data)->cpu] : NULL;
+	const struct weir_scratch *scratch;
 	static __thread uint8_t frame[PACKET_BYTES_MAX];
 	struct sender *self = data;
 	const struct weir_object *object = self->rig->object;
@@ -59,6 +59,7 @@ static void *send_all(void *data)
 	__u32 zero = 0;
 
 	rig_pin(self->cpu);
+	scratch = states ? (const struct weir_scratch *)&states[self->cpu] : NULL;
 	for (struct pass pass; (pass.before_ns = weir_host_now_ns()) < self->end_ns; self->packets++) {
 		uint64_t evaluated_ns;
 

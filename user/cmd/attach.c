@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir attach: put rules on interfaces and leave; they go on in the kernel. */
+/* weir attach: put rules on interfaces and leave; they stay in force in the kernel. */
 #include <errno.h>
 
 #include "base/util.h"
@@ -17,17 +17,16 @@ const struct weir_command weir_attach_command = {
 	.arguments_min = 0,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about =
-		"Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
-		"pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind. Rules whose thresholds "
-		"move\n"
-		"(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir control'.\n"
-		"Without a rule file it puts the rules that are in force on more interfaces. A pattern ('veth*', in\n"
-		"quotes) means all interfaces of such a name that there are, but never 'lo', nor one that stands on\n"
-		"others that it means, as a bridge on its ports; '!veth0' excepts one.\n"
-		"Beside a controller those that come later are limited as well. Rules that would drop the SSH session\n"
-		"that it is typed in, or let fewer than ten of its packets a second through, are "
-		"refused." WEIR_ABOUT_FILES,
+	.about = "Load rule files and attach them to interfaces, then return. Nothing has to keep running: links and "
+		 "maps are pinned under /sys/fs/bpf/weir. If anything fails, nothing is left behind. Rules whose "
+		 "thresholds move (WarmUp of whole resources, MemoryAdaptive) need a controller as well: 'weir "
+		 "control'.\n\n"
+		 "Without a FILE, attach puts the rules in force on more interfaces. A pattern ('veth*', in quotes) "
+		 "means every present interface with such a name, except 'lo' and interfaces that stand on others it "
+		 "means, such as a bridge on its ports; '!veth0' excludes one. While a controller runs, interfaces "
+		 "that appear later are limited as well.\n\n"
+		 "Rules that would drop the SSH session you type this in, or admit fewer than ten of its packets a "
+		 "second, are refused." WEIR_ABOUT_FILES,
 	.example = "  weir attach -i eth0 rules/dns-per-client.yaml\n  weir attach -i eth1",
 };
 
@@ -38,8 +37,8 @@ static int add(const struct weir_options *options, const struct weir_attach_opti
 	int err = 0;
 
 	if (options->observes)
-		err = weir_diag_error(diag, NULL, NULL, "name the rule files, too, or leave it out",
-				      "--observe goes with rules, and none are named");
+		err = weir_diag_error(diag, NULL, NULL, "name the rule files as well, or leave '--observe' out",
+				      "'--observe' needs rule files, and none are named");
 	if (!err && !options->forces)
 		err = weir_session_check_add(attach_options, diag);
 	weir_hold_signals();
@@ -49,8 +48,8 @@ static int add(const struct weir_options *options, const struct weir_attach_opti
 		return err;
 	weir_diag_free(diag);
 	return weir_diag_error(
-		diag, NULL, NULL, "'weir attach -i IFACE FILE...' attaches one",
-		"which rule file? instance '%s' is not attached, and has no rules to put on more interfaces",
+		diag, NULL, NULL, "name the rule files: 'weir attach -i IFACE FILE...'",
+		"no rule file given, and instance '%s' is not attached: it has no rules to put on more interfaces",
 		options->instance);
 }
 

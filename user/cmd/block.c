@@ -23,23 +23,18 @@ const struct weir_command weir_block_command = {
 	.changes_it = true,
 	.arguments = "SOURCE...",
 	.arguments_max = SIZE_MAX,
-	.about =
-		"Drop all packets of sources for a while: addresses, or up to 4,096 prefixes. It ends by itself, in "
-		"the\n"
-		"kernel, and a reload keeps it. Blocked again, a source is blocked for the new time from now on.\n"
-		"'-' reads lines from standard input: a source, and perhaps a time of its own and a comment, which is\n"
-		"the reason; --list prints such lines, with the packets that each has dropped. Bad lines are told, "
-		"and\n"
-		"exit 1 says so; the others are blocked.\n"
-		"--sync makes all that is blocked equal to a feed or, with --reason, only what has this reason: "
-		"anybody's\n"
-		"other blocks stay. It removes nothing when a line is bad, and takes no empty feed without --force.\n"
-		"--save and --restore keep blocks over a detach or a boot; the service does both.\n"
-		"With the lists 'allow' and 'deny' of the rule files and with 'weir allow', the longest prefix wins,\n"
-		"and to block wins over to allow on a tie. settings.timedEntries says for how many addresses there is\n"
-		"room. To block the source of the SSH session that it is typed in, or a prefix shorter than /8 (IPv4) "
-		"or\n"
-		"/16 (IPv6), is refused without --force.",
+	.about = "Drop all packets of sources for a while: addresses, or up to 4,096 prefixes. The kernel ends each "
+		 "block by itself, and a reload keeps it. Blocking a source again restarts its time.\n\n"
+		 "'-' reads lines from standard input: a source, optionally a time of its own, and a comment, which "
+		 "becomes the reason. --list prints such lines, with the packets that each block has dropped. Bad "
+		 "lines are reported and make the exit code 1; the other lines are blocked.\n\n"
+		 "--sync makes the blocks equal to a feed or, with --reason, only those that have this reason; other "
+		 "blocks stay. It removes nothing if a line is bad, and refuses an empty feed without --force. --save "
+		 "and --restore keep blocks across a detach or a reboot; the service does both.\n\n"
+		 "Among the lists 'allow' and 'deny' of the rule files, 'weir allow' and 'weir block', the longest "
+		 "prefix wins; on a tie, block wins over allow. settings.timedEntries sets how many addresses fit. "
+		 "Without --force, weir refuses to block the source of your own SSH session, or a prefix shorter than "
+		 "/8 (IPv4) or /16 (IPv6).",
 	.example = "  weir block 192.0.2.7 2001:db8:1::/48 --for 1h --reason 'port scan'\n"
 		   "  weir block - --for 10m <addresses\n"
 		   "  weir block --sync feed.txt --reason feed --for 1d\n"
@@ -54,12 +49,10 @@ const struct weir_command weir_allow_command = {
 	.changes_it = true,
 	.arguments = "SOURCE...",
 	.arguments_max = SIZE_MAX,
-	.about =
-		"Let all packets of sources pass for a while, before any rule: addresses, or up to 4,096 prefixes. It\n"
-		"ends by itself, in the kernel, and a reload keeps it. A prefix shorter than /8 (IPv4) or /16 (IPv6)\n"
-		"needs --force. What 'weir block' or a file's 'deny' blocks by the same prefix stays blocked: a note "
-		"says so.\n"
-		"'weir block --help' says more.",
+	.about = "Let all packets of sources pass for a while, before any rule: addresses, or up to 4,096 prefixes. "
+		 "The kernel ends it by itself, and a reload keeps it. A prefix shorter than /8 (IPv4) or /16 (IPv6) "
+		 "needs --force. What 'weir block' or a file's 'deny' blocks by the same prefix stays blocked; a note "
+		 "says so. 'weir block --help' has the details.",
 	.example = "  weir allow 192.0.2.7 --for 1h30m\n"
 		   "  weir allow --list\n"
 		   "  weir allow --remove --all",
@@ -138,7 +131,7 @@ static int tell(const struct weir_instance *instance, const struct request *requ
 	return tell_count(instance, request->options, request->options->feed ? "changed" : done, changed, diag);
 }
 
-/* Who removes only wants it gone: no mistake. */
+/* A source that is not there is gone already: no mistake. */
 static void note_missing(const struct weir_instance *instance, const struct request *request, bool denies,
 			 size_t changed, struct weir_diag *diag)
 {
@@ -171,7 +164,7 @@ static int compare_with_listed(const void *prefix, const void *listed)
 
 /*
  * On a tie to deny wins: what is typed to be allowed may stay blocked, by a block or a list of the files. (A block of a
- * longer prefix concerns a part of it.) Of lines nothing is said: a long list is read for those who ask for one.
+ * longer prefix concerns a part of it.) Not reported for lines of a list: only for a single source is the list read.
  */
 static void note_still_blocked(const struct weir_instance *instance, const struct request *request)
 {
@@ -194,15 +187,16 @@ static void note_still_blocked(const struct weir_instance *instance, const struc
 		weir_format_prefix(&order->prefix, text);
 		if (count && bsearch(order, blocked, count, sizeof(*blocked), weir_order_compare))
 			weir_diag_note(request->diag,
-				       "%s stays blocked by 'weir block', which wins; 'weir block --remove %s'"
-				       " ends that",
+				       "%s stays blocked: 'weir block' wins over 'weir allow'; 'weir block --remove "
+				       "%s' ends the block",
 				       text, text);
 		listed = ruleset && ruleset->listed_count
 				 ? bsearch(&order->prefix, ruleset->listed, ruleset->listed_count,
 					   sizeof(*ruleset->listed), compare_with_listed)
 				 : NULL;
 		if (listed && listed->denies)
-			weir_diag_note(request->diag, "%s stays blocked by a 'deny' list of the rule files, which wins",
+			weir_diag_note(request->diag,
+				       "%s stays blocked: a 'deny' list of the rule files wins over 'weir allow'",
 				       text);
 	}
 	weir_diag_free(&ignored);
@@ -278,14 +272,14 @@ static int plan_sync(const struct weir_instance *instance, struct request *reque
 	int err;
 
 	if (!request->count && !options->forces)
-		return weir_diag_error(request->diag, NULL, NULL, "say '--force', if nothing is to stay",
+		return weir_diag_error(request->diag, NULL, NULL, "add '--force' to remove everything",
 				       "%s names no source", request->input);
 	err = weir_timed_read(instance, denies, &now, &count, request->diag);
 	if (!err && weir_orders_sync(now, count, request->orders, request->count, options->reason,
 				     request->mistakes > 0, &request->changes))
 		err = weir_diag_fail(request->diag, ENOMEM, NULL, "cannot compare the sources");
 	if (!err && request->mistakes)
-		weir_diag_note(request->diag, "nothing is removed: it may be what a bad line names");
+		weir_diag_note(request->diag, "nothing was removed: a bad line may name an entry that should stay");
 	return err;
 }
 
@@ -357,7 +351,7 @@ static int change(const struct weir_instance *instance, struct request *request,
 		return err;
 	if (options->means_all && !options->reason)
 		return weir_timed_end_all(instance, denies, ret_changed, request->diag);
-	/* Of nothing, as of an empty file, there is nothing to do: not even where there is no room. */
+	/* Without sources, as from an empty file, there is nothing to do: not even where there is no room. */
 	return count ? weir_timed_give(instance, denies, orders, count, ret_changed, request->diag) : 0;
 }
 

@@ -66,10 +66,10 @@ static int check_width(const struct weir_prefix *prefix, struct weir_refusal *re
 	else
 		weir_refuse(refusal, "%s is %u networks of /%u", text, 1u << (BITS_MIN_IPV6 - prefix->bits),
 			    BITS_MIN_IPV6);
-	return weir_advise(refusal, "name a smaller network; or say '--force', if all of them are meant");
+	return weir_advise(refusal, "name a smaller network, or add '--force' if you mean all of them");
 }
 
-/* Of a prefix with host bits: the network that it stands for may be more than was meant. */
+/* For a prefix with host bits: the network that it stands for may be more than was meant. */
 static void note_network(const struct request *request, const char *source, const struct weir_prefix *network)
 {
 	char text[WEIR_PREFIX_TEXT_BYTES], addresses[32];
@@ -97,8 +97,8 @@ static int complete_order(const struct request *request, struct weir_timed_order
 	if (!order->reason[0] && request->options->reason)
 		weir_order_set_reason(order, request->options->reason);
 	if (!order->lasts_ns) {
-		weir_refuse(refusal, "for how long? '%s' has no time", weir_format_prefix(&order->prefix, text));
-		return weir_advise(refusal, "write '--for 1h', or a time behind it");
+		weir_refuse(refusal, "no time given for '%s'", weir_format_prefix(&order->prefix, text));
+		return weir_advise(refusal, "write '--for 1h', or a time after the source: '192.0.2.7 1h'");
 	}
 	/* What is restored was forced when it was given. */
 	if (request->options->forces || request->options->restores_from)
@@ -171,7 +171,7 @@ static void complain_of_line(struct request *request, const struct weir_line_rea
 	complain(request, &place, &refusal);
 }
 
-/* 1: go on; 0: the end; or -errno. */
+/* 1: continue; 0: the end; or -errno. */
 static int read_line(struct request *request, struct weir_line_reader *reader)
 {
 	int err;
@@ -187,11 +187,11 @@ static int read_line(struct request *request, struct weir_line_reader *reader)
 		complain_of_line(request, reader, "is longer than 1000 bytes");
 		return 1;
 	case WEIR_LINE_ZERO_BYTE:
-		complain_of_line(request, reader, "holds a zero byte");
+		complain_of_line(request, reader, "contains a zero byte");
 		return 1;
 	case WEIR_LINE_TOO_MUCH:
-		return weir_diag_error(request->diag, NULL, NULL, "give it in parts", "%s is more than %llu MB",
-				       request->input, INPUT_BYTES_MAX >> 20);
+		return weir_diag_error(request->diag, NULL, NULL, "split it into several commands",
+				       "%s is more than %llu MB", request->input, INPUT_BYTES_MAX >> 20);
 	case WEIR_LINE_END:
 		break;
 	}
@@ -244,7 +244,7 @@ int weir_block_read_sources(struct request *request)
 		err = strcmp(options->arguments[i], "-") ? read_argument(request, options->arguments[i])
 							 : read_file(request, "-");
 	if (request->mistakes > WEIR_MISTAKES_MAX)
-		weir_diag_error(request->diag, NULL, NULL, NULL, "more than %d mistakes; the rest is not read",
+		weir_diag_error(request->diag, NULL, NULL, NULL, "more than %d mistakes; the rest was not read",
 				WEIR_MISTAKES_MAX);
 	else if (request->mistakes > MISTAKES_MAX)
 		weir_diag_error(request->diag, NULL, NULL, NULL, "... and %zu more", request->mistakes - MISTAKES_MAX);
@@ -291,8 +291,8 @@ static int check_reason(const struct weir_options *options, struct weir_diag *di
 		return 0;
 	weir_order_set_reason(&order, options->reason);
 	if (!order.reason[0] || strcmp(order.reason, options->reason) != 0)
-		return weir_diag_error(diag, NULL, NULL, "write 1 to 63 bytes of text, without blanks around it",
-				       "'%s' cannot be a reason", options->reason);
+		return weir_diag_error(diag, NULL, NULL, "write 1 to 63 bytes of text, without spaces around it",
+				       "'%s' is not a valid reason", options->reason);
 	return 0;
 }
 
@@ -309,8 +309,8 @@ int weir_block_check_options(const struct weir_command *command, struct request 
 	if (options->lasts && weir_parse_duration(options->lasts, &request->lasts_ns, &refusal))
 		return weir_diag_error(diag, NULL, NULL, refusal.hint, "--for: %s", refusal.message);
 	if (deed_count > 1)
-		return weir_diag_error(diag, NULL, NULL, "leave one of them out", "'%s' is given with another command",
-				       deed);
+		return weir_diag_error(diag, NULL, NULL, "leave one of them out",
+				       "'%s' is an option of another command", deed);
 	if ((options->lasts && !takes_time) || (options->reason && !takes_reason))
 		return weir_diag_error(diag, NULL, NULL, "leave one of them out", "'%s' does not go with '%s'", deed,
 				       options->reason && !takes_reason ? "--reason" : "--for");
@@ -322,13 +322,13 @@ int weir_block_check_options(const struct weir_command *command, struct request 
 	if (deed && !options->removes && options->argument_count)
 		return weir_diag_error(diag, NULL, NULL, "leave the rest out", "'%s' takes no source", deed);
 	if ((!deed || options->removes) && !options->means_all && !options->argument_count)
-		return options->removes
-			       ? weir_diag_error(diag, NULL, NULL, NULL,
-						 "which source? 'weir %s --remove SOURCE', or 'weir %s --remove --all'",
-						 command->name, command->name)
-			       : weir_diag_error(diag, NULL, NULL, NULL,
-						 "which source? 'weir %s SOURCE --for 1h'; '-' reads them from "
-						 "standard input",
-						 command->name);
+		return options->removes ? weir_diag_error(diag, NULL, NULL, NULL,
+							  "no source given: write 'weir %s --remove SOURCE', or 'weir "
+							  "%s --remove --all'",
+							  command->name, command->name)
+					: weir_diag_error(diag, NULL, NULL, NULL,
+							  "no source given: write 'weir %s SOURCE --for 1h'; '-' reads "
+							  "sources from standard input",
+							  command->name);
 	return check_reason(options, diag);
 }

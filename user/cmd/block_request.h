@@ -10,7 +10,7 @@
 #define INPUT_BYTES_MAX (64ull << 20) /* a million long lines. Chosen, not derived */
 #define MISTAKES_MAX 20		      /* that are reported */
 #define STANDARD_INPUT "standard input"
-#define LINE_FORM "a line has a source, and perhaps a time and a comment: 192.0.2.7 10m # scans"
+#define LINE_FORM "write a source, optionally a time and a comment: 192.0.2.7 10m # scans"
 
 struct request {
 	const struct weir_options *options;

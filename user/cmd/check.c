@@ -33,8 +33,8 @@ const struct weir_command weir_check_command = {
 	.own_options = own_options,
 	.options = "jCh",
 	.arguments = "FILE...",
-	.about = "Validate rule files, and print what would be loaded and the memory it takes. Loads nothing and\n"
-		 "needs no root. Several files merge, in the order given; '-' is standard input." WEIR_ABOUT_FILES,
+	.about = "Validate rule files, and print what would be loaded and how much memory it takes. Loads nothing and "
+		 "needs no root. Several files are merged in the order given; '-' is standard input." WEIR_ABOUT_FILES,
 	.example = "  weir check rules/dns-per-client.yaml",
 	.exits = "0 the files are right, 1 the check itself failed, 2 a file or the request is wrong",
 };
@@ -62,8 +62,7 @@ static uint32_t number_interface(const char *name, void *data)
 	snprintf(*slot, IF_NAMESIZE, "%s", name);
 	interfaces->count++;
 	if (!weir_host_find_ifindex(name, NULL))
-		weir_diag_warning(interfaces->diag, NULL, NULL, NULL, "there is no interface '%s' on this host now",
-				  name);
+		weir_diag_warning(interfaces->diag, NULL, NULL, NULL, "this host has no interface '%s' now", name);
 	return interfaces->count;
 }
 
@@ -100,18 +99,18 @@ static void warn_of_memory(const struct weir_settings *settings, struct weir_dia
 
 	if (err)
 		weir_diag_warning(diag, NULL, NULL,
-				  "as long as it cannot, MemoryAdaptive rules are at highMemUsageThreshold",
+				  "until it can be read, MemoryAdaptive rules use highMemUsageThreshold",
 				  "the memory of cgroup '%s' cannot be read here: %s", settings->memory_cgroup,
 				  weir_memory_explain(settings->memory_cgroup, err));
 }
 
-/* Of a resource whose packets are TCP's, and more than openings. */
+/* The resource's packets are TCP's, and more than openings. */
 static bool limits_tcp(const struct weir_match *match)
 {
 	return weir_match_holds_tcp(match) && !match->tcp_flags_count && match->fragments != 1 << WEIR_FRAGMENT_LATER;
 }
 
-/* Where a window is full, all of a connection's packets drop until its buckets leave it, and TCP starts anew: the limit
+/* Where a window is full, all of a connection's packets drop until its buckets leave it, and TCP starts over: the limit
  * holds, and TCP does not come near it (docs/windows.md, Token buckets). That is no mistake: a note, and here alone.
  */
 static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_diag *diag)
@@ -130,9 +129,9 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 	}
 	if (first)
 		weir_diag_note(diag,
-			       "rule '%s'%s limits bytes of TCP by a '%s' window, of which TCP gets 63 to 79 %%; with "
-			       "'window: tokens' it gets 92 to 99 %%",
-			       first->name, others ? ", as others do," : "", weir_window_names[first->window]);
+			       "rule '%s'%s limits TCP bytes with a '%s' window: TCP then reaches 63 to 79 %% of the "
+			       "limit; with 'window: tokens' it reaches 92 to 99 %%",
+			       first->name, others ? ", like others," : "", weir_window_names[first->window]);
 }
 
 /* What would be loaded goes to stdout, or, for JSON, to *ret_document. */
@@ -146,11 +145,11 @@ static int check(char **files, int file_count, const struct check_options *optio
 	int err;
 
 	if (cpus < 1)
-		return weir_diag_fail(diag, -cpus, "say how many with --cpus", "cannot tell the number of CPUs");
+		return weir_diag_fail(diag, -cpus, "give the number with --cpus", "cannot read the number of CPUs");
 	err = weir_ruleset_read((const char *const *)files, file_count, &ruleset, diag);
 	if (err)
 		return err;
-	/* Both tell all their mistakes. */
+	/* Both report all their mistakes. */
 	err = compile(ruleset, cpus, &image, diag);
 	if (weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), diag) && !err)
 		err = -EINVAL;
@@ -169,7 +168,7 @@ static int check(char **files, int file_count, const struct check_options *optio
 	return weir_flush_results(diag);
 }
 
-/* 0 to go on, or the exit code plus one. */
+/* 0 to continue, or the exit code plus one. */
 static int parse_options(int argc, char **argv, struct check_options *options)
 {
 	struct option long_options[WEIR_OPTIONS_MAX + 1];
@@ -202,7 +201,8 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 	}
 	if (optind < argc)
 		return 0;
-	fputs("weir check: which file? 'weir check --help' shows an example\n", stderr);
+	fputs("weir check: no rule file given: write 'weir check FILE...'; 'weir check --help' shows an example\n",
+	      stderr);
 	return WEIR_EXIT_WRONG + 1;
 }
 

@@ -17,20 +17,18 @@ const struct weir_command weir_cluster_command = {
 	.arguments = "status | explain RULE | forget HOST",
 	.arguments_min = 1,
 	.arguments_max = 2,
-	.about =
-		"'status' prints, of each rule that hosts share (clusterMode), what this host may admit now, how long\n"
-		"its lease lasts yet or for how long it has been alone, and what the ledger in the store says of all\n"
-		"hosts: live, silent (not heard of for a second), or left; what of the threshold counts as theirs,\n"
-		"what they keep without the store, what they asked for, and for how long yet the part of a silent one\n"
-		"is reserved (settings.cluster.silentFor). 'flows' is how many single flows of a\n"
-		"rule with a key move between hosts now.\n"
-		"'explain' says why this host's share of a rule is what it is: the hosts, what each wants and what is\n"
-		"due to it, the lease, or since when there is none and why, and what comes next, and when.\n"
-		"Both ask the store themselves, for three seconds at most.\n"
-		"'forget' takes a host out of the ledgers that will not come back: until then, or until it has been\n"
-		"silent for silentFor, what it may keep without the store is reserved for it. Should it live, out of "
-		"reach, all together may exceed\n"
-		"the limit by that much.",
+	.about = "'status' shows, for each rule that hosts share (clusterMode), what this host may admit now, how long "
+		 "its lease still lasts or how long it has been without one, and what the ledger in the store says "
+		 "about all hosts: live, silent (not heard from for a second) or left; how much of the threshold each "
+		 "holds, keeps without the store and asked for; and how long the part of a silent host stays reserved "
+		 "(settings.cluster.silentFor). 'flows' is how many single flows of a rule with a key move between "
+		 "hosts now.\n\n"
+		 "'explain' shows why this host's share of a rule is what it is: the hosts, what each wants and is "
+		 "due, the lease, or since when there is none and why, and what happens next, and when.\n\n"
+		 "Both ask the store themselves, for three seconds at most.\n\n"
+		 "'forget' removes a host that will not come back from the ledgers. Until then, or until it has been "
+		 "silent for silentFor, what it may keep without the store stays reserved for it. If a forgotten host "
+		 "is alive but out of reach, all hosts together may exceed the limit by that much.",
 	.example = "  weir cluster status\n"
 		   "  weir cluster status --json | jq '.rules[].share'\n"
 		   "  weir cluster explain dns\n"
@@ -122,7 +120,7 @@ static void print_ledgers(const struct weir_cluster_view *view)
 		}
 		if (view->rules[i].owed) {
 			weir_table_cell(&table, "%s", view->rules[i].rule->name);
-			weir_table_cell(&table, "(hosts of a ledger that was lost)");
+			weir_table_cell(&table, "(hosts of a lost ledger)");
 			weir_table_cell(&table, "silent");
 			weir_table_cell(&table, "%llu", (unsigned long long)view->rules[i].owed);
 			weir_table_cell(&table, "%llu", (unsigned long long)view->rules[i].owed);
@@ -152,14 +150,18 @@ static void print_view(const struct weir_cluster_view *view)
 	const struct weir_cluster_info *cluster = &view->instance->info.cluster;
 
 	if (!view->rule_count) {
-		printf("instance %s: hosts share none of its rules\n", view->instance->name);
+		printf("instance %s: no rule is shared with other hosts\n", view->instance->name);
 		return;
 	}
 	printf("instance %s: host %s of cluster %s\n", view->instance->name, view->host, cluster->name);
 	if (view->answers)
-		printf("store %s: answers, after %.1f ms\n\n", cluster->redis, (double)view->took_ns / 1000000);
+		printf("store %s: answers after %.1f ms\n"
+		       "\n",
+		       cluster->redis, (double)view->took_ns / 1000000);
 	else
-		printf("store %s: cannot be asked: %s\n\n", cluster->redis, view->trouble);
+		printf("store %s: not reachable: %s\n"
+		       "\n",
+		       cluster->redis, view->trouble);
 	print_shares(view);
 	if (!view->answers)
 		return;
@@ -251,8 +253,8 @@ static int explain(const struct weir_instance *instance, const char *name, bool 
 		return err;
 	rule = find_rule(&view, name);
 	if (!rule)
-		return weir_diag_error(diag, NULL, NULL, "'weir cluster status' lists those that hosts share",
-				       "hosts share no rule '%s' of instance '%s'", name, instance->name);
+		return weir_diag_error(diag, NULL, NULL, "'weir cluster status' lists the shared rules",
+				       "rule '%s' of instance '%s' is not shared by hosts", name, instance->name);
 	reasons = weir_share_explain(&view, rule);
 	if (wants_json)
 		return weir_json_print(reasons, diag);
@@ -272,7 +274,7 @@ static int cluster(const struct weir_options *options, struct weir_diag *diag)
 		return weir_diag_error(
 			diag, NULL, NULL,
 			"write 'weir cluster status', 'weir cluster explain RULE' or 'weir cluster forget HOST'",
-			"it is not clear what 'weir cluster' is to do");
+			"'weir cluster' needs a subcommand");
 	err = weir_instance_open(options->instance, &instance, diag);
 	if (err)
 		return err;

@@ -79,7 +79,7 @@ static void offer_netns(const char *word)
 
 static void offer_modes(const char *word)
 {
-	offer(word, "auto", "native where the driver can, else skb");
+	offer(word, "auto", "native if the driver can, else skb");
 	offer(word, "native", "in the driver");
 	offer(word, "skb", "any interface, slower");
 }

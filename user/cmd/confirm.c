@@ -11,10 +11,9 @@ const struct weir_command weir_confirm_command = {
 	.means_attached = true,
 	.changes_it = true,
 	.holds_signals = true,
-	.about =
-		"Keep the rules that 'weir reload --confirm' put in force. Without it the rules before return when the "
-		"time is over. Type it in the session that the rules might have cut off: that it arrives is the "
-		"proof.",
+	.about = "Keep the rules that 'weir reload --confirm' put in force. Without it, the previous rules return when "
+		 "the time is over. Run it in the session that the new rules might have cut off: if it gets through, "
+		 "they did not.",
 	.example = "  weir reload --confirm 60s rules/ssh.yaml && weir confirm",
 };
 
@@ -29,7 +28,7 @@ static int confirm(const struct weir_options *options, struct weir_diag *diag)
 		return weir_json_print(json_pack("{s:s, s:I}", "instance", options->instance, "generation",
 						 (json_int_t)generation),
 				       diag);
-	fprintf(stderr, "generation %llu stays\n", (unsigned long long)generation);
+	fprintf(stderr, "confirmed: generation %llu stays\n", (unsigned long long)generation);
 	return 0;
 }
 

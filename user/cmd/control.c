@@ -14,15 +14,11 @@ const struct weir_command weir_control_command = {
 	.options = "INCh",
 	.means_attached = true,
 	.holds_signals = true,
-	.about =
-		"Be the controller of what is attached: WarmUp rules warm up and MemoryAdaptive rules follow the "
-		"memory in\n"
-		"use as long as this runs. SIGINT, SIGTERM and SIGHUP end it, and so does a detach; the rules then go\n"
-		"on with safe thresholds. Interfaces that come, or come back, are limited as 'weir run' does it, in "
-		"the\n"
-		"network namespace that this runs in. What fails is told, and tried again. 'weir run' does the same "
-		"for what it\n"
-		"attached.",
+	.about = "Be the controller of an attached instance: while it runs, WarmUp rules warm up and MemoryAdaptive "
+		 "rules follow the memory in use. SIGINT, SIGTERM, SIGHUP or a detach end it; the rules then stay in "
+		 "force with safe thresholds. Interfaces that appear or come back are limited as by 'weir run', in the "
+		 "network namespace that this runs in. Failures are reported and retried. 'weir run' does the same for "
+		 "what it attached.",
 	.example = "  weir control --instance main",
 };
 
@@ -39,7 +35,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	if (err)
 		return err;
 	weir_confine(WEIR_CONFINED_CONTROLLER, diag);
-	fprintf(stderr, "weir control: instance '%s' has a controller now; rules that need one: %u\n", instance,
+	fprintf(stderr, "weir control: controlling instance '%s'; rules that need a controller: %u\n", instance,
 		weir_controller_rule_count(controller));
 	do {
 		weir_tell(diag);
@@ -48,7 +44,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	if (err != -ENOENT)
 		return err;
 	weir_controller_give_back(controller);
-	fprintf(stderr, "weir control: instance '%s' was detached: nothing is left to control\n", instance);
+	fprintf(stderr, "weir control: instance '%s' was detached; nothing is left to control\n", instance);
 	return 0;
 }
 

@@ -16,14 +16,13 @@ const struct weir_command weir_detach_command = {
 	.means_attached = true,
 	.changes_it = true,
 	.holds_signals = true,
-	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
-		 "and nothing is left; hosts that share limits with this one (clusterMode) have its part then: their\n"
-		 "store hears of it within half a second, or not at all.\n"
-		 "One that a pattern means is excepted from then on; a pattern ('veth*', as it was given) takes off "
-		 "all\n"
-		 "that it means. An interface that was renamed is named as 'weir status' shows it. Where packets were\n"
-		 "held back ('throttling: pace') in a network namespace that no process and no mount leads to,\n"
-		 "--netns says where.",
+	.about = "Take the limits off the interfaces named, or off all of them. With the last interface the instance "
+		 "ends and nothing is left. The other hosts of a cluster (clusterMode) then get this host's share: the "
+		 "store learns of it within half a second, or not at all.\n\n"
+		 "If a pattern means the interface, it is excluded from then on; a pattern as it was given ('veth*') "
+		 "takes the limits off all interfaces it means. Name a renamed interface as 'weir status' shows it. If "
+		 "packets were paced ('throttling: pace') in a network namespace that no process and no mount leads "
+		 "to, give it with --netns.",
 	.example = "  weir detach\n  weir detach -i eth1",
 };
 

@@ -14,14 +14,14 @@ const struct weir_command weir_diff_command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
-	.about = "Say what a reload of these files would change of the rules in force: settings, lists, resources and "
-		 "rules, line by line; which rules keep their windows and counters, and which begin anew, and why; and "
-		 "what memory it takes. It is the reload's own evaluation, without the reload. Nothing changes. 'weir "
-		 "reload --dry-run' asks the kernel, too.",
+	.about = "Show what a reload of these files would change, line by line: settings, lists, resources and rules; "
+		 "which rules keep their windows and counters, which start empty, and why; and how much memory it "
+		 "takes. It evaluates the files exactly as a reload does, and changes nothing. 'weir reload --dry-run' "
+		 "also asks the kernel.",
 	.example = "  weir diff rules/dns-per-client.yaml\n"
 		   "  weir diff --exit-code /etc/weir/rules.yaml || weir reload /etc/weir/rules.yaml",
 	.exits = "0 done, 1 it failed, 2 the request or a rule file is wrong; with --exit-code 0 nothing would change, "
-		 "1 something would, 2 any trouble",
+		 "1 something would, 2 any error",
 };
 
 /* What act returns when something would change, and the exit code is to say so. */

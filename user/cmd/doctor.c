@@ -11,7 +11,7 @@
 #include "terminal.h"
 
 static const struct weir_option own_options[] = {
-	{'r', true, "rules", "FILE...", "what these rules would meet here, too: memory, mode, offloads, store"},
+	{'r', true, "rules", "FILE...", "also check these rules against this host: memory, mode, offloads, store"},
 	{},
 };
 
@@ -22,8 +22,8 @@ const struct weir_command weir_doctor_command = {
 	.arguments = "IFACE",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
-	.about = "Look at an interface and at this host, and say what would stop weir (a problem; then the exit code\n"
-		 "is 1) or bend its limits (a note), and what to do. Changes nothing." WEIR_ABOUT_FILES,
+	.about = "Examine an interface and this host. Show what would stop weir (a problem: the exit code is 1) or "
+		 "bend its limits (a note), and what to do about it. Changes nothing." WEIR_ABOUT_FILES,
 	.example = "  weir doctor eth0\n  weir doctor -r /etc/weir/weir.yaml eth0",
 	.exits = "0 no problem, 1 there is one, or it failed, 2 the request or a rule file is wrong",
 };
@@ -102,9 +102,10 @@ static int examine(const struct weir_options *options, struct weir_diag *diag)
 
 	if (!options->rule_file_count && options->argument_count > 1)
 		return weir_diag_error(diag, NULL, NULL, "name rule files with -r: 'weir doctor -r FILE... IFACE'",
-				       "what is '%s'? it takes one interface", options->arguments[1]);
+				       "'%s' is one interface too many: 'weir doctor' takes one",
+				       options->arguments[1]);
 	if (!weir_interface_name_is_valid(interface))
-		return weir_diag_error(diag, NULL, NULL, NULL, "'%s' cannot be the name of an interface", interface);
+		return weir_diag_error(diag, NULL, NULL, NULL, "'%s' is not a valid interface name", interface);
 	err = weir_options_enter_netns(options, diag);
 	if (!err && options->rule_file_count)
 		err = read_rules(options, &ruleset, diag);

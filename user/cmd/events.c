@@ -19,13 +19,13 @@
 
 static const struct weir_option own_options[] = {
 	{'e', false, "changes", NULL, "only changes of state, no drops"},
-	{'p', false, "past", NULL, "the latest changes, as far as they are kept, and end"},
-	{'r', false, "rule", "NAME", "only what is of this rule"},
-	{'S', false, "src", "ADDRESS", "only packets and flows of this source, an address or a prefix"},
-	{'n', true, "number", "N", "end after so many; with --past: the latest so many"},
+	{'p', false, "past", NULL, "print the changes that are still kept, and end"},
+	{'r', false, "rule", "NAME", "only events of this rule"},
+	{'S', false, "src", "ADDRESS", "only packets and flows of this source (address or prefix)"},
+	{'n', true, "number", "N", "end after N events; with --past, print the latest N"},
 	{'P', false, "pcap", "FILE",
-	 "write the drops into a capture (pcapng), too: the first 128 bytes of each frame, with why it was\n"
-	 "dropped as its comment; '-' is standard output, where nothing else is printed then"},
+	 "also write the drops to a capture (pcapng): the first 128 bytes of each frame, with the reason as its "
+	 "comment; '-' is standard output, which then gets nothing else"},
 	{},
 };
 
@@ -34,17 +34,16 @@ const struct weir_command weir_events_command = {
 	.own_options = own_options,
 	.options = "INJCh",
 	.means_attached = true,
-	.about =
-		"Print what happens, a line each, until Ctrl-C: dropped packets, with the rule, the flow, what its\n"
-		"window held and the threshold in force; and what changes: attach, reload, rollback, confirm, detach;\n"
-		"interfaces that come and go; a controller that begins, ends or is not heard of; penalties that "
-		"begin,\n"
-		"and circuit breakers; of limits that hosts share: the store, leases, and hosts. Of drops it is a\n"
-		"sample, at most 954 a second, and how many more there were each second; 'weir flows --dropped'\n"
-		"counts them all by flow. Changes are kept: the latest 256 of the instance, 256 of 'weir block' and\n"
-		"'weir allow', and of each rule 64 penalties or changes of its breakers; what a flood left out is\n"
-		"counted by rule. With --rule and --src there is no other change but penalties and breakers; how many\n"
-		"drops have no line counts all of them, since what they would have been is not known.",
+	.about = "Print events, a line each, until Ctrl-C: dropped packets, with the rule, the flow, what its window "
+		 "held and the threshold in force; and changes: attach, reload, rollback, confirm, detach; interfaces "
+		 "that appear and disappear; a controller that starts, ends or falls silent; penalties that begin, and "
+		 "circuit breakers; and, for limits that hosts share, the store, leases and hosts.\n\n"
+		 "Drops are a sample of at most 954 a second, with the number of the others each second; 'weir flows "
+		 "--dropped' counts all of them by flow. Changes are kept: the latest 256 of the instance, 256 of "
+		 "'weir block' and 'weir allow', and 64 penalties or breaker changes of each rule; what a flood left "
+		 "out is counted by rule.\n\n"
+		 "With --rule or --src, only drops, penalties and breakers are shown. The number of drops without a "
+		 "line then still counts all of them, as they were never examined.",
 	.example = "  weir events\n"
 		   "  weir events --past\n"
 		   "  weir events --rule dns --src 192.0.2.0/24 -n 10\n"
@@ -88,7 +87,7 @@ static bool prefixes_meet(const struct weir_prefix *a, const struct weir_prefix 
 	       (!(bits % 8) || !((a->address[bits / 8] ^ b->address[bits / 8]) & rest));
 }
 
-/* Of a drop the packet's, of a change that of its flow's key. False: it has none. */
+/* The packet's source for a drop, that of the flow's key for a change. False: it has none. */
 static bool find_source(const struct weir_reported *reported, const struct weir_rule_info *rule,
 			struct weir_prefix *ret_source)
 {
@@ -220,7 +219,7 @@ static int flush_capture(struct listener *listener, struct weir_diag *diag)
 	if (!err)
 		listener->whole_bytes = ftello(stream);
 	else if (listener->whole_bytes > 0 && ftruncate(fileno(stream), listener->whole_bytes))
-		weir_diag_warning(diag, NULL, NULL, NULL, "the last packet of '%s' may be cut short",
+		weir_diag_warning(diag, NULL, NULL, NULL, "the last packet in '%s' may be cut short",
 				  listener->output.path);
 	return err;
 }
@@ -264,15 +263,14 @@ static int check_capture(const struct weir_options *options)
 	if (!path)
 		return 0;
 	if (!*path)
-		return refuse("--pcap names no file");
+		return refuse("--pcap needs a file: '' is none");
 	if (options->only_changes || options->means_past)
-		return refuse("--pcap writes drops, and --changes and --past tell of none");
+		return refuse("--pcap writes drops: leave out --changes and --past, which show none");
 	if (strcmp(path, "-"))
 		return 0;
 	if (options->wants_json)
 		return refuse("--json and '--pcap -' would both go to standard output: name a file for the capture");
-	return isatty(STDOUT_FILENO) ? refuse("'--pcap -' writes bytes, which no terminal shows: name a file, or "
-					      "pipe it into a program")
+	return isatty(STDOUT_FILENO) ? refuse("'--pcap -' writes binary data: name a file, or pipe it into a program")
 				     : 0;
 }
 

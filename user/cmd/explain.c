@@ -26,21 +26,20 @@
 static const struct weir_option own_options[] = {
 	{'S', false, "src", "ADDRESS", "source address"},
 	{'D', false, "dst", "ADDRESS", "destination address"},
-	{'p', false, "proto", "NAME", "protocol: tcp, udp, icmp and so on, or a number"},
+	{'p', false, "proto", "NAME", "protocol: tcp, udp, icmp, ..., or a number"},
 	{'s', false, "sport", "PORT", "source port, by number or name"},
-	{'d', false, "dport", "PORT", "destination port: 53, dns, https and so on"},
-	{'F', false, "flags", "FLAGS",
-	 "TCP flags that are set: ack, or syn,ack and so on (with --proto tcp and without this: syn)"},
+	{'d', false, "dport", "PORT", "destination port: 53, dns, https, ..."},
+	{'F', false, "flags", "FLAGS", "TCP flags that are set: ack, or syn,ack, ... (default with --proto tcp: syn)"},
 	{'t', false, "icmp-type", "N", "type of ICMP or ICMPv6"},
-	{'v', false, "vlan", "N", "VLAN of the outer tag (with --proto and without this: no tag)"},
-	{'q', false, "dscp", "N", "code point, by name or number (with --proto and without this: 0)"},
-	{'L', false, "length", "BYTES", "length of the frame (without this the shortest there is)"},
-	{'i', false, "interface", "IFACE", "the interface that it comes in at"},
+	{'v', false, "vlan", "N", "VLAN of the outer tag (default with --proto: no tag)"},
+	{'q', false, "dscp", "N", "code point, by name or number (default with --proto: 0)"},
+	{'L', false, "length", "BYTES", "length of the frame (default: the shortest possible)"},
+	{'i', false, "interface", "IFACE", "the interface it arrives on"},
 	{'c', false, "pcap", "FILE", "take the packet from a capture"},
-	{'P', false, "packet", "N", "which one of it, from 1 (default: the first)"},
-	{'r', true, "rules", "FILE...", "ask these rule files, not what is attached"},
+	{'P', false, "packet", "N", "which packet of the capture, from 1 (default: the first)"},
+	{'r', true, "rules", "FILE...", "ask these rule files instead of the attached rules"},
 	{'E', false, "exit-code", NULL,
-	 "exit with 1 if it would be dropped, and with 2 if that is not known, or on any trouble"},
+	 "exit with 1 if it would be dropped, and with 2 if that is not known, or on any error"},
 	{},
 };
 
@@ -49,19 +48,17 @@ const struct weir_command weir_explain_command = {
 	.own_options = own_options,
 	.options = "INjCh",
 	.means_attached = true,
-	.about =
-		"What would become of a packet now, and why: which resources and rules it meets, which flow it is of\n"
-		"under each rule, what that flow has used, what is left, when it frees, and why the threshold is what\n"
-		"it is. The attached program itself is asked, in a copy: nothing is sent, and nothing changes. What "
-		"is\n"
-		"not said of the packet is not guessed: with a source alone all rules are shown whose flows go by "
-		"that.\n"
-		"Of TCP it is a packet that opens a connection, unless --flags says otherwise.",
+	.about = "Show what would happen to a packet now, and why: which resources and rules it matches, which flow it "
+		 "belongs to under each rule, what that flow has used, what is left, when it is free again, and why "
+		 "the threshold is what it is. It runs a copy of the attached program, with this packet's flow state "
+		 "copied in: nothing is sent, and nothing changes.\n\n"
+		 "Fields you leave out are not guessed: with only a source, you see all rules whose flows are keyed by "
+		 "the source alone. A TCP packet opens a connection unless --flags says otherwise.",
 	.example = "  weir explain --src 198.51.100.7 --dst 192.0.2.53 --proto udp --dport dns\n"
 		   "  weir explain 198.51.100.7\n"
 		   "  weir explain -r rules/dns-per-client.yaml --pcap traffic.pcap --packet 7",
 	.exits = "0 done, whatever the verdict, 1 it failed, 2 the request or a file that it reads is wrong; with "
-		 "--exit-code 0 it passes, 1 it would be dropped, 2 that is not known, or any trouble",
+		 "--exit-code 0 it passes, 1 it would be dropped, 2 that is not known, or any error",
 };
 
 #define IS_DROPPED 1 /* with --exit-code */
@@ -87,8 +84,8 @@ static int read_address(struct explain_request *request, const char *option, con
 	struct weir_prefix prefix;
 
 	if (weir_parse_prefix(text, &prefix, &refusal))
-		return weir_explain_wrong("--%s: '%s' is no IP address: write it as 192.0.2.1 or 2001:db8::1", option,
-					  text);
+		return weir_explain_wrong("--%s: '%s' is not an IP address: write it as 192.0.2.1 or 2001:db8::1",
+					  option, text);
 	if (prefix.bits != (prefix.family == 6 ? 128 : 32))
 		return weir_explain_wrong("--%s: '%s' is a prefix: write one address", option, text);
 	if (request->words.family && request->words.family != prefix.family)
@@ -236,7 +233,8 @@ static int take_option(struct explain_request *request, int option, const char *
 	switch (option) {
 	case 'I':
 		if (!weir_instance_name_is_valid(argument))
-			return weir_explain_wrong("'%s' cannot name an instance", argument);
+			return weir_explain_wrong("'%s' is not a valid instance name: use letters, digits, '_' and '-'",
+						  argument);
 		request->instance = argument;
 		return 0;
 	case 'N':
@@ -244,7 +242,7 @@ static int take_option(struct explain_request *request, int option, const char *
 		return 0;
 	case 'i':
 		if (!weir_interface_name_is_valid(argument))
-			return weir_explain_wrong("'%s' cannot be the name of an interface", argument);
+			return weir_explain_wrong("'%s' is not a valid interface name", argument);
 		request->interface = argument;
 		return 0;
 	case 'c':
@@ -381,7 +379,7 @@ static int explain(struct explain_request *request, struct weir_diag *diag)
 static int check_request(const struct explain_request *request)
 {
 	if (request->pcap && request->known)
-		return weir_explain_wrong("--pcap says all of the packet: leave the other options out");
+		return weir_explain_wrong("--pcap already gives the whole packet: leave the other packet options out");
 	return request->pcap ? 0 : weir_explain_check_described(request);
 }
 

@@ -39,7 +39,7 @@ static bool has_icmp_type(uint8_t protocol)
 	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;
 }
 
-/* Whoever asks whether TCP passes asks whether a connection can be opened: packets of one that is open pass most
+/* A question about TCP is whether a connection can be opened: packets of one that is open pass most
  * limits, and 'admits' would be no answer.
  */
 static void assume_opening(struct explain_request *request)
@@ -76,17 +76,17 @@ int weir_explain_check_described(const struct explain_request *request)
 	const uint8_t protocol = request->words.protocol;
 
 	if (request->packet_number)
-		return weir_explain_wrong("--packet goes with --pcap");
+		return weir_explain_wrong("--packet needs --pcap FILE");
 	if (!(known & WEIR_MATCH_SOURCE))
-		return weir_explain_wrong("which packet? its source ADDRESS at least, or '--pcap FILE'");
+		return weir_explain_wrong("no packet given: write at least its source ADDRESS, or '--pcap FILE'");
 	if (!(known & WEIR_MATCH_KIND))
 		return 0;
 	if (known & (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT) && !has_ports(protocol))
-		return weir_explain_wrong("--sport and --dport: packets of this protocol have no ports");
+		return weir_explain_wrong("--sport and --dport: this protocol has no ports");
 	if (known & WEIR_MATCH_TCP_FLAGS && protocol != IPPROTO_TCP)
-		return weir_explain_wrong("--flags goes with '--proto tcp'");
+		return weir_explain_wrong("--flags needs '--proto tcp'");
 	if (known & WEIR_MATCH_ICMP_TYPE && !has_icmp_type(protocol))
-		return weir_explain_wrong("--icmp-type goes with '--proto icmp' or 'icmpv6'");
+		return weir_explain_wrong("--icmp-type needs '--proto icmp' or '--proto icmpv6'");
 	return 0;
 }
 
@@ -173,7 +173,7 @@ int weir_explain_compose(struct explain_request *request)
 	complete(request);
 	bytes = weir_compose_frame(&request->words, request->frame);
 	if (!bytes)
-		return weir_explain_wrong("--length: the shortest frame of such a packet has %u bytes",
+		return weir_explain_wrong("--length: such a packet takes at least %u bytes",
 					  weir_shortest_frame(&request->words));
 	request->question.frame_bytes = request->question.wire_bytes = bytes;
 	describe(request, said);
@@ -189,7 +189,7 @@ static int take_frame(struct explain_request *request, enum weir_link_type link_
 	uint32_t bytes;
 
 	if (!weir_frame_to_ethernet(link_type, frame, &ethernet))
-		return weir_diag_error(diag, NULL, NULL, NULL, "packet %llu of '%s' has no whole link header",
+		return weir_diag_error(diag, NULL, NULL, NULL, "packet %llu of '%s' has an incomplete link header",
 				       (unsigned long long)request->packet_number, request->pcap);
 	/* As in replay: what was cut off is zeros. */
 	bytes = ethernet.wire_bytes < WEIR_COMPOSED_BYTES_MAX ? ethernet.wire_bytes : WEIR_COMPOSED_BYTES_MAX;

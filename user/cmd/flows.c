@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir flows: who is how near to a limit now. */
+/* weir flows: how close flows are to their limits now. */
 #include <errno.h>
 
 #include "base/util.h"
@@ -17,9 +17,9 @@
 #include "state/occupy_windows.h"
 
 static const struct weir_option own_options[] = {
-	{'d', false, "dropped", NULL, "the flows that were dropped, those with most packets first"},
-	{'s', false, "since", "TIME", "... and again in the last TIME: 90s, 10m, 1h30m"},
-	{'r', false, "rule", "NAME", "only flows of this rule; of windows without those marked '?'"},
+	{'d', false, "dropped", NULL, "flows that lost packets, most packets first"},
+	{'s', false, "since", "TIME", "with --dropped, only flows that lost packets in the last TIME: 90s, 10m, 1h30m"},
+	{'r', false, "rule", "NAME", "only flows of this rule; leaves out windows marked '?'"},
 	{},
 };
 
@@ -28,17 +28,17 @@ const struct weir_command weir_flows_command = {
 	.own_options = own_options,
 	.options = "nINjWCh",
 	.means_attached = true,
-	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
-		 "is, is known of flows that were dropped and of samples of the others; '?' is not known.\n"
-		 "Of rules with overrides its threshold may be '?', too. Of rules with tokens the units are what\n"
-		 "the flow's bucket lacks, and the threshold what a full one holds. Of rules with Throttling they\n"
-		 "are how long the flow's latest packet has yet to wait, of maxQueueingTimeMs. Of rules with\n"
-		 "AssociatedResource they are what passed on the other resource. Where a resource is prioritised,\n"
-		 "'occupied' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
-		 "their own: the flows with the most connections now; and so have rules with blockDurationInMs: the\n"
-		 "flows that are penalised, those that have longest yet first; and circuit breakers: those\n"
-		 "that are open, or nearest to it. With --dropped: who lost packets since it was attached, how many,\n"
-		 "and when; of rules that observe, what would have been dropped.",
+	.about = "Show the flows that have used most of their thresholds in the current window. weir knows the flows "
+		 "of windows from drops and from samples; '?' means not known.\n\n"
+		 "For rules with overrides, the threshold may be '?', too. For rules with tokens, the units are what "
+		 "the flow's bucket lacks, and the threshold is what a full bucket holds. For rules with Throttling, "
+		 "they are how long the flow's latest packet still has to wait, out of maxQueueingTimeMs. For rules "
+		 "with AssociatedResource, they are what passed on the other resource. Where a resource is "
+		 "prioritised, 'occupied' counts units of later buckets.\n\n"
+		 "Rules with metricType Concurrency have a table of their own, the flows with the most connections; so "
+		 "have rules with blockDurationInMs, the penalised flows, longest remaining penalty first; and circuit "
+		 "breakers: those that are open, or closest to opening. --dropped shows which flows have lost packets "
+		 "since the attach, how many, and when; for rules that observe, what would have been dropped.",
 	.example = "  weir flows -n 5\n"
 		   "  weir flows --rule dns\n"
 		   "  weir flows --dropped --since 10m",
@@ -151,7 +151,7 @@ static int read_request(const struct weir_options *options, struct weir_drops_wa
 	uint64_t lately_ns = 0, now_ns = weir_host_now_ns();
 
 	if (!options->wants_dropped && options->lasts) {
-		weir_diag_error(diag, NULL, NULL, "write '--dropped', too", "'--since' is about dropped flows");
+		weir_diag_error(diag, NULL, NULL, "add '--dropped'", "'--since' needs '--dropped'");
 		return -EINVAL;
 	}
 	if (options->lasts && weir_parse_duration(options->lasts, &lately_ns, &refusal)) {

@@ -11,49 +11,51 @@
 #define HELP_COLUMNS 80
 
 static const struct weir_option known_options[] = {
-	{'i', true, "interface", "IFACE", "interface, 'PATTERN*' or '!EXCEPTION'; may be given several times"},
+	{'i', true, "interface", "IFACE", "interface, 'PATTERN*' or '!EXCEPTION'; repeatable"},
 	{'I', false, "instance", "NAME",
 	 "which instance (default: $" INSTANCE_VARIABLE ", or " WEIR_INSTANCE_DEFAULT ")"},
 	{'A', false, "instance", "NAME", "which instance (default: $" INSTANCE_VARIABLE ", or all of them)"},
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
 	{'g', false, "allow-gro", NULL, "in skb mode, let packets that GRO or LRO merged count as one"},
-	{'o', false, "observe", NULL, "evaluate and count everything, and drop nothing"},
-	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
+	{'o', false, "observe", NULL, "evaluate and count everything, but drop nothing"},
+	{'k', false, "keep", NULL, "stay attached, whatever ends this command"},
 	{'f', false, "fresh", NULL,
-	 "what cannot be taken over starts afresh: tables of another version of weir, windows that a rule outgrew"},
+	 "let what cannot be taken over start empty: tables of another version of weir, windows that a rule outgrew"},
 	{'c', false, "confirm", "TIME",
-	 "the rules before return after that time (60s, 5m), unless 'weir confirm' comes"},
-	{'D', false, "dry-run", NULL, "do all but the reload, the kernel's part too, and say what it would change"},
-	{'E', false, "exit-code", NULL, "exit with 1 if something would change, and with 2 on any trouble"},
-	{'b', false, "before", NULL, "the rule set that 'weir rollback' would put in force"},
-	{'x', false, "force", NULL, "even if it would shut out the SSH session that it is typed in"},
+	 "the previous rules return after this time (60s, 5m), unless 'weir confirm' comes first"},
+	{'D', false, "dry-run", NULL,
+	 "do everything but the reload, including the kernel's checks, and show what it would change"},
+	{'E', false, "exit-code", NULL, "exit with 1 if something would change, and with 2 on any error"},
+	{'b', false, "before", NULL, "show the rule set that 'weir rollback' would put in force"},
+	{'x', false, "force", NULL, "do it even if it cuts off the SSH session that you type this in"},
 	{'X', false, "force", NULL,
-	 "even the source of the SSH session that it is typed in, or a prefix shorter than /8 or, of IPv6, /16"},
-	{'r', false, "rule", "NAME", "only what this rule has penalised"},
-	{'a', false, "all", NULL, "all that there are"},
+	 "accept even the source of your own SSH session, or a prefix shorter than /8 (IPv4) or /16 (IPv6)"},
+	{'r', false, "rule", "NAME", "only flows that this rule has penalised"},
+	{'a', false, "all", NULL, "all of them"},
 	{'F', false, "for", "TIME", "for how long from now: 90s, 10m, 1h30m, 7d"},
-	{'1', false, "once", NULL, "print once what happens in a second, and end"},
-	{'l', false, "list", NULL, "print those in force, and the time that each has left"},
-	{'R', false, "remove", NULL, "end it at once"},
+	{'1', false, "once", NULL, "print one second's figures, and end"},
+	{'l', false, "list", NULL, "list the entries in force, and the time that each has left"},
+	{'R', false, "remove", NULL, "end entries at once"},
 	{'B', false, "reason", "TEXT",
-	 "why, in at most 63 bytes, for sources that say none; with --sync: whose set it is; with --remove: only what "
-	 "has this reason"},
-	{'t', false, "extend", NULL, "leave alone what is blocked for longer than that"},
+	 "the reason, at most 63 bytes, for sources without one; with --sync, whose set it is; with --remove, only "
+	 "entries with this reason"},
+	{'t', false, "extend", NULL, "leave entries alone that last longer than this already"},
 	{'u', false, "sync", "FILE",
-	 "make the set equal to the lines of a feed: add, renew, and remove what is not in it; '-': standard input"},
-	{'v', false, "save", "FILE", "write those in force into a file"},
-	{'w', false, "restore", "FILE", "put those of such a file in force, but what has ended since"},
+	 "make the entries equal to the lines of a feed: add, renew, and remove what is not in it; '-': standard "
+	 "input"},
+	{'v', false, "save", "FILE", "write the entries in force to a file"},
+	{'w', false, "restore", "FILE",
+	 "put the entries of such a file back in force, except those that have ended since"},
 	{'L', false, "listen", "ADDRESS",
 	 "serve a page, /metrics (Prometheus) and /api/v1 (JSON): 127.0.0.1:9617, [::1]:9617, "
-	 "unix:/run/weir/main.sock; may be "
-	 "given several times"},
+	 "unix:/run/weir/main.sock; repeatable"},
 	{'Y', false, "listen-anywhere", NULL,
-	 "allow --listen to be an address that other hosts can reach: no password, no TLS"},
+	 "let --listen take an address that other hosts can reach: there is no password and no TLS"},
 	{'n', true, "number", "N", "how many to show (default: 20)"},
 	{'j', false, "json", NULL, "print one JSON document"},
-	{'J', false, "json", NULL, "print a JSON document a line, one for each event"},
-	{WEIR_WIDE_OPTION, false, "wide", NULL, "cut nothing in tables, however narrow the terminal is"},
+	{'J', false, "json", NULL, "print one JSON document per event, one per line"},
+	{WEIR_WIDE_OPTION, false, "wide", NULL, "do not cut table columns to the terminal's width"},
 	{WEIR_COLOR_OPTION, false, "color", "WHEN",
 	 "auto (in a terminal, unless NO_COLOR is set), always or never; default: auto"},
 	{'h', true, "help", NULL, "this text"},
@@ -86,8 +88,8 @@ const char *weir_command_exits(const struct weir_command *command)
 		       : "0 done, 1 it failed, 2 the request is wrong";
 }
 
-/* A text in lines of a terminal's usual width. It begins at `column`, where its further lines begin as well; line ends
- * that it has itself are spaces.
+/* A text in lines of a terminal's usual width. It begins at `column`, where its further lines begin as well. An empty
+ * line begins a paragraph; other line ends are spaces.
  */
 static void print_filled(const char *text, int column, FILE *stream)
 {
@@ -102,6 +104,8 @@ static void print_filled(const char *text, int column, FILE *stream)
 			end += fprintf(stream, " ");
 		end += fprintf(stream, "%.*s", bytes, text);
 		text += bytes;
+		if (!strncmp(text, "\n\n", 2))
+			end = fprintf(stream, "\n\n%*s", column, "") - 2;
 		text += strspn(text, " \n");
 	}
 	fputc('\n', stream);

@@ -73,7 +73,7 @@ static int add_interface(const struct weir_command *command, struct weir_options
 	const char **slot;
 
 	if (!is_interface_word(name))
-		return refuse(command, "'%s' cannot be the name of an interface, or a pattern of names", name);
+		return refuse(command, "'%s' is not a valid interface name or pattern", name);
 	for (size_t i = 0; i < options->interface_count; i++)
 		if (!strcmp(options->interfaces[i], name))
 			return 0;
@@ -109,7 +109,7 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 		options->mode = modes[i].mode;
 		return 0;
 	}
-	return refuse(command, "no mode '%s': native, skb or auto", word);
+	return refuse(command, "--mode: '%s' is not a mode: write native, skb or auto", word);
 }
 
 /* `from` says who gave the name: "", or "$WEIR_INSTANCE: ". */
@@ -117,7 +117,8 @@ static int set_instance(const struct weir_command *command, struct weir_options 
 			const char *name)
 {
 	if (!weir_instance_name_is_valid(name))
-		return refuse(command, "%s'%s' cannot name an instance: letters, digits, '_' and '-', at most %d", from,
+		return refuse(command,
+			      "%s'%s' is not a valid instance name: use letters, digits, '_' and '-', at most %d", from,
 			      name, WEIR_INSTANCE_NAME_BYTES - 1);
 	options->instance = name;
 	options->has_instance = true;
@@ -221,7 +222,8 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return set_most(command, options, optarg);
 	case 'N':
 		if (!optarg[0])
-			return refuse(command, "'' cannot name a network namespace");
+			return refuse(command,
+				      "'' is not a network namespace: write a name of 'ip netns list', or a path");
 		options->netns = optarg;
 		return 0;
 	case 'L':
@@ -283,7 +285,7 @@ void weir_command_list_options(const struct weir_command *command, struct option
 	*short_options = '\0';
 }
 
-/* getopt has refused it: what it may be a slip of. Of an abbreviation of several, getopt has named these. */
+/* getopt has refused it: what it may be a slip of. If it abbreviates several, getopt has named these. */
 static void advise_option(const struct weir_command *command, const struct option *long_options, const char *word)
 {
 	const struct option *option = long_options;
@@ -317,7 +319,7 @@ static bool takes_instance(const struct weir_command *command)
 	return strpbrk(command->options, "IA");
 }
 
-/* The only instance that is attached, when there is none of the usual name. Trouble is reported by whoever opens it. */
+/* The only instance attached, if there is none of the usual name. The caller that opens it reports trouble. */
 static void find_only_instance(const struct weir_command *command, struct weir_options *options)
 {
 	struct weir_names names = {};
@@ -333,7 +335,7 @@ static void find_only_instance(const struct weir_command *command, struct weir_o
 		return;
 	options->instance = options->only_instance;
 	if (command->changes_it)
-		fprintf(stderr, "weir %s: instance '%s', the only one that is attached\n", command->name,
+		fprintf(stderr, "weir %s: using instance '%s', the only one attached\n", command->name,
 			options->instance);
 }
 
@@ -368,14 +370,14 @@ int weir_options_parse(const struct weir_command *command, int argc, char **argv
 	ret_options->arguments = argv + optind;
 	ret_options->argument_count = argc - optind;
 	if (ret_options->argument_count < command->arguments_min)
-		return refuse(command, "%s is missing", command->arguments);
+		return refuse(command, "arguments are missing: write 'weir %s %s'", command->name, command->arguments);
 	if (ret_options->argument_count > command->arguments_max)
-		return refuse(command, "what is '%s'?", ret_options->arguments[command->arguments_max]);
+		return refuse(command, "'%s' is one argument too many", ret_options->arguments[command->arguments_max]);
 	if (command->needs_interface && !has_interface(ret_options)) {
-		fprintf(stderr, "weir %s: which interface? 'weir %s -i IFACE %s'\n", command->name, command->name,
-			command->arguments);
+		fprintf(stderr, "weir %s: no interface given: write 'weir %s -i IFACE %s'\n", command->name,
+			command->name, command->arguments);
 		if (weir_service_is_one() || getenv("WEIR_OPTIONS"))
-			fprintf(stderr, "of the service it is in WEIR_OPTIONS, in %s: WEIR_OPTIONS=\"-i eth0\"\n",
+			fprintf(stderr, "for the service, set it in %s: WEIR_OPTIONS=\"-i eth0\"\n",
 				getenv("WEIR_OPTIONS_FILE") ?: "/etc/default/weir");
 		return WEIR_EXIT_WRONG + 1;
 	}
@@ -474,11 +476,11 @@ static int check_store(const struct weir_ruleset *ruleset, struct weir_diag *dia
 {
 	for (size_t i = 0; i < ruleset->rule_count; i++)
 		if (ruleset->rules[i].cluster && !weir_store_is_built())
-			return weir_diag_error(diag, &ruleset->rules[i].place, NULL,
-					       "this weir was built with WITHOUT=cluster: use another, or leave "
-					       "'clusterMode' out",
-					       "rule '%s' is shared by hosts, which this weir cannot do",
-					       ruleset->rules[i].name);
+			return weir_diag_error(
+				diag, &ruleset->rules[i].place, NULL,
+				"leave 'clusterMode' out, or use a weir that was built without WITHOUT=cluster",
+				"rule '%s' is shared by hosts, which this build of weir does not support",
+				ruleset->rules[i].name);
 	return 0;
 }
 

@@ -102,7 +102,7 @@ int weir_options_next(const struct weir_command *command, int argc, char **argv,
 		      const struct option *long_options);
 
 /*
- * Read the command line; mistakes and --help are printed. Returns 0 to go on, else one more than the
+ * Read the command line; mistakes and --help are printed. Returns 0 to continue, else one more than the
  * exit code. The caller frees *ret_options in any case.
  */
 int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options);

@@ -69,7 +69,7 @@ static int column_width(const struct weir_table *table, size_t column)
 
 #define COLUMN_GAP 2
 
-/* What is left of a column of words still tells most of them apart. Chosen, not derived. */
+/* What is left of a column of words still distinguishes most of them. Chosen, not derived. */
 #define CUT_WIDTH_MIN 12
 
 /* The widest column that may be cut further; table->columns: there is none. */

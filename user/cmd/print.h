@@ -44,7 +44,7 @@ void weir_print_topic(const char *topic, int topic_columns, const char *text, FI
 void weir_print_clean(FILE *stream, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
 /* "limits eth0 (native), eth1 (skb) by 12 rules", or "observes ...": what is in force, read from there. False: nothing
- * could be read, which is no failure of who wants words.
+ * could be read, which is not a failure for a caller that wants words.
  */
 #define WEIR_LIMITS_BYTES 320
 bool weir_limits_words(const char *instance, char words[WEIR_LIMITS_BYTES]);

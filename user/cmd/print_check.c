@@ -12,7 +12,7 @@
 
 #define NSEC_PER_MSEC 1000000ull
 
-/* Of a long list the first few, and how many more there are. */
+/* For a long list the first few, and how many more there are. */
 #define WORDS_SHOWN 8
 
 static void print_words(const json_t *words)
@@ -185,7 +185,7 @@ static void print_system_rules(const struct weir_ruleset *ruleset)
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
 		if (i == 0)
-			puts("the whole host, before all other rules: openings of TCP, and other protocols");
+			puts("the whole host, before all other rules: TCP openings, and other protocols");
 		printf("  rule   %s: drops at %s%s\n", rule->name,
 		       weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words),
 		       rule->observes ? ", only observes" : "");
@@ -201,9 +201,9 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"narrow rows", memory->narrow_table},
 		{"medium rows", memory->medium_table},
 		{"wide rows", memory->wide_table},
-		{"who has seen a flow", memory->sharers},
-		{"what rows leave behind", memory->row_ghosts},
-		{"flows all CPUs share", memory->shared},
+		{"sharers of flows", memory->sharers},
+		{"evicted rows (ghosts)", memory->row_ghosts},
+		{"flows shared by all CPUs", memory->shared},
 		{"connections", memory->connections},
 		{"circuit breakers", memory->breakers},
 		{"rows of whole resources", memory->lone_rows},
@@ -234,7 +234,7 @@ static void print_policies(const struct weir_settings *settings)
 	}
 	printf("%s unmatched %s\n", settings->non_ip_except_count ? ";" : ",", policies[settings->drop_unmatched]);
 	if (settings->observes)
-		puts("mode observe: all is evaluated and counted, and nothing dropped");
+		puts("mode observe: everything is evaluated and counted, nothing is dropped");
 }
 
 static void print_breakers(const struct weir_image *image)
@@ -289,15 +289,13 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 		printf("memory in use: %s%s\n", settings->memory_cgroup ? "of cgroup " : "of the system",
 		       settings->memory_cgroup ?: "");
 	if (has_moving)
-		printf("moving thresholds: stale when no controller was heard of for %u ms\n",
-		       settings->controller_timeout_ms);
+		printf("moving thresholds: stale after %u ms without a controller\n", settings->controller_timeout_ms);
 	if (is_shared)
 		printf("shared by hosts: those of cluster %s, through the store %s\n",
 		       settings->cluster[WEIR_CLUSTER_NAME], settings->cluster[WEIR_CLUSTER_REDIS]);
 	if (has_samples)
-		printf("load and CPU usage: sampled by 'weir run' or 'weir control'; rules admit when none was heard "
-		       "of "
-		       "for %u ms\n",
+		printf("load and CPU usage: sampled by 'weir run' or 'weir control'; after %u ms without one, these "
+		       "rules admit\n",
 		       settings->controller_timeout_ms);
 	if (counts_connections)
 		print_connections(image);
@@ -320,7 +318,7 @@ void weir_print_checked(const struct weir_ruleset *ruleset, const struct weir_im
 			if (ruleset->rules[i].resource == resource)
 				print_rule(ruleset, image, i);
 	}
-	printf("%s%zu resource%s, %zu rule%s; at most %u of the rules meet on one packet\n",
+	printf("%s%zu resource%s, %zu rule%s; at most %u rules apply to one packet\n",
 	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, weir_plural(ruleset->resource_count),
 	       ruleset->rule_count, weir_plural(ruleset->rule_count), image->packet_rules_max);
 	print_policies(&ruleset->settings);

@@ -83,7 +83,7 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 			 described->is_prioritized ? json_true() : NULL, "rules", rules);
 }
 
-/* Of the tables, what they came to. */
+/* The tables' sizes. */
 static void describe_connections(const struct weir_image *image, json_t *fields)
 {
 	json_object_set_new(

@@ -44,7 +44,7 @@ static void print_rule(const struct weir_change *change)
 	if (change->kind == WEIR_CHANGE_CHANGED && change->keeps_state)
 		printf(", keeps its windows and counters");
 	else if (change->kind == WEIR_CHANGE_CHANGED)
-		printf(", begins anew: %s", change->why_anew);
+		printf(", starts empty: %s", change->why_anew);
 	putchar('\n');
 	print_both(change);
 }
@@ -177,7 +177,7 @@ int weir_print_forecast(const char *instance, bool wants_json, const struct weir
 {
 	if (!forecast->is_before_known)
 		weir_diag_warning(diag, NULL, NULL, NULL,
-				  "the rule set in force is not kept: only names and windows are compared");
+				  "the rule set in force was not kept, so only names and windows are compared");
 	if (wants_json)
 		return weir_json_print(describe(instance, forecast), diag);
 	print_text(forecast);

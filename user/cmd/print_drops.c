@@ -37,11 +37,11 @@ static void print_legend(const struct weir_drops *drops)
 			missed = drops->worst[i].missed;
 	}
 	if (is_estimated)
-		printf("~ by samples: there was more to drop than is counted one by one\n");
+		printf("~ estimated from samples, as there were too many drops to count each one\n");
 	if (missed)
-		printf("+ up to %llu more, before it was known\n", (unsigned long long)missed);
+		printf("+ up to %llu more, lost before the flow was listed\n", (unsigned long long)missed);
 	if (drops->missed)
-		printf("a flow that is not known lost at most %llu\n", (unsigned long long)drops->missed);
+		printf("a flow that is not listed lost at most %llu\n", (unsigned long long)drops->missed);
 }
 
 void weir_print_drops(const struct weir_instance *instance, const struct weir_drops *drops)

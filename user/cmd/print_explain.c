@@ -84,17 +84,17 @@ __attribute__((format(printf, 2, 3))) static void line(const char *label, const 
 	putchar('\n');
 }
 
-/* Of what no rule and no list has evaluated. */
+/* Why a packet has its verdict that no rule and no list has evaluated. */
 static const char *const packet_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_MALFORMED_PASS] = "it is malformed, and 'malformed: pass' lets it pass",
 	[WEIR_VERDICT_MALFORMED_DROP] = "it is malformed",
-	[WEIR_VERDICT_UNSUPPORTED_PASS] = "weir cannot read it, and 'unsupported: pass' lets it pass",
-	[WEIR_VERDICT_UNSUPPORTED_DROP] = "weir cannot read it, and 'unsupported: drop' drops it",
+	[WEIR_VERDICT_UNSUPPORTED_PASS] = "it is unsupported, and 'unsupported: pass' lets it pass",
+	[WEIR_VERDICT_UNSUPPORTED_DROP] = "it is unsupported, and 'unsupported: drop' drops it",
 	[WEIR_VERDICT_NON_IP_PASS] = "it is not IP",
 	[WEIR_VERDICT_NON_IP_DROP] = "it is not IP, and 'nonIp' drops it",
-	[WEIR_VERDICT_UNMATCHED_PASS] = "it is in no resource",
-	[WEIR_VERDICT_UNMATCHED_DROP] = "it is in no resource, and 'unmatched: drop' drops it",
-	[WEIR_VERDICT_ERROR] = "by a mistake in weir",
+	[WEIR_VERDICT_UNMATCHED_PASS] = "no resource matches it",
+	[WEIR_VERDICT_UNMATCHED_DROP] = "no resource matches it, and 'unmatched: drop' drops it",
+	[WEIR_VERDICT_ERROR] = "by a bug in weir",
 };
 
 /* A list of files, or a timed entry, decides. */
@@ -121,7 +121,7 @@ static void print_verdict(const struct weir_explanation *explanation, const stru
 	char words[WEIR_WORDS_BYTES];
 
 	if (explanation->unknown) {
-		line("verdict", "depends on %s, which %s not said", weir_format_options(explanation->unknown, words),
+		line("verdict", "depends on %s, which %s not given", weir_format_options(explanation->unknown, words),
 		     explanation->unknown & (explanation->unknown - 1) ? "are" : "is");
 		return;
 	}
@@ -185,12 +185,12 @@ static void print_threshold(const struct weir_explanation *explanation, const st
 		     unit_of(rule), rule->override_bits);
 		return;
 	case WEIR_THRESHOLD_WARMING:
-		line("threshold", "%llu %s, %.0f %% of what is written: %s", (unsigned long long)rule->threshold,
-		     unit_of(rule), written > 0 ? 100 * rule->threshold / written : 0,
-		     rule->stored < rule->stored_warning ? "it is warm" : "it warms up");
-		line("", "%llu of %llu tokens stored by silence, below %llu it is warm",
-		     (unsigned long long)rule->stored, (unsigned long long)rule->stored_max,
-		     (unsigned long long)rule->stored_warning);
+		line("threshold", "%llu %s, %.0f %% of the configured threshold: %s",
+		     (unsigned long long)rule->threshold, unit_of(rule),
+		     written > 0 ? 100 * rule->threshold / written : 0,
+		     rule->stored < rule->stored_warning ? "warm" : "warming up");
+		line("", "%llu of %llu tokens stored while idle; warm below %llu", (unsigned long long)rule->stored,
+		     (unsigned long long)rule->stored_max, (unsigned long long)rule->stored_warning);
 		return;
 	case WEIR_THRESHOLD_BY_MEMORY:
 		line("threshold", "%llu %s, with %llu bytes of memory in use", (unsigned long long)rule->threshold,
@@ -201,7 +201,7 @@ static void print_threshold(const struct weir_explanation *explanation, const st
 		     (unsigned long long)rule->info->memory.high_mark_bytes);
 		return;
 	case WEIR_THRESHOLD_NO_READING:
-		line("threshold", "%llu %s: memory in use cannot be read", (unsigned long long)rule->threshold,
+		line("threshold", "%llu %s: the memory in use cannot be read", (unsigned long long)rule->threshold,
 		     unit_of(rule));
 		return;
 	case WEIR_THRESHOLD_SAFE:
@@ -218,7 +218,7 @@ static void print_threshold(const struct weir_explanation *explanation, const st
 		     (unsigned long long)rule->threshold, unit_of(rule));
 		return;
 	case WEIR_THRESHOLD_UNKNOWN:
-		line("threshold", "moves: the controller finds it");
+		line("threshold", "moves: the controller computes it");
 		return;
 	}
 }
@@ -259,7 +259,7 @@ static void print_window(const struct weir_explained_rule *rule)
 	     (unsigned long long)rule->threshold, unit_of(rule), is_shadow ? ", passed on " : "",
 	     is_shadow ? rule->info->ref_resource_name : "");
 	if (rule->occupied)
-		line("", "%llu more occupy buckets yet to come (behind the '|')", (unsigned long long)rule->occupied);
+		line("", "%llu more occupy later buckets (after the '|')", (unsigned long long)rule->occupied);
 	if (rule->units || rule->occupied)
 		print_buckets(rule);
 }
@@ -270,20 +270,20 @@ static void print_used(const struct weir_explained_rule *rule)
 
 	print_window(rule);
 	if (rule->has_plan && rule->tat_ns > 0)
-		line("TAT", "the latest packet is due in %s", format_time(rule->tat_ns, words));
+		line("TAT", "the latest packet leaves in %s", format_time(rule->tat_ns, words));
 	if (rule->has_tokens)
 		line("bucket", "%.3f tokens of %.3f", rule->tokens, rule->info->burst_micro / 1e6);
 	if (rule->has_connections)
 		line("open", "%llu connections of %llu", (unsigned long long)rule->connections,
 		     (unsigned long long)rule->threshold);
 	if (rule->learned)
-		line("learned", "%llu connection%s so far that nobody saw open: they pass, and count for nothing",
+		line("learned", "%llu connection%s so far whose opening was not seen: they pass and do not count",
 		     (unsigned long long)rule->learned, weir_plural(rule->learned));
 	if (rule->has_breaker)
 		line("breaker", "%s, by %s", weir_format_breaker_state(&rule->breaker, words),
 		     weir_breaker_strategy_names[rule->info->breaker.strategy % WEIR_BREAKER_STRATEGIES]);
 	if (rule->penalty_left_ns)
-		line("penalty", "for %s yet ('weir release' ends it)", format_time(rule->penalty_left_ns, words));
+		line("penalty", "for %s more ('weir release' ends it)", format_time(rule->penalty_left_ns, words));
 }
 
 static void print_answer(const struct weir_explained_rule *rule)
@@ -295,9 +295,9 @@ static void print_answer(const struct weir_explained_rule *rule)
 	else if (rule->has_left)
 		line("left", "%llu packet%s like this one", (unsigned long long)rule->left, weir_plural(rule->left));
 	if (rule->frees_ns == WEIR_SANDBOX_RUN_NEVER)
-		line("frees", "never, for such a packet");
+		line("frees", "never for a packet like this");
 	else if (rule->frees_ns)
-		line("frees", "in %s, if none comes until then", format_time(rule->frees_ns, words));
+		line("frees", "in %s, if quiet", format_time(rule->frees_ns, words));
 	if (rule->delay_ns)
 		line("delay", "%s", format_time(rule->delay_ns, words));
 }
@@ -355,7 +355,7 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 	print_threshold(explanation, rule);
 	if (!explanation->is_live) {
 		if (rule->frees_ns == WEIR_SANDBOX_RUN_NEVER)
-			line("frees", "never, for such a packet");
+			line("frees", "never for a packet like this");
 		return;
 	}
 	print_used(rule);
@@ -370,7 +370,7 @@ void weir_print_explanation(const struct weir_explanation *explanation, const st
 	if (explanation->is_live)
 		line("instance", "%s", explanation->instance);
 	else
-		line("of", "these files, as if nothing had come before");
+		line("of", "these files, with empty windows");
 	print_verdict(explanation, entry);
 	print_resources(explanation);
 	for (size_t i = 0; i < explanation->rule_count; i++)
@@ -489,7 +489,7 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 	return fields;
 }
 
-/* Of a timed entry; null of a list, and where neither decides. */
+/* For a timed entry; null of a list, and where neither decides. */
 static json_t *json_list_end(const struct weir_explanation *explanation)
 {
 	if ((explanation->verdict != WEIR_VERDICT_DENY && explanation->verdict != WEIR_VERDICT_ALLOW) ||

@@ -33,16 +33,16 @@ static void print_list(const char *list, uint32_t before, uint32_t now, FILE *st
 
 void weir_print_reload(const struct weir_reload_result *result, FILE *stream)
 {
-	fprintf(stream, "%u rule%s, of which %u %s\n", result->rules, weir_plural(result->rules), result->kept_rules,
-		result->kept_rules == 1 ? "keeps its windows" : "keep their windows");
+	fprintf(stream, "%u rule%s (%u %s)\n", result->rules, weir_plural(result->rules), result->kept_rules,
+		result->kept_rules == 1 ? "keeps its counts" : "keep their counts");
 	for (int fate = 0; fate < WEIR_RULE_FATES; fate++)
 		print_fate(&result->changes, fate, stream);
 	print_list("allow", result->allow_before, result->allow_now, stream);
 	print_list("deny", result->deny_before, result->deny_now, stream);
 	if (result->observes_now)
-		fputs("it observes: nothing is dropped\n", stream);
+		fputs("observing: nothing is dropped\n", stream);
 	else if (result->observed_before)
-		fputs("it drops from now on: before, it observed\n", stream);
+		fputs("dropping from now on: before, it only observed\n", stream);
 }
 
 static json_t *names_of(const struct weir_rule_changes *changes, enum weir_rule_fate fate)
@@ -72,16 +72,16 @@ static void print_unconfirmed(const char *instance, const struct weir_reload_res
 	char option[WEIR_INSTANCE_OPTION_BYTES];
 
 	if (result->returns_s)
-		fprintf(stderr, "not confirmed: the rules before return in %llu s; 'weir confirm%s' keeps these\n",
+		fprintf(stderr, "not confirmed: the previous rules return in %llu s; 'weir confirm%s' keeps these\n",
 			(unsigned long long)result->returns_s, weir_instance_option(instance, option));
 }
 
-int weir_tell_reload(const char *instance, bool wants_json, const struct weir_reload_result *result,
+int weir_tell_reload(const char *done, const char *instance, bool wants_json, const struct weir_reload_result *result,
 		     struct weir_diag *diag)
 {
 	if (wants_json)
 		return weir_json_print(describe(instance, result), diag);
-	fprintf(stderr, "generation %llu: ", (unsigned long long)result->generation);
+	fprintf(stderr, "%s, generation %llu: ", done, (unsigned long long)result->generation);
 	weir_print_reload(result, stderr);
 	print_unconfirmed(instance, result);
 	return 0;

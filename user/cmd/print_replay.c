@@ -151,7 +151,7 @@ static void print_limited(const struct weir_ruleset *ruleset, const struct weir_
 	weir_table_print(&table, stdout);
 	printf("\n%" PRIu64 " limited flow%s", report->limits.flows, weir_plural(report->limits.flows));
 	if (report->limits.missed)
-		printf(", and others that lost at most %" PRIu64 " packets; +: up to so many more",
+		printf(", and others that each lost at most %" PRIu64 " packets; +: up to so many more",
 		       report->limits.missed);
 	putchar('\n');
 }
@@ -164,7 +164,7 @@ static void print_duration(uint64_t ns)
 void weir_replay_print_text(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
 {
 	if (ruleset->settings.observes)
-		puts("settings.mode is observe: attached, nothing is dropped; this is what would have been\n");
+		puts("settings.mode is observe: when attached, nothing is dropped; these are the drops without it\n");
 	const struct weir_totals *totals = &report->totals;
 
 	printf("%llu packets, %llu bytes, in ", (unsigned long long)totals->seen.packets,

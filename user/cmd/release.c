@@ -20,12 +20,10 @@ const struct weir_command weir_release_command = {
 	.changes_it = true,
 	.arguments = "FLOW",
 	.arguments_max = 64,
-	.about = "End the penalty of a flow: its next packet is evaluated against the rule's window again, and should "
-		 "the "
-		 "rule\n"
-		 "block it, the penalty that begins is the shortest. FLOW is a key as 'weir flows' prints it, or one\n"
-		 "value of it: then all flows are meant that have this value. Without a FLOW, '--rule NAME' means all\n"
-		 "flows of that rule, and '--all' those of all rules.",
+	.about = "End the penalty of a flow. The rule's window decides its next packet again; if the rule blocks it, "
+		 "the new penalty is the shortest one. FLOW is a key as 'weir flows' prints it, or one value of a key: "
+		 "then it means all flows that have this value. Without FLOW, '--rule NAME' means all flows of that "
+		 "rule, and '--all' those of all rules.",
 	.example = "  weir release 192.0.2.7\n"
 		   "  weir release --rule logins 'source 192.0.2.7, destinationPort 22'\n"
 		   "  weir release --all",
@@ -130,7 +128,7 @@ static int find_rule(const struct weir_options *options, struct release *release
 
 	if (err || !options->rule || instance->rules[release->rule_slot].penalty_ms)
 		return err;
-	weir_diag_error(diag, NULL, NULL, "it has no blockDurationInMs", "rule '%s' penalises nobody", options->rule);
+	weir_diag_error(diag, NULL, NULL, "it has no blockDurationInMs", "rule '%s' has no penalties", options->rule);
 	return -EINVAL;
 }
 
@@ -140,14 +138,14 @@ static int read_request(const struct weir_options *options, struct release *rele
 	for (size_t i = 0; i < options->argument_count; i++)
 		if (!add_words(&release->flow, options->arguments[i]))
 			return weir_diag_error(diag, NULL, NULL, "write a key as 'weir flows' prints it",
-					       "'%.*s' is no part of a flow's key", WEIR_SHOWN(options->arguments[i]));
+					       "'%.*s' is not part of a flow's key", WEIR_SHOWN(options->arguments[i]));
 	if (options->means_all && (release->flow.count || options->rule))
 		return weir_diag_error(diag, NULL, NULL, "leave one of them out",
-				       "'--all' means all flows of all rules: a FLOW or a rule beside it means less");
+				       "'--all' means all flows of all rules: it takes no FLOW and no '--rule'");
 	if (!options->means_all && !release->flow.count && !options->rule)
-		return weir_diag_error(diag, NULL, NULL, "'weir flows' shows who is penalised",
-				       "which flow? 'weir release FLOW', 'weir release --rule NAME' or 'weir release "
-				       "--all'");
+		return weir_diag_error(
+			diag, NULL, NULL, "'weir flows' lists the penalised flows",
+			"no flow given: write 'weir release FLOW', 'weir release --rule NAME' or 'weir release --all'");
 	return 0;
 }
 
@@ -191,7 +189,7 @@ static int act(const struct weir_options *options, struct weir_diag *diag)
 	if (release.ended) {
 		wait_for_cpus();
 	} else if (!release.means_all) {
-		weir_diag_error(diag, NULL, NULL, "'weir flows' shows who is penalised",
+		weir_diag_error(diag, NULL, NULL, "'weir flows' lists the penalised flows",
 				"no such flow is penalised now");
 		return -ENOENT;
 	}

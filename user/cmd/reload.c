@@ -17,23 +17,22 @@ const struct weir_command weir_reload_command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
-	.about =
-		"Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
-		"A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
-		"in a file changes nothing. Name all the files, also those that did not change: the rules of others\n"
-		"go. It says which rules went, changed and came. Rules that name interfaces are reloaded from the\n"
-		"network namespace that these are in (--netns).\n"
-		"What another version of weir attached goes on, too. Where it laid out tables differently, a reload\n"
-		"names what would start afresh, and changes nothing; --fresh does so, and the old rules hold until\n"
-		"the new ones are in place. The same of a rule whose windows the new rules cannot go on with: its\n"
-		"threshold outgrew the rows that hold them, or begins to move (WarmUp, MemoryAdaptive).\n"
-		"With --confirm the rules before return by themselves unless 'weir confirm' comes in time: for rules\n"
-		"that might shut out who types them. The kernel itself returns, whatever becomes of this command and\n"
-		"its terminal. 'weir rollback' returns sooner; until then nothing else is reloaded.\n"
-		"Rules that would drop the SSH session that it is typed in, or let fewer than ten of its packets a\n"
-		"second through, are refused.\n"
-		"With --dry-run everything is checked, the program is loaded by the kernel and thrown away, and it "
-		"says what would change, as 'weir diff' does." WEIR_ABOUT_FILES,
+	.about = "Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix. "
+		 "A rule that changes only its threshold or mode keeps its windows and counters. A mistake in a file "
+		 "changes nothing. Name all files, even unchanged ones: rules in files you leave out are removed. The "
+		 "command lists the rules that were removed, changed and added. Reload rules that name interfaces from "
+		 "the network namespace of those interfaces (--netns).\n\n"
+		 "Rules that another version of weir attached stay in force. If a table has another layout there, the "
+		 "reload names what would start empty and changes nothing; --fresh reloads all the same, and the old "
+		 "rules hold until the new ones are in place. The same applies to a rule that cannot keep its windows "
+		 "because its threshold outgrew their rows or begins to move (WarmUp, MemoryAdaptive).\n\n"
+		 "With --confirm, the previous rules return by themselves unless 'weir confirm' comes in time; use it "
+		 "for rules that might lock you out. The kernel itself does this, whatever happens to this command and "
+		 "its terminal. 'weir rollback' returns sooner; until then, no other reload is accepted. Rules that "
+		 "would drop the SSH session you type this in, or admit fewer than ten of its packets a second, are "
+		 "refused.\n\n"
+		 "With --dry-run, everything is checked, the kernel loads the program and drops it again, and the "
+		 "command shows what would change, as 'weir diff' does." WEIR_ABOUT_FILES,
 	.example = "  weir reload rules/dns-per-client.yaml\n"
 		   "  weir reload --confirm 60s rules/dns-per-client.yaml",
 };
@@ -68,7 +67,7 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 		err = weir_instance_reload(options->instance, ruleset, &how, &result, diag);
 	if (err)
 		return err;
-	err = weir_tell_reload(options->instance, options->wants_json, &result, diag);
+	err = weir_tell_reload("reloaded", options->instance, options->wants_json, &result, diag);
 	if (!err) {
 		weir_controller_warn(options->instance, diag);
 		weir_examine_attached(options->instance, ruleset, diag);

@@ -27,23 +27,21 @@ struct replay_request {
 };
 
 static const struct weir_option own_options[] = {
-	{'r', true, "rules", "FILE...", "rule files, or directories of them; they merge in the order given"},
+	{'r', true, "rules", "FILE...", "rule files, or directories of them; merged in the order given"},
 	{'v', false, "verdicts", "CSV",
-	 "write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule;\n"
-	 "resources is empty where none was looked for: malformed, in a list, and so on"},
-	{'w', false, "verdicts-wide", "CSV", "... with the columns saddr,daddr,proto,sport,dport, too"},
-	{'p', false, "passed", "PCAP", "write the packets that get through, as captured, at the time they would leave"},
-	{'P', false, "plot", "SVG",
-	 "draw what was offered and admitted and the threshold, over time, for each resource"},
+	 "write a line for each packet: packet,time_ns,verdict,wait_ns,resources,rule; resources is empty if none was "
+	 "looked up (malformed, in a list, ...)"},
+	{'w', false, "verdicts-wide", "CSV", "like --verdicts, with the columns saddr,daddr,proto,sport,dport added"},
+	{'p', false, "passed", "PCAP", "write the packets that pass, as captured, at the time they would leave"},
+	{'P', false, "plot", "SVG", "draw offered, admitted and threshold over time, for each resource"},
 	{'m', false, "memory", "CSV",
-	 "memory readings, time_ns,used_bytes, each of which holds from its time on; without\n"
-	 "one highMemUsageThreshold holds"},
+	 "memory readings, time_ns,used_bytes, each valid from its time on; before the first, highMemUsageThreshold "
+	 "applies"},
 	{'s', false, "system", "CSV",
-	 "load and CPU usage, time_ns,load1,cpu_usage, which hold likewise; without them Load\n"
-	 "and CpuUsage rules admit"},
-	{'i', false, "interface", "IFACE", "the capture is of this interface: match.interface holds for it"},
-	{'n', false, "no-shortcuts", NULL,
-	 "evaluate without the program's shortcuts: slower, and the verdicts are the same"},
+	 "load and CPU usage, time_ns,load1,cpu_usage, each valid from its time on; before the first, Load and "
+	 "CpuUsage rules admit"},
+	{'i', false, "interface", "IFACE", "the interface that the capture was taken on, for match.interface"},
+	{'n', false, "no-shortcuts", NULL, "evaluate without the program's shortcuts: slower, with the same verdicts"},
 	{},
 };
 
@@ -52,11 +50,10 @@ const struct weir_command weir_replay_command = {
 	.own_options = own_options,
 	.options = "jWCh",
 	.arguments = "-r FILE... PCAP",
-	.about =
-		"Run the BPF program that would be attached over a capture, in the capture's own time, and say what\n"
-		"becomes of every packet. Touches no interface and no running weir. The capture is pcap or pcapng, of\n"
-		"Ethernet, of 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD's loopback or PPP; bytes are those with an\n"
-		"Ethernet header.",
+	.about = "Run the BPF program that would be attached over a capture, in the capture's own time, and show what "
+		 "happens to every packet. Touches no interface and no running weir. The capture is pcap or pcapng, of "
+		 "Ethernet, 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD loopback or PPP; bytes are counted as with an "
+		 "Ethernet header.",
 	.example = "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap",
 	.exits = "0 done, 1 it failed or the capture is damaged, 2 the request or a file that it reads is wrong",
 };
@@ -112,7 +109,7 @@ static const char *last_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Of files that are not there yet: the same name in the same directory. */
+/* If the files do not exist yet: the same name in the same directory. */
 static bool are_same_to_be(const char *path, const char *other)
 {
 	_cleanup_(weir_freep) char *path_copy = strdup(path), *other_copy = strdup(other);
@@ -148,7 +145,7 @@ static bool is_input(const struct replay_request *request, const char *path)
 
 static int refuse_output(const char *path)
 {
-	fprintf(stderr, "weir replay: '%s' is to be read: writing a result there would destroy it\n", path);
+	fprintf(stderr, "weir replay: '%s' is an input: writing a result there would destroy it\n", path);
 	fputs("name another file for the result\n", stderr);
 	return WEIR_EXIT_WRONG;
 }
@@ -163,9 +160,9 @@ static int check_outputs(const struct replay_request *request)
 		return wrong("two of --verdicts, --passed and --plot name the same file");
 	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
 		if (outputs[i] && !*outputs[i])
-			return wrong("one of --verdicts, --passed and --plot names no file");
+			return wrong("one of --verdicts, --passed and --plot has an empty file name");
 		else if (outputs[i] && !strcmp(outputs[i], "-"))
-			return wrong("'-' is no file: the summary goes to stdout; name a file, or /dev/stderr");
+			return wrong("'-' is not a file, and the summary goes to stdout: name a file, or /dev/stderr");
 		else if (is_input(request, outputs[i]))
 			return refuse_output(outputs[i]);
 	return WEIR_EXIT_OK;
@@ -253,7 +250,7 @@ static int take_option(struct replay_request *request, int option, const char *a
 	case 'v':
 	case 'w':
 		if (request->options.verdicts && request->options.verdicts_are_wide != (option == 'w')) {
-			wrong("--verdicts and --verdicts-wide are both given: take one of them");
+			wrong("--verdicts and --verdicts-wide exclude each other: leave one out");
 			return -EINVAL;
 		}
 		request->options.verdicts = argument;
@@ -291,9 +288,9 @@ static int check_request(const struct replay_request *request, bool has_rules_op
 	if (!options->capture)
 		return wrong("no capture given");
 	if (!has_rules_option)
-		return wrong("no rule file given: name it with -r");
+		return wrong("no rule file given: name it with '-r FILE'");
 	if (options->interface && !weir_interface_name_is_valid(options->interface))
-		return wrong("--interface is not the name of an interface");
+		return wrong("--interface: not a valid interface name");
 	return check_outputs(request);
 }
 

@@ -14,12 +14,12 @@ const struct weir_command weir_rollback_command = {
 	.means_attached = true,
 	.changes_it = true,
 	.holds_signals = true,
-	.about = "Put the rule set before the last reload in force again, as a reload of its files would: each packet "
-		 "meets the one or the other, and rules that both sets have keep their windows and counters. A second "
-		 "rollback goes forth again. When the last reload is not confirmed yet, it is as if that had never "
-		 "been. 'weir show --before' shows where it leads. The sets are kept with what is attached: a detach "
-		 "forgets them. Rules that would drop the SSH session that it is typed in are refused, as by 'weir "
-		 "reload'.",
+	.about = "Put the rule set from before the last reload back in force, like a reload of its files: each packet "
+		 "meets one set or the other, and rules that both sets have keep their windows and counters. A second "
+		 "rollback undoes the first. If the last reload is not confirmed yet, rollback undoes it completely. "
+		 "'weir show --before' shows the set it would return to. The sets are kept with what is attached; a "
+		 "detach deletes them. As with 'weir reload', rules that would drop the SSH session you type this in "
+		 "are refused.",
 	.example = "  weir rollback",
 };
 
@@ -35,7 +35,7 @@ static int check_session(const char *name, struct weir_diag *diag)
 	struct weir_diag told = {};
 
 	if (weir_instance_open_now(name, &instance, &told)) {
-		weir_diag_free(&told); /* the rollback will tell it */
+		weir_diag_free(&told); /* the rollback will report it */
 		return 0;
 	}
 	weir_diag_move(diag, &told, true);
@@ -57,7 +57,8 @@ static int rollback(const struct weir_options *options, struct weir_diag *diag)
 	if (!err)
 		err = weir_instance_rollback(options->instance, &result, diag);
 	if (!err)
-		err = weir_tell_reload(options->instance, options->wants_json, &result, diag);
+		err = weir_tell_reload("previous rules restored", options->instance, options->wants_json, &result,
+				       diag);
 	if (!err)
 		weir_controller_warn(options->instance, diag);
 	return err;

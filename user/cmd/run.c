@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * weir run: attach, control in the foreground, detach at the end. The limiter itself is in the kernel and
- * pinned; this process only moves thresholds, and when it is killed the limiter goes on.
+ * pinned; this process only moves thresholds, and if it is killed, the limits stay in force.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -32,22 +32,24 @@ const struct weir_command weir_run_command = {
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. It says what it\n"
-		 "limits, where its page is (--listen), and what to type next. SIGINT and SIGTERM detach and end; a "
-		 "detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the\n"
-		 "same: when an SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
-		 "As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
-		 "printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
-		 "cannot be read again); in a terminal 'weir reload' does so.\n"
-		 "A run that is killed leaves its rules attached: the next one on the same interfaces goes on with\n"
-		 "them, as a reload does, and takes them off in the end. What 'weir attach' left it goes on with as\n"
-		 "well, and leaves. It is refused while another controller is there, or when the instance is attached\n"
-		 "to other interfaces. Interfaces are watched: one that goes is told of, and limited again when it\n"
-		 "comes back. A pattern ('veth*', in quotes) means every interface of such a name, now and later, but\n"
-		 "never 'lo', nor one that stands on others that it means, as a bridge on its ports; '!veth0' excepts\n"
-		 "one. 'weir attach -i' and 'weir detach -i' add and take off single ones.\n"
-		 "Rules that would drop the SSH session that it is typed in, or let fewer than ten of its packets a\n"
-		 "second through, are refused." WEIR_ABOUT_FILES,
+	.about = "Attach, move thresholds where rules need it, and stay in the foreground. At its start it prints what "
+		 "it limits, where its page is (--listen) and what to type next. SIGINT and SIGTERM detach and end it; "
+		 "so does a detach by another command.\n\n"
+		 "In a terminal, a hang-up (SIGHUP) ends it too: if an SSH session dies, so do the limits that may "
+		 "have cut it off. Under nohup it keeps running. As a service, without a controlling terminal, SIGHUP "
+		 "reads the rule files again. If they contain a mistake, it is printed and the old rules stay; the "
+		 "same happens if standard input ('-') is one of the files, as it cannot be read twice. In a terminal, "
+		 "use 'weir reload'.\n\n"
+		 "If a run is killed, its rules stay attached: the next run on the same interfaces takes them over, as "
+		 "a reload does, and detaches them when it ends. It also takes over what 'weir attach' left, but "
+		 "leaves that attached. It refuses to start while another controller runs, or if the instance is "
+		 "attached to other interfaces.\n\n"
+		 "Interfaces are watched: one that disappears is reported, and limited again when it comes back. A "
+		 "pattern ('veth*', in quotes) means every interface with such a name, now and later, except 'lo' and "
+		 "interfaces that stand on others it means, such as a bridge on its ports; '!veth0' excludes one. "
+		 "'weir attach -i' and 'weir detach -i' add and remove single interfaces.\n\n"
+		 "Rules that would drop the SSH session you type this in, or admit fewer than ten of its packets a "
+		 "second, are refused." WEIR_ABOUT_FILES,
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml\n"
 		   "  weir run -i 'veth*' -i '!veth-mgmt' rules/dns-per-client.yaml\n"
 		   "  weir run -i eth0 --listen 127.0.0.1:9617 rules/dns-per-client.yaml",
@@ -71,7 +73,7 @@ static void free_run(struct run *run)
 }
 
 /*
- * What is attached has nobody to control it: a run before this one was killed, or left it. It goes on, with the rules
+ * What is attached has no controller: a run before this one was killed, or left it. It stays in force, with the rules
  * as they are in the files now. The controller comes first, so that of two who try only one has its way; after the
  * reload, if only that makes it one that we can control: the last reload died, or was another version's.
  */
@@ -96,7 +98,7 @@ static int take_over(const struct weir_options *options, const struct weir_rules
 		err = weir_instance_reload(instance, ruleset, &terms, &result, diag);
 	if (err)
 		return err;
-	fprintf(stderr, "weir run: instance '%s' was attached, without a controller; reloaded, ", instance);
+	fprintf(stderr, "weir run: instance '%s' was attached without a controller; took it over: ", instance);
 	weir_print_reload(&result, stderr);
 	return 0;
 }
@@ -166,7 +168,7 @@ static void refuse_reload(const struct weir_options *options)
 	char option[WEIR_INSTANCE_OPTION_BYTES];
 
 	fprintf(stderr,
-		"weir run: not reloaded, the old rules go on: standard input cannot be read again; 'weir reload%s "
+		"weir run: not reloaded, the old rules stay: standard input cannot be read again; 'weir reload%s "
 		"FILE...' replaces them\n",
 		weir_instance_option(options->instance, option));
 }
@@ -196,17 +198,17 @@ static int reload(const struct weir_options *options)
 		weir_examine_attached(options->instance, ruleset, &diag);
 	weir_tell(&diag);
 	if (err == WEIR_RELOAD_NOT_DESCRIBED) {
-		fputs("weir run: reloaded, but not to its end: SIGHUP tries once more\n", stderr);
+		fputs("weir run: the reload did not finish; SIGHUP tries again\n", stderr);
 	} else if (err) {
-		fputs("weir run: not reloaded, the old rules go on\n", stderr);
+		fputs("weir run: not reloaded, the old rules stay\n", stderr);
 	} else {
-		fputs("weir run: reloaded, ", stderr);
+		fputs("weir run: reloaded: ", stderr);
 		weir_print_reload(&result, stderr);
 	}
 	return err;
 }
 
-static const char not_reloaded[] = "the last reload failed, and the rules before it go on";
+static const char not_reloaded[] = "the last reload failed; the rules before it stay in force";
 
 /* What runs beside the controller, which must not miss a tick while a long list is read. */
 struct reloads {
@@ -251,7 +253,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 		reload_and_exit(options, run, parent);
 	if (reloads->child < 0) {
 		reloads->child = 0;
-		perror("weir run: not reloaded, the old rules go on: cannot fork");
+		perror("weir run: not reloaded, the old rules stay: cannot fork");
 		tell_service(options, not_reloaded);
 	}
 }
@@ -269,7 +271,7 @@ static void end_reload(const struct weir_options *options, struct run *run, stru
 	if (has_failed)
 		weir_instance_note(options->instance, WEIR_JOURNAL_RELOAD, "%s", not_reloaded);
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "weir run: a reload was ended by signal %d\n", WTERMSIG(status));
+		fprintf(stderr, "weir run: signal %d killed a reload\n", WTERMSIG(status));
 	tell_service(options, has_failed ? not_reloaded : "");
 	if (reloads->is_wanted)
 		start_reload(options, run, reloads);
@@ -373,11 +375,11 @@ static int stop(const struct weir_options *options, const struct run *run, struc
 	int err;
 
 	if (run->leaves && options->keeps)
-		fputs("weir run: ended, and left attached\n", stderr);
+		fputs("weir run: ended; the limits stay\n", stderr);
 	else if (run->leaves)
 		fprintf(stderr,
-			"weir run: ended, and left attached, as another command attached it: 'weir detach%s' takes it "
-			"off\n",
+			"weir run: ended; the limits stay, as another command attached them: 'weir detach%s' takes "
+			"them off\n",
 			weir_instance_option(options->instance, option));
 	if (run->leaves) {
 		weir_controller_warn(options->instance, diag);
@@ -394,9 +396,9 @@ static int give_up(const struct weir_options *options, const struct run *run, in
 {
 	weir_tell(diag);
 	if (err == -EBUSY)
-		fputs("weir run: ended, and left attached: it has another controller\n", stderr);
+		fputs("weir run: ended; the limits stay, as another controller runs\n", stderr);
 	else if (err == -EPROTO)
-		fputs("weir run: ended, and left attached: another version of weir has reloaded it\n", stderr);
+		fputs("weir run: ended; the limits stay, as another version of weir has reloaded them\n", stderr);
 	else if (err != -ESTALE)
 		stop(options, run, diag);
 	return err;
@@ -420,7 +422,8 @@ static void tell_served(const struct weir_server *server)
 		if (server->listeners[i].path[0])
 			fprintf(stderr, "weir run: serves a page, /metrics and /api/v1 on %s\n", address);
 		else
-			fprintf(stderr, "weir run: the page is at %s, for Prometheus %smetrics\n", address, address);
+			fprintf(stderr, "weir run: the page is at %s, metrics for Prometheus at %smetrics\n", address,
+				address);
 	}
 }
 
@@ -434,7 +437,7 @@ static void tell_begin(const struct weir_options *options, const struct run *run
 		is_read ? limits : "", run->observes ? "; nothing is dropped" : "");
 	tell_served(&run->server);
 	weir_instance_option(options->instance, option);
-	fprintf(stderr, "weir run: 'weir top%s' and 'weir stats%s' show it at work; Ctrl-C%s ends it, and %s\n", option,
+	fprintf(stderr, "weir run: 'weir top%s' and 'weir stats%s' show it at work; Ctrl-C%s ends it and %s\n", option,
 		option, hangup_words(options, run->hangup),
 		run->leaves ? "leaves it attached" : "takes the limits off (--keep would leave them)");
 }
@@ -458,7 +461,7 @@ int weir_cmd_run(int argc, char **argv)
 	tell_begin(&options, &run);
 	err = wait_for_end(&options, &run, &diag);
 	if (err == -ENOENT) {
-		/* As it was asked for: who restarts a run that fails is not to attach again what was taken off. */
+		/* As requested: a manager that restarts a failed run must not attach again what was detached. */
 		fprintf(stderr, "weir run: instance '%s' was detached by another command\n", options.instance);
 		return weir_exit_code(0, &diag);
 	}

@@ -31,7 +31,7 @@ int weir_server_open(const struct weir_options *options, struct weir_server *ret
 		return 0;
 	if (!weir_serve_is_built())
 		return weir_diag_error(diag, NULL, NULL, "build it with libmicrohttpd, and without WITHOUT=metrics",
-				       "cannot listen: this weir was built without a server");
+				       "cannot listen: this build of weir has no server");
 	server->listeners = calloc(options->listen_count, sizeof(*server->listeners));
 	if (!server->listeners)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot listen");
@@ -50,7 +50,7 @@ int weir_server_open(const struct weir_options *options, struct weir_server *ret
 	return 0;
 }
 
-/* The child. A terminal's signals are the parent's to answer, who ends it; and it never outlives the parent. */
+/* The child. The parent answers a terminal's signals and ends it; and it never outlives the parent. */
 __attribute__((noreturn)) static void serve_and_exit(const struct weir_server *server, const char *instance,
 						     pid_t parent)
 {
@@ -81,7 +81,7 @@ __attribute__((noreturn)) static void serve_and_exit(const struct weir_server *s
 	_exit(1);
 }
 
-/* Nobody answers there any more: who connects hears so at once. */
+/* No server answers there any more: a client that connects is refused at once. */
 static void close_listeners(struct weir_server *server)
 {
 	for (size_t i = 0; i < server->count; i++)
@@ -105,7 +105,7 @@ void weir_server_start(struct weir_server *server, const char *instance, struct 
 	}
 	if (server->child < 0) {
 		server->child = 0;
-		perror("weir run: does not serve: cannot fork");
+		perror("weir run: cannot start the server: cannot fork");
 		close_listeners(server);
 	}
 }
@@ -124,15 +124,15 @@ static void replace(struct weir_server *server, int status, const char *instance
 	fprintf(stderr, "weir run: the server has ended (%s %d): ", was_killed ? "signal" : "exit code",
 		was_killed ? WTERMSIG(status) : WEXITSTATUS(status));
 	if (server->short_lives >= SHORT_LIVES_MAX) {
-		fprintf(stderr, "it serves no more, after %d that ended at once; packets are limited as before\n",
+		fprintf(stderr, "not restarted, as %d in a row ended at once; packets are still limited\n",
 			SHORT_LIVES_MAX);
 		close_listeners(server);
 		return;
 	}
 	if (server->pause_s)
-		fprintf(stderr, "it is started again in %u s\n", server->pause_s);
+		fprintf(stderr, "restarting it in %u s\n", server->pause_s);
 	else
-		fputs("it is started again\n", stderr);
+		fputs("restarting it\n", stderr);
 	weir_server_start(server, instance, controller);
 }
 
@@ -145,7 +145,7 @@ void weir_server_look(struct weir_server *server, const char *instance, struct w
 			replace(server, status, instance, controller);
 			return;
 		}
-		fprintf(stderr, "weir run: the server was stopped (signal %d), and is ended\n", WSTOPSIG(status));
+		fprintf(stderr, "weir run: the server was stopped (signal %d); ending it\n", WSTOPSIG(status));
 		kill(server->child, SIGKILL);
 	}
 }

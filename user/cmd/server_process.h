@@ -30,7 +30,7 @@ int weir_server_open(const struct weir_options *options, struct weir_server *ret
 /* The controller is what the child must not look like (weir_controller_leave). Says on stderr what went wrong. */
 void weir_server_start(struct weir_server *server, const char *instance, struct weir_controller *controller);
 
-/* A child has ended or stopped, of whoever. If it was the server's: start another. After too many that died at once the
+/* Some child has ended or stopped. If it was the server: start another. After too many that died at once the
  * sockets are closed instead.
  */
 void weir_server_look(struct weir_server *server, const char *instance, struct weir_controller *controller);

@@ -13,11 +13,10 @@ const struct weir_command weir_show_command = {
 	.name = "show",
 	.options = "bINjCh",
 	.means_attached = true,
-	.about = "Print the rule set in force as one rule file, which loads as the same: whatever files, lists and "
-		 "lists of Sentinel's it came from, with all names, and without what is so by default. The comment at "
-		 "its top says which files these were, and has a hash: two sets with the same hash are the same. "
-		 "--json prints it as JSON, which loads as well. It is kept with what is attached, and needs none of "
-		 "the files any more.",
+	.about = "Print the rule set in force as one rule file that loads as the same set, whatever files and lists it "
+		 "came from, Sentinel's too: with all names, and without defaults. The comment at the top names those "
+		 "files and has a hash: sets with the same hash are the same. --json prints it as JSON, which loads as "
+		 "well. The set is kept with what is attached; its files are no longer needed.",
 	.example = "  weir show >rules.yaml\n"
 		   "  weir show --before",
 };
@@ -26,17 +25,16 @@ static int fail_not_kept(const struct weir_options *options, const struct weir_h
 {
 	char option[WEIR_INSTANCE_OPTION_BYTES], hint[128];
 
-	snprintf(hint, sizeof(hint), "'weir reload%s FILE...' keeps it",
+	snprintf(hint, sizeof(hint), "'weir reload%s FILE...' loads one that is kept",
 		 weir_instance_option(options->instance, option));
 	if (history->sets[0])
-		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has no rule set before the one in force",
-				options->instance);
+		weir_diag_error(diag, NULL, NULL, "it has one after the next reload",
+				"instance '%s' has no rule set before the one in force", options->instance);
 	else
-		weir_diag_error(
-			diag, NULL, NULL, hint,
-			"the rule set of instance '%s' is not kept: another version of weir loaded it, or it is "
-			"too large",
-			options->instance);
+		weir_diag_error(diag, NULL, NULL, hint,
+				"the rule set of instance '%s' was not kept: another version of weir loaded it, or it "
+				"is too large",
+				options->instance);
 	return -ENOENT;
 }
 
@@ -59,7 +57,7 @@ static void print_comment(const struct weir_options *options, const struct weir_
 	static const char *const transitions[WEIR_TRANSITION_COUNT] = {
 		[WEIR_TRANSITION_LOADED] = "loaded from",
 		[WEIR_TRANSITION_ROLLBACK] = "by a rollback, and loaded from",
-		[WEIR_TRANSITION_RETURNED] = "returned, as the next was not confirmed, and loaded from",
+		[WEIR_TRANSITION_RETURNED] = "returned, as the next set was not confirmed, and loaded from",
 	};
 
 	printf("# instance %s, generation %llu, hash %016llx, %s\n", options->instance,

@@ -13,22 +13,21 @@ const struct weir_command weir_stats_command = {
 	.name = "stats",
 	.options = "INjWCh",
 	.means_attached = true,
-	.about =
-		"Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; and the\n"
-		"connections of rules with metricType Concurrency, the penalties of rules with blockDurationInMs, and\n"
-		"how circuit breakers stand.",
+	.about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; the "
+		 "connections of rules with metricType Concurrency; the penalties of rules with blockDurationInMs; and "
+		 "the states of circuit breakers.",
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
 };
 
-/* Of packets that passed, as the instance observes; NULL: a verdict that drops nothing. */
+/* For packets that passed, as the instance observes; NULL: a verdict that drops nothing. */
 static const char *const would_drop_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_BLOCK] = "passed, a rule would block",
 	[WEIR_VERDICT_MALFORMED_DROP] = "passed, malformed: would drop",
 	[WEIR_VERDICT_UNSUPPORTED_DROP] = "passed, unsupported: would drop",
 	[WEIR_VERDICT_NON_IP_DROP] = "passed, not IP: would drop",
-	[WEIR_VERDICT_UNMATCHED_DROP] = "passed, in no resource: would drop",
+	[WEIR_VERDICT_UNMATCHED_DROP] = "passed, unmatched: would drop",
 	[WEIR_VERDICT_DENY] = "passed, a deny list would drop",
-	[WEIR_VERDICT_ERROR] = "passed, by a mistake in weir",
+	[WEIR_VERDICT_ERROR] = "passed by a bug in weir",
 };
 
 static uint64_t minute_sum(const uint64_t by_second[WEIR_MINUTE])
@@ -70,7 +69,7 @@ static void print_totals(const struct weir_totals *totals)
 	print_tally(&table, &totals->seen);
 	weir_table_print(&table, stdout);
 	if (sum != totals->seen.packets)
-		printf("  the verdicts add up to %llu packets: some came while this was read\n",
+		printf("  the verdicts add up to %llu packets: some arrived while the counters were read\n",
 		       (unsigned long long)sum);
 }
 
@@ -208,8 +207,9 @@ static void print_breakers(const struct weir_stats_view *view)
 
 static void print_pace(const struct weir_pace_state *pace)
 {
-	printf("\n  paced: %llu packets held back, of which %u wait now; %llu had to wait and passed at once; "
-	       "%u dropped, the queue being full\n",
+	printf("\n"
+	       "  paced: %llu packets held back, %u of them waiting now; %llu should have waited but passed at once; "
+	       "%u dropped, as the queue was full\n",
 	       (unsigned long long)pace->held, pace->waiting, (unsigned long long)pace->not_held, pace->dropped);
 }
 
@@ -218,7 +218,7 @@ static void print_pace(const struct weir_pace_state *pace)
 static void print_text(const struct weir_stats_view *view)
 {
 	if (view->instance->info.observes)
-		puts("observes: nothing is dropped\n");
+		puts("observing: nothing is dropped\n");
 	print_totals(&view->counters.totals);
 	if (view->instance->resource_count)
 		print_resources(view->instance, &view->counters);

@@ -22,8 +22,8 @@
 const struct weir_command weir_status_command = {
 	.name = "status",
 	.options = "ANjWCh",
-	.about = "Print what is attached, where, and with which rules: all instances, or the one named (then it is\n"
-		 "a failure when that is not attached).",
+	.about = "Print what is attached, where, and with which rules: all instances, or the one named; if that one is "
+		 "not attached, the command fails.",
 	.example = "  weir status --json",
 };
 
@@ -63,12 +63,11 @@ static void print_links(const struct weir_instance *instance)
 
 	print_wanted(instance);
 	if (!instance->link_count && weir_instance_has_patterns(instance)) {
-		puts("  attached to no interface: none that it is wanted on is there");
+		puts("  attached to no interface: none of those it is meant for exists now");
 		return;
 	}
 	if (!instance->link_count) {
-		printf("  attached to no interface: an attach or a detach was cut short; 'weir detach%s' clears it "
-		       "away\n",
+		printf("  attached to no interface: an attach or a detach was cut short; 'weir detach%s' cleans up\n",
 		       weir_instance_option(instance->name, option));
 		return;
 	}
@@ -87,9 +86,8 @@ static void print_links(const struct weir_instance *instance)
 static void print_repeats(const struct weir_status_view *view)
 {
 	for (size_t i = 0; i < view->repeat_count; i++)
-		printf("  '%s' stands on '%s': packets that come in by both are evaluated twice, and pass by half of "
-		       "their "
-		       "limits\n",
+		printf("  '%s' stands on '%s': packets that arrive through both are counted twice, so they get half of "
+		       "their limits\n",
 		       view->repeats[i].upper, view->repeats[i].lower);
 }
 
@@ -196,11 +194,11 @@ static void print_signals(const struct weir_host_signals *signals)
 	if (signals->has_samples && signals->has_load1)
 		printf("  load1 %.2f, sampled %.1f s ago", signals->load1_micro / 1e6, signals->sample_age_ns / 1e9);
 	else if (signals->has_samples)
-		printf("  load1 not known");
+		printf("  load1 unknown");
 	if (signals->has_samples && signals->has_cpu)
 		printf("; CPUs %.1f %% busy\n", signals->cpu_micro / 1e4);
 	else if (signals->has_samples)
-		puts("; CPU usage not known");
+		puts("; CPU usage unknown");
 	if (!signals->has_connections)
 		return;
 	printf("  connections open: %llu; handshakes of the last second: %llu", (unsigned long long)signals->open,
@@ -241,7 +239,7 @@ static void print_timed(const struct weir_status_view *view)
 	if (!view->has_timed || (!view->timed.blocked && !view->timed.allowed))
 		return;
 	weir_instance_option(view->instance->name, option);
-	printf("  for a while: %zu source%s blocked ('weir block%s --list' shows them), %zu allowed\n",
+	printf("  timed entries: %zu source%s blocked ('weir block%s --list' shows them), %zu allowed\n",
 	       view->timed.blocked, weir_plural(view->timed.blocked), option, view->timed.allowed);
 }
 
@@ -250,17 +248,15 @@ static void print_row_ghosts(const struct weir_row_ghosts_sum *row_ghosts)
 {
 	if (!row_ghosts->used && !row_ghosts->displaced && !row_ghosts->joined)
 		return;
-	printf("  pushed out of full flow tables and remembered: %llu flow%s, room for %llu; forgotten too early: "
-	       "%llu\n",
+	printf("  evicted from full flow tables, counts kept: %llu flow%s, room for %llu; lost too early: %llu\n",
 	       (unsigned long long)row_ghosts->used, weir_plural(row_ghosts->used),
 	       (unsigned long long)row_ghosts->places, (unsigned long long)row_ghosts->displaced);
 	if (row_ghosts->joined)
-		printf("  counted together, as there was no room (whenFull: aggregate): %llu\n",
+		printf("  counted together for lack of room (whenFull: aggregate): %llu\n",
 		       (unsigned long long)row_ghosts->joined);
 	if (weir_row_ghosts_are_nearly_full(row_ghosts))
-		puts("  warning: nearly full; flows that are forgotten may pass more than their limits, and where "
-		     "rules say "
-		     "'whenFull: aggregate' flows without a place share one: raise settings.flowsPerCpu");
+		puts("  warning: nearly full; flows whose counts are lost may exceed their limits, and with 'whenFull: "
+		     "aggregate' flows without a slot share one: raise settings.flowsPerCpu");
 }
 
 static void print_span(const struct weir_instance *instance)
@@ -307,7 +303,7 @@ static void print_incompatible_tables(const struct weir_instance *instance)
 	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
 		if (instance->is_incompatible[table])
 			printf("%s%s",
-			       count++ ? ", " : "  tables of another version of weir, which start afresh at a reload: ",
+			       count++ ? ", " : "  tables of another version of weir, which a reload starts empty: ",
 			       weir_table_name(table));
 	if (count)
 		putchar('\n');
@@ -337,7 +333,7 @@ static void print_text(const struct weir_status_view *view)
 	       weir_format_age(now_ns - info->loaded_ns, loaded));
 	print_netns(instance);
 	if (instance->unconfirmed.is_so)
-		printf("  unconfirmed: the rules before return in %llu s; 'weir confirm%s' keeps these\n",
+		printf("  unconfirmed: the previous rules return in %llu s; 'weir confirm%s' keeps these\n",
 		       (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed),
 		       weir_instance_option(instance->name, option));
 	printf("  %u resource%s, %u rule%s, %u flows per CPU", instance->resource_count,
@@ -345,7 +341,7 @@ static void print_text(const struct weir_status_view *view)
 	       info->flows_per_cpu);
 	print_policies(instance);
 	if (info->observes)
-		puts("  observes: all is evaluated and counted, and nothing dropped");
+		puts("  observing: everything is evaluated and counted, nothing is dropped");
 	print_incompatible_tables(instance);
 	print_span(instance);
 	print_counts(instance);
@@ -426,13 +422,12 @@ static void show_incompatible(const char *name, const struct weir_instance_info 
 	weir_instance_option(name, option);
 	if (head->magic)
 		snprintf(remark, sizeof(remark),
-			 "attached by another version of weir: 'weir reload%s --fresh FILE...' makes it this one's, "
-			 "'weir detach%s' takes it off",
+			 "attached by another version of weir: 'weir reload%s --fresh FILE...' moves it to this "
+			 "version, 'weir detach%s' takes it off",
 			 option, option);
 	else
 		snprintf(remark, sizeof(remark),
-			 "attached by another version of weir: 'weir detach%s' takes it off; then attach again",
-			 option);
+			 "attached by another version of weir: run 'weir detach%s', then attach again", option);
 	if (listing->is_json) {
 		add_to(listing, json_pack("{s:s, s:I, s:s}", "instance", name, "abiVersion",
 					  (json_int_t)head->abi_version, "remark", remark));
@@ -440,10 +435,10 @@ static void show_incompatible(const char *name, const struct weir_instance_info 
 		separate(listing);
 		printf("instance %s: %s\n", name, remark);
 		if (head->abi_version != WEIR_ABI_VERSION)
-			printf("  its description is of version %u, and this one reads %u\n", head->abi_version,
+			printf("  its description has version %u, and this weir reads %u\n", head->abi_version,
 			       WEIR_ABI_VERSION);
 		else
-			printf("  its tables are of other versions than this one's\n");
+			printf("  its tables have other versions than this weir's\n");
 	}
 	listing->count++;
 }

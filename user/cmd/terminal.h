@@ -12,7 +12,7 @@
 #define WEIR_COLOR_OPTION 'C'
 #define WEIR_WIDE_OPTION 'W'
 
-/* Take one of the two. 0; -EINVAL: --color has no such word, which the caller tells; -ENOENT: another option. */
+/* Take one of the two. 0; -EINVAL: --color has no such word, which the caller reports; -ENOENT: another option. */
 int weir_terminal_take_option(int letter, const char *argument);
 #define WEIR_COLOR_WORDS "auto, always or never"
 

@@ -79,7 +79,7 @@ static int read_counters(struct weir_top *top, struct weir_diag *diag)
 
 /* ---- figures ---- */
 
-/* Counters of a slot begin anew when another rule gets it. */
+/* Counters of a slot start over when another rule gets it. */
 static double rate(uint64_t now, uint64_t before, double seconds)
 {
 	return seconds > 0 && now >= before ? (now - before) / seconds : 0;

@@ -22,7 +22,7 @@ static int set_observes(struct weir_ruleset *ruleset, const char *rule, bool obs
 	}
 	if (is_found)
 		return 0;
-	weir_diag_error(diag, NULL, NULL, NULL, "there is no rule '%s' any more", rule);
+	weir_diag_error(diag, NULL, NULL, NULL, "rule '%s' no longer exists", rule);
 	return -ENOENT;
 }
 
@@ -40,7 +40,7 @@ int weir_top_observe(const char *instance, const char *rule, bool observes, stru
 	weir_instance_history(attached, &history);
 	if (!history.sets[0]) {
 		weir_diag_error(diag, NULL, NULL, NULL,
-				"the rule set of instance '%s' is not kept: reload it from its files", instance);
+				"the rule set of instance '%s' was not kept: reload it from its files", instance);
 		return -ENOENT;
 	}
 	err = weir_kept_set_read(history.sets[0], &ruleset, diag);

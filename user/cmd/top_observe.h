@@ -9,7 +9,7 @@
 
 /*
  * Put the rule set in force in force again, with this rule observing or enforcing: a reload, so that no packet meets
- * half of it, windows go on, and 'weir rollback' undoes it.
+ * half of it, windows continue, and 'weir rollback' undoes it.
  */
 int weir_top_observe(const char *instance, const char *rule, bool observes, struct weir_diag *diag);
 

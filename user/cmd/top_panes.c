@@ -33,8 +33,8 @@ static int limit_columns(void)
 	return COLS >= WIDE_COLUMNS ? 24 : 18;
 }
 
-/* Text in so many columns, cut with an ellipsis; returns the column after them. Beyond the edge, where it would go on
- * in the next line, there is nothing; and a number that would lose digits there is left out.
+/* Text in so many columns, cut with an ellipsis; returns the column after them. Text beyond the edge
+ * is not drawn in the next line; and a number that would lose digits there is left out.
  */
 static int put(int y, int x, int columns, bool is_right, const char *text)
 {
@@ -197,7 +197,7 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 	used += snprintf(line + used, sizeof(line) - used, "%s, for %s", instance->info.observes ? " (observes)" : "",
 			 weir_format_age(weir_host_now_ns() - instance->info.attached_ns, age));
 	if (instance->unconfirmed.is_so && used < sizeof(line))
-		snprintf(line + used, sizeof(line) - used, "; not confirmed, the rules before return in %llu s",
+		snprintf(line + used, sizeof(line) - used, "; not confirmed: the previous rules return in %llu s",
 			 (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed));
 	weir_make_printable(line, "");
 	attron(A_BOLD);
@@ -321,7 +321,7 @@ static int flow_text_columns(void)
 {
 	const int columns = COLS - name_columns() - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
 
-	/* Who it is matters more than what stands to the right of it. */
+	/* The flow's name matters more than what is to the right of it. */
 	return columns < FLOW_COLUMNS_MIN ? FLOW_COLUMNS_MIN : columns;
 }
 
@@ -454,11 +454,11 @@ static void draw_foot(const struct weir_top_screen *screen)
 
 	if (screen->asked[0])
 		snprintf(line, sizeof(line), "%s rule '%s'? y: yes, any other key: no",
-			 screen->would_observe ? "only observe, and not enforce," : "enforce", screen->asked);
+			 screen->would_observe ? "only observe" : "enforce", screen->asked);
 	else if (screen->said[0])
 		snprintf(line, sizeof(line), "%s", screen->said);
 	else if (screen->is_filtering)
-		snprintf(line, sizeof(line), "filter: %s_   (Enter keeps it, Esc takes it away)", screen->filter);
+		snprintf(line, sizeof(line), "filter: %s_   (Enter keeps it, Esc clears it)", screen->filter);
 	else
 		snprintf(line, sizeof(line),
 			 "q quit  s sort: %s  d dropped  / filter%s%s  space freeze  o observe  h help",
@@ -472,13 +472,13 @@ static void draw_help(void)
 {
 	static const char *const lines[] = {
 		"q            quit",
-		"s            sort rules by the next: dropped, rule files, offered, share, name",
-		"/            show only rules and flows with some text; Esc shows all again",
-		"space        freeze, and go on",
+		"s            sort by the next: dropped, rule files, offered, share, name",
+		"/            show only rules and flows with this text; Esc shows all again",
+		"space        freeze, or resume",
 		"d            flows: the busiest, or those that lost packets in the last minute",
-		"Tab          rules or flows: what the arrows move",
+		"Tab          let the arrows move in rules or in flows",
 		"arrows, j k  move by a line; PgUp, PgDn by ten; Home to the top",
-		"o            the underlined rule only observes from now on, or enforces again;",
+		"o            make the underlined rule only observe, or enforce again;",
 		"             asks first",
 		"",
 		"Rates are packets a second since the last reading. 'offered' and 'admitted'",

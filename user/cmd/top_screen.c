@@ -12,7 +12,7 @@
 
 /* ---- the terminal ---- */
 
-/* After a mistake of ours the terminal must be of use to whoever looks for it. */
+/* After a bug of ours, the terminal must be usable for finding it. */
 static void end_and_die(int number)
 {
 	endwin(); // NOLINT(bugprone-signal-handler): the process dies of it anyway, and nothing else knows the terminal
@@ -26,8 +26,8 @@ int weir_top_screen_begin(struct weir_diag *diag)
 
 	weir_top_take_locale();
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !newterm(NULL, stdout, stdin)) {
-		weir_diag_error(diag, NULL, NULL, "'weir top --once' prints once, and needs no terminal",
-				"this is no terminal that a screen can be drawn on%s",
+		weir_diag_error(diag, NULL, NULL, "'weir top --once' prints once and needs no terminal",
+				"'weir top' needs a terminal that it can draw on%s",
 				getenv("TERM") ? "" : ": TERM is not set");
 		return -ENOTTY;
 	}

@@ -47,7 +47,7 @@ static void free_work(struct work *work)
 
 static int fail(struct weir_diag *diag, int err)
 {
-	return weir_diag_fail(diag, -err, NULL, "cannot ask the program about the packet");
+	return weir_diag_fail(diag, -err, NULL, "cannot run the program on the packet");
 }
 
 /* ---- which CPU ---- */
@@ -91,7 +91,7 @@ static const char *resource_name(const struct work *work, uint32_t place)
 	return place < instance->resource_count ? instance->resources[instance->resource_order[place]].name : "?";
 }
 
-/* Where the protocol is not said, the address yet tells the family. */
+/* Without a protocol, the address still shows the family. */
 static int may_match(const struct work *work, uint32_t place)
 {
 	const int bit = weir_resource_bit(work->result->object, place);
@@ -334,7 +334,7 @@ static int explain_rules(struct work *work)
 
 /* ---- all of them together ---- */
 
-/* What tells a connection from others does not matter where it is none of those that there are. */
+/* What distinguishes connections does not matter for one that does not exist yet. */
 static uint32_t fields_of_kind(const struct work *work, const struct weir_rule *rule)
 {
 	const uint32_t fields = rule->kind < WEIR_KIND_COUNT ? weir_kinds[rule->kind]->packet_fields : 0;
@@ -398,8 +398,8 @@ static int explain(struct work *work, struct weir_diag *diag)
 		return fail(diag, err);
 	err = find_all_flows(work);
 	if (err == -E2BIG)
-		return weir_diag_fail(diag, E2BIG, "say more of the packet: --proto, --dport and so on",
-				      "the packet could be of too many resources");
+		return weir_diag_fail(diag, E2BIG, "describe the packet in more detail: --proto, --dport, ...",
+				      "the packet could match too many resources");
 	/* What the tables hold was read until now: a row is never newer than the time it is evaluated by. */
 	work->run.now_ns = result->now_ns = weir_host_now_ns();
 	if (!err)
@@ -450,7 +450,7 @@ static void take_shares(struct work *work)
 	}
 }
 
-/* What the controller tells the program holds only while it is alive; in the sandbox nothing goes stale by itself. */
+/* What the controller writes holds only while it is alive; in the sandbox nothing goes stale by itself. */
 static int follow_controller(struct work *work)
 {
 	struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -472,7 +472,7 @@ static int follow_controller(struct work *work)
 				sizeof(signals));
 }
 
-/* Drops are counted by flow anyway. Of a rule that enforces now and only observed before, those of later. */
+/* Drops are counted by flow anyway. If a rule enforces now and only observed before, those of later. */
 static void take_loss(const struct weir_instance *instance, const struct weir_dropped_flow *dropped,
 		      struct weir_explained_rule *rule)
 {

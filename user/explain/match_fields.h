@@ -11,7 +11,7 @@
 int weir_resource_bit(const struct weir_object *object, uint32_t place);
 
 /*
- * Of `fields` (enum weir_match_field, or-ed) those that the resource with this bit asks about. Of addresses and
+ * Those of `fields` (enum weir_match_field, or-ed) that the resource with this bit asks about. For addresses and
  * interfaces it is taken to ask about each. Returns a negative -errno, or the fields.
  */
 int64_t weir_fields_asked(const struct weir_object *object, uint32_t bit, uint32_t fields);

@@ -39,7 +39,7 @@ int weir_sandbox_set(const struct weir_sandbox *sandbox);
 
 void weir_sandbox_free(struct weir_sandbox *sandbox);
 
-/* An element that was read, or NULL. Of a per-CPU table all copies, a multiple of eight bytes apart. */
+/* An element that was read, or NULL. In a per-CPU table all copies, a multiple of eight bytes apart. */
 const void *weir_sandbox_find(const struct weir_sandbox *sandbox, enum weir_table_id map, uint32_t key);
 
 /* The row of this flow that `cpu` has, of a rule or shadow window with this storage; false when it has none. */

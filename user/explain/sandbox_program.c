@@ -47,7 +47,7 @@ static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, stru
 	int err;
 
 	if (cpus < 0)
-		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+		return weir_diag_fail(diag, -cpus, NULL, "cannot find out how many CPUs there are");
 	small.settings.flows_per_cpu = SANDBOX_FLOWS_PER_CPU;
 	small.settings.connections = SANDBOX_CONNECTIONS;
 	small.settings.connection_flows = SANDBOX_CONNECTIONS;

@@ -140,7 +140,7 @@ static int refuse_with(const struct session *session, const struct weir_place *p
 	char client[WEIR_PREFIX_TEXT_BYTES];
 
 	return weir_diag_error(diag, place, NULL, hint,
-			       "this would drop the SSH session that it is typed in, from %s port %u at '%s': %s",
+			       "this would cut off your own SSH session, from %s port %u at '%s': %s",
 			       format_client(session, client), session->words.source_port, session->interface, reason);
 }
 
@@ -150,7 +150,7 @@ static int refuse(const struct session *session, const struct weir_place *place,
 {
 	char client[WEIR_PREFIX_TEXT_BYTES], hint[256];
 
-	snprintf(hint, sizeof(hint), "write 'allow: [%s]' in a rule file; or say '--force', if you get in another way",
+	snprintf(hint, sizeof(hint), "write 'allow: [%s]' in a rule file; or add '--force' if you have another way in",
 		 format_client(session, client));
 	return refuse_with(session, place, hint, diag, reason);
 }
@@ -164,7 +164,7 @@ static int refuse_by_rule(const struct session *session, const struct weir_rules
 		return refuse(session, NULL, diag, "a rule blocks it");
 	if (passed)
 		snprintf(reason, sizeof(reason),
-			 "rule '%.128s' admits %llu packets of it, and then fewer than %d a second",
+			 "rule '%.128s' admits %llu of its packets, then fewer than %d a second",
 			 ruleset->rules[place].name, (unsigned long long)passed, PACKETS_PER_SECOND);
 	else
 		snprintf(reason, sizeof(reason), "rule '%.128s' admits none of its packets",
@@ -186,13 +186,14 @@ static int evaluate(const struct session *session, const struct weir_ruleset *ru
 		harness->clock_ns = start_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);
 		action = weir_object_evaluate(object, session->frame, session->frame_bytes);
 		if (action < 0)
-			return weir_diag_fail(diag, -action, NULL, "cannot ask the program about the SSH session");
+			return weir_diag_fail(diag, -action, NULL,
+					      "cannot run the program on the SSH session's packets");
 		if (action == XDP_PASS)
 			continue;
 		if (harness->verdict == WEIR_VERDICT_DENY)
 			return refuse(session, NULL, diag, "its source is in a 'deny' list");
 		if (harness->verdict == WEIR_VERDICT_UNMATCHED_DROP)
-			return refuse(session, NULL, diag, "it is of no resource, and 'unmatched: drop' drops it");
+			return refuse(session, NULL, diag, "no resource matches it, and 'unmatched: drop' drops it");
 		return refuse_by_rule(session, ruleset, harness->rule, i, diag);
 	}
 	return 0;
@@ -206,15 +207,15 @@ static int check(struct session *session, const struct weir_ruleset *ruleset, st
 
 	weir_diag_free(&ignored);
 	if (err)
-		weir_diag_warning(diag, NULL, NULL, "see that there is another way in",
-				  "cannot tell whether these rules would drop the SSH session that it is typed in: %s",
+		weir_diag_warning(diag, NULL, NULL, "make sure you have another way in",
+				  "cannot find out whether these rules would cut off your own SSH session: %s",
 				  strerror(-err));
 	if (err)
 		return 0; /* what is wrong with the rules is said when they are loaded in earnest */
 	session->frame_bytes = weir_compose_frame(&session->words, session->frame);
 	err = weir_sandbox_program_stay(&program);
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot ask the program about the SSH session");
+		return weir_diag_fail(diag, -err, NULL, "cannot run the program on the SSH session's packets");
 	err = evaluate(session, ruleset, program.object, program.now_ns, diag);
 	weir_sandbox_program_leave(&program);
 	if (err)
@@ -351,6 +352,6 @@ int weir_session_check_block(const struct weir_instance *instance, const struct 
 	blocked = longest_order(orders, count, &session.words);
 	if (!blocked || passes_anyway(instance, blocked, &session.words))
 		return 0;
-	snprintf(reason, sizeof(reason), "'%s' is to be blocked", weir_format_prefix(blocked, source));
-	return refuse_with(&session, NULL, "leave it out; or say '--force', if you get in another way", diag, reason);
+	snprintf(reason, sizeof(reason), "'%s' would be blocked", weir_format_prefix(blocked, source));
+	return refuse_with(&session, NULL, "leave it out; or add '--force' if you have another way in", diag, reason);
 }

@@ -74,8 +74,8 @@ static int check_memory(const struct weir_image *image, uint32_t cpus, struct we
 	if (weir_host_has_memory(memory.total, &free_bytes))
 		return 0;
 	return weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture, or where there is more memory",
-			      "tables that hold every flow of the capture need %" PRIu64 " MB, and %" PRIu64
-			      " MB are free, of which a sixteenth must stay so",
+			      "tables for every flow of the capture need %" PRIu64 " MB, and %" PRIu64
+			      " MB are free, of which a sixteenth must stay free",
 			      (uint64_t)memory.total / 1000000, free_bytes / 1000000);
 }
 
@@ -204,7 +204,7 @@ int weir_attempt_load_rules(struct attempt *attempt, struct weir_diag *diag)
 
 	cpus = weir_host_cpus();
 	if (cpus < 0)
-		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+		return weir_diag_fail(diag, -cpus, NULL, "cannot find out how many CPUs there are");
 	options.cpus = cpus;
 	attempt->interfaces.ours = attempt->options->interface;
 	roomy.settings.observes = false; /* what would have been dropped is what replay is for */
@@ -352,7 +352,7 @@ int weir_attempt_evaluate_frame(struct attempt *attempt, const struct weir_ether
 		evaluation->resource[i] = harness->resource[i];
 	evaluation->rule = evaluation->passes ? "" : dropped_by(attempt->ruleset, harness->verdict, harness->rule);
 	if (!evaluation->rule)
-		return weir_diag_fail(diag, EIO, "this is a mistake of weir's, please report it",
+		return weir_diag_fail(diag, EIO, "this is a bug in weir, please report it",
 				      "the program dropped a packet without a reason (verdict %u)", harness->verdict);
 	return 0;
 }

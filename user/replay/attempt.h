@@ -25,7 +25,7 @@
  */
 #define REPLAY_FRAME_BYTES_MAX (ETH_HLEN + 2 * 4 + 40 + 65535)
 
-/* Rows tell times apart for this long after the capture's end: an interval of a day and a day's ring. */
+/* Rows distinguish times for this long after the capture's end: an interval of a day and a day's ring. */
 #define REPLAY_MARGIN_NS (48ull * 3600 * WEIR_NSEC_PER_SEC)
 
 struct survey {
@@ -89,7 +89,7 @@ int weir_attempt_read_rule_counters(struct attempt *attempt, struct weir_replay_
 /* At the end of the capture: its latest time, whatever the last packet's was. */
 int weir_attempt_read_connections(struct attempt *attempt, struct weir_diag *diag);
 
-/* Likewise. Requests that shared a group were told too late. */
+/* Likewise. Requests that shared a group were reported too late. */
 int weir_attempt_read_breakers(struct attempt *attempt, struct weir_replay_evictions *ret_evictions,
 			       struct weir_diag *diag);
 int weir_attempt_read_resource_counters(struct attempt *attempt, struct weir_diag *diag);

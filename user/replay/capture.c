@@ -60,10 +60,9 @@ static int find_link_type(struct weir_capture *capture, struct weir_diag *diag)
 		return 0;
 	}
 	return weir_diag_fail(diag, 0,
-			      "give one of Ethernet (EN10MB), of 'any' (LINUX_SLL, LINUX_SLL2), of IP (RAW, IPV4, "
-			      "IPV6), of BSD's loopback "
-			      "(NULL, LOOP) or of PPP (PPP, PPP_SERIAL)",
-			      "capture '%s' is not of Ethernet or IP: its link type is %s", capture->path,
+			      "use a capture of Ethernet (EN10MB), 'any' (LINUX_SLL, LINUX_SLL2), IP (RAW, IPV4, "
+			      "IPV6), BSD loopback (NULL, LOOP) or PPP (PPP, PPP_SERIAL)",
+			      "capture '%s' is neither Ethernet nor IP: its link type is %s", capture->path,
 			      name ? name : "unknown");
 }
 
@@ -82,7 +81,7 @@ int weir_capture_open(const char *path, struct weir_capture **ret_capture, struc
 	capture->path = path;
 	capture->pcap = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, reason);
 	if (!capture->pcap)
-		return weir_diag_fail(diag, 0, "give a pcap or pcapng file", "cannot read capture '%s': %s", path,
+		return weir_diag_fail(diag, 0, "use a pcap or pcapng file", "cannot read capture '%s': %s", path,
 				      reason);
 	err = find_link_type(capture, diag);
 	if (err)
@@ -124,7 +123,7 @@ static bool time_to_ns(const struct timeval *time, uint64_t *ret_ns)
 }
 
 /* A file of pcapng may have interfaces that libpcap does not read together, of several link types among others. It is
- * whole all the same. libpcap tells this from damage by its words alone; other words, and it is called damaged.
+ * whole all the same. Only libpcap's message distinguishes this from damage; with another message it counts as damaged.
  */
 static bool are_interfaces_unlike(const struct weir_capture *capture)
 {
@@ -142,13 +141,13 @@ int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame
 	if (got == PCAP_ERROR_BREAK)
 		return 0;
 	if (got < 0 && are_interfaces_unlike(capture))
-		return weir_diag_fail(diag, 0, "make a capture of each interface, or one of 'any'",
+		return weir_diag_fail(diag, 0, "capture each interface by itself, or capture 'any'",
 				      "capture '%s' has interfaces that cannot be read together: %s", capture->path,
 				      pcap_geterr(capture->pcap));
 	if (got != 1 || !time_to_ns(&header->ts, &time_ns)) {
 		weir_diag_fail(diag, 0, NULL, "capture '%s' is damaged after packet %llu: %s", capture->path,
 			       (unsigned long long)capture->frames,
-			       got == 1 ? "the next one's time is not to be had" : pcap_geterr(capture->pcap));
+			       got == 1 ? "the time of the next one cannot be read" : pcap_geterr(capture->pcap));
 		return -EBADMSG;
 	}
 	capture->frames++;

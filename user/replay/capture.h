@@ -23,7 +23,7 @@ static inline void weir_capture_closep(struct weir_capture **capture)
 	weir_capture_close(*capture);
 }
 
-/* Of all its frames. */
+/* For all its frames. */
 enum weir_link_type weir_capture_link_type(const struct weir_capture *capture);
 
 /*

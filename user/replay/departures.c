@@ -64,7 +64,7 @@ int weir_departures_add(struct weir_departures *departures, const struct weir_fr
 	if (leaves_ns / WEIR_NSEC_PER_SEC > WEIR_CAPTURE_SECONDS_MAX)
 		return weir_diag_fail(
 			diag, EOVERFLOW, "replay without --passed",
-			"cannot write '%s': a packet leaves after February 2106, for which pcap has no time",
+			"cannot write '%s': a packet leaves after February 2106, which pcap timestamps cannot hold",
 			departures->path);
 	departure = weir_array_add((void **)&departures->items, departures->count, sizeof(*departure));
 	if (!departure)

@@ -20,9 +20,9 @@
 
 static int cannot_write(struct weir_diag *diag, int err, const char *path)
 {
-	return weir_diag_fail(diag, err,
-			      err == EPERM ? "is it a link that somebody else has made? it is not followed" : NULL,
-			      "cannot write '%s'", path);
+	return weir_diag_fail(
+		diag, err, err == EPERM ? "is it a link that another user created? such links are not followed" : NULL,
+		"cannot write '%s'", path);
 }
 
 /* ---- where a path leads ---- */

@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "plot/plot.h"
 
-/* More would not be told apart in a picture of 770 pixels. Chosen, not derived. */
+/* More would not be distinguished in a picture of 770 pixels. Chosen, not derived. */
 #define BINS_MAX 600
 
 #define NO_RULE UINT32_MAX

@@ -51,8 +51,8 @@ int weir_attempt_read_rule_counters(struct attempt *attempt, struct weir_replay_
 	for (i = 0; i < attempt->image->rule_count + attempt->image->shadow_count; i++) {
 		struct weir_rule_counters counters = {};
 
-		err = sum_counters(attempt, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot,
-						&counters, sizeof(counters), diag);
+		err = sum_counters(attempt, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot, &counters,
+				   sizeof(counters), diag);
 		if (err)
 			return err;
 		if (weir_kinds[attempt->image->rules[i].kind]->counts_connections ||
@@ -122,8 +122,8 @@ int weir_attempt_read_resource_counters(struct attempt *attempt, struct weir_dia
 	for (i = 0; i < attempt->image->resource_count; i++) {
 		struct weir_resource_counters counters = {};
 
-		err = sum_counters(attempt, WEIR_TABLE_RESOURCE_COUNTERS,
-						attempt->image->resources[i].slot, &counters, sizeof(counters), diag);
+		err = sum_counters(attempt, WEIR_TABLE_RESOURCE_COUNTERS, attempt->image->resources[i].slot, &counters,
+				   sizeof(counters), diag);
 		if (err)
 			return err;
 		attempt->report.resources[i].passed = counters.passed;

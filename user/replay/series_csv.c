@@ -39,7 +39,7 @@ struct reading {
 	const char *path;
 	struct weir_line_reader reader;
 	struct weir_diag *diag;
-	size_t mistakes; /* told so far */
+	size_t mistakes; /* reported so far */
 	char *entries;
 	size_t count;
 };
@@ -88,7 +88,7 @@ static int read_text(struct reading *reading)
 	return 0;
 }
 
-/* 1: go on; 0: the end; or -errno, which has been reported. */
+/* 1: continue; 0: the end; or -errno, which has been reported. */
 static int read_line(struct reading *reading)
 {
 	const struct weir_series *series = reading->series;
@@ -106,7 +106,7 @@ static int read_line(struct reading *reading)
 		complain(reading, series->how_to_write, series->not_one);
 		return 1;
 	case WEIR_LINE_TOO_MUCH:
-		return weir_diag_fail(reading->diag, 0, "leave out those that change nothing",
+		return weir_diag_fail(reading->diag, 0, "remove those that change nothing",
 				      "%s '%s' are more than %llu MB", series->plural, reading->path,
 				      FILE_BYTES_MAX >> 20);
 	case WEIR_LINE_END:

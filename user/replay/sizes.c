@@ -24,7 +24,7 @@
 #define REPLAY_CONNECTION_FLOWS_FIRST_MAX (1u << 17)
 #define REPLAY_CONNECTION_FLOWS_MAX (WEIR_CONNECTION_FLOW_SETS_MAX * WEIR_CONNECTION_FLOWS_PER_SET)
 
-/* Groups of requests that a circuit breaker tells apart: 24 bytes each, and a ring for every place of the table. */
+/* Groups of requests that a circuit breaker distinguishes: 24 bytes each, and a ring for every slot of the table. */
 #define REPLAY_GROUPS_FIRST 32u
 #define REPLAY_GROUPS_MAX (1u << WEIR_RING_SHIFT_MAX)
 
@@ -85,16 +85,16 @@ int weir_replay_grow(struct weir_replay_sizes *sizes, const struct weir_replay_e
 
 	if (evictions->flows && sizes->rows >= REPLAY_ROWS_MAX)
 		return weir_diag_fail(diag, ENOMEM, hint,
-				      "the capture keeps more flows alive than a table of %u rows holds", sizes->rows);
+				      "the capture keeps more flows alive than fit in a table of %u rows", sizes->rows);
 	if (evictions->connections && sizes->connections >= REPLAY_CONNECTIONS_MAX &&
 	    sizes->connection_flows >= REPLAY_CONNECTION_FLOWS_MAX)
 		return weir_diag_fail(diag, ENOMEM, hint,
-				      "the capture keeps more connections open than the largest tables hold, made for "
-				      "%u of %u flows",
+				      "the capture keeps more connections open than fit in the largest tables, for %u "
+				      "connections of %u flows",
 				      sizes->connections, sizes->connection_flows);
 	if (evictions->shared_groups && sizes->ring_groups >= REPLAY_GROUPS_MAX)
 		return weir_diag_fail(diag, ENOMEM, hint,
-				      "more requests wait at once than one circuit breaker can tell apart: %u",
+				      "more requests are pending at once than one circuit breaker can distinguish: %u",
 				      sizes->ring_groups / 2);
 	if (evictions->shared_groups)
 		sizes->ring_groups = times_four(sizes->ring_groups, REPLAY_GROUPS_MAX);

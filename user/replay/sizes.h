@@ -22,7 +22,7 @@ struct weir_replay_sizes {
 /* What was pushed out while it counted. */
 struct weir_replay_evictions {
 	uint64_t flows, connections;
-	uint64_t shared_groups; /* requests that a circuit breaker could not tell apart: no eviction, but as bad */
+	uint64_t shared_groups; /* requests that a circuit breaker could not distinguish: not an eviction, but as bad */
 };
 
 /* Four places for each flow and connection there can be, were every packet a new one for every rule; the first try need

@@ -372,21 +372,22 @@ static bool is_refused(const struct weir_request *request, struct weir_reply *re
 {
 	if (strcmp(request->method, "GET") && strcmp(request->method, "HEAD")) {
 		reply->allow = "GET, HEAD";
-		reply_words(reply, 405, "nothing can be changed here", "use GET or HEAD");
+		reply_words(reply, 405, "this server is read-only", "use GET or HEAD");
 		return true;
 	}
 	if (request->has_body) {
-		reply_words(reply, 413, "a request has no body here", NULL);
+		reply_words(reply, 413, "requests must not have a body", NULL);
 		return true;
 	}
 	if (request->is_loopback && request->host && *request->host && !is_nobodys_name(request->host)) {
 		reply_words(
-			reply, 421, "this is not the host that you ask for",
+			reply, 421, "this server does not have that host name",
 			"use the address that weir listens on, or 'localhost', as Host; a reverse proxy can set it");
 		return true;
 	}
 	if (is_from_elsewhere(request)) {
-		reply_words(reply, 403, "a page of another origin asks this", "open it in a tab of its own");
+		reply_words(reply, 403, "the request comes from a page of another origin",
+			    "open it in a tab of its own");
 		return true;
 	}
 	return false;
@@ -409,5 +410,5 @@ void weir_answer(struct weir_source *source, const struct weir_request *request,
 			routes[i].answer(source, request, ret_reply);
 			return;
 		}
-	reply_words(ret_reply, 404, "there is nothing at this path", "'/api/v1' lists what there is");
+	reply_words(ret_reply, 404, "nothing is at this path", "'/api/v1' lists the paths");
 }

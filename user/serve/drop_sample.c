@@ -19,7 +19,7 @@ void weir_drop_sample_free(struct weir_drop_sample *sample)
 	*sample = (struct weir_drop_sample){};
 }
 
-/* Of what is attached now, and asked for not long ago. */
+/* Of what is attached now, and requested recently. */
 static bool is_going_on(const struct weir_drop_sample *sample, const struct weir_instance *now, uint64_t now_ns)
 {
 	return sample->events && sample->watch.instance->info.attached_ns == now->info.attached_ns &&

@@ -2,7 +2,7 @@
 /*
  * The latest drops, for who asks for them again and again over HTTP: in each answer the latest one of each flow, of a
  * few flows, and how many more there were. All who ask see the same. When nobody has asked for a while it is
- * forgotten, and the next to ask begins anew.
+ * forgotten, and the next to ask starts over.
  */
 #ifndef WEIR_SERVE_DROP_SAMPLE_H
 #define WEIR_SERVE_DROP_SAMPLE_H

@@ -11,7 +11,8 @@
 void weir_metrics_write_build(struct book *book)
 {
 	static const struct weir_metric_family metric = {
-		"weir_build", WEIR_METRIC_INFO, NULL, "The weir that serves: the version of its tables' description."};
+		"weir_build", WEIR_METRIC_INFO, NULL,
+		"Version of the weir that serves this, and the version of its table description."};
 	char version[16];
 	struct weir_labels labels;
 
@@ -37,15 +38,15 @@ void weir_metrics_write_times(struct book *book)
 {
 	static const struct weir_metric_family attached = {"weir_attach_timestamp_seconds", WEIR_METRIC_GAUGE,
 							   "seconds",
-							   "When the instance was attached, since the epoch."};
-	static const struct weir_metric_family loaded = {"weir_reload_last_success_timestamp_seconds",
-							 WEIR_METRIC_GAUGE, "seconds",
-							 "When the rules in force were loaded, since the epoch."};
+							   "Time at which the instance was attached, since the epoch."};
+	static const struct weir_metric_family loaded = {
+		"weir_reload_last_success_timestamp_seconds", WEIR_METRIC_GAUGE, "seconds",
+		"Time at which the rules in force were loaded, since the epoch."};
 	static const struct weir_metric_family hold = {"weir_limits_hold_seconds", WEIR_METRIC_GAUGE, "seconds",
-						       "Time until the bucket numbers of some rule run out."};
+						       "Time until the first rule's bucket counter wraps."};
 	static const struct weir_metric_family returns = {
 		"weir_rules_return_seconds", WEIR_METRIC_GAUGE, "seconds",
-		"In how long the rules before return, as those in force are not confirmed; 0: they stay."};
+		"Time until unconfirmed rules give way to the previous ones; 0: the rules stay."};
 	const struct weir_unconfirmed *unconfirmed = &book->instance->unconfirmed;
 	const uint64_t left_ns = weir_instance_left_ns(book->instance);
 
@@ -64,10 +65,10 @@ void weir_metrics_write_reloads(struct book *book)
 {
 	static const struct weir_metric_family reloads = {
 		"weir_reloads", WEIR_METRIC_COUNTER, NULL,
-		"Reloads: successes by any command since attach, failures of this run since it began."};
+		"Reloads: successes of any command since the attach, failures of this run since it started."};
 	static const struct weir_metric_family last = {
 		"weir_reload_last_successful", WEIR_METRIC_GAUGE, NULL,
-		"0: the last reload that this run tried failed, and the old rules go on."};
+		"0: the last reload that this run tried failed; the old rules stay in force."};
 	const struct weir_serve_notes *notes = book->source->notes;
 	const struct weir_labels success = weir_metrics_label("result", "success"),
 				 failure = weir_metrics_label("result", "failure");
@@ -82,10 +83,10 @@ void weir_metrics_write_reloads(struct book *book)
 void weir_metrics_write_controller(struct book *book)
 {
 	static const struct weir_metric_family state = {"weir_controller_state", WEIR_METRIC_GAUGE, NULL,
-							"1 for the state that the controller is in, 0 for the others."};
+							"1 for the controller's current state, 0 for the others."};
 	static const struct weir_metric_family stale = {
 		"weir_controller_stale_seconds", WEIR_METRIC_GAUGE, "seconds",
-		"For how long the controller has been silent; 0 unless it is stale."};
+		"How long the controller has been silent; 0 unless it is stale."};
 	static const struct weir_metric_family rules = {"weir_controller_rules", WEIR_METRIC_GAUGE, NULL,
 							"Rules that need a controller."};
 	const struct weir_controller_report *report = &book->reading->status.controller;
@@ -106,7 +107,7 @@ void weir_metrics_write_interfaces(struct book *book)
 {
 	static const struct weir_metric_family attached = {
 		"weir_interface_attached", WEIR_METRIC_GAUGE, NULL,
-		"1: packets of this interface are evaluated; 0: it is gone."};
+		"1: packets of this interface are evaluated; 0: the interface is gone."};
 
 	weir_exposition_begin(book->out, &attached);
 	for (size_t i = 0; i < book->instance->link_count; i++) {
@@ -122,11 +123,10 @@ void weir_metrics_write_lists(struct book *book)
 {
 	static const struct weir_metric_family prefixes = {"weir_list_prefixes", WEIR_METRIC_GAUGE, NULL,
 							   "Prefixes in the lists of the rule files."};
-	static const struct weir_metric_family sources = {
-		"weir_timed_sources", WEIR_METRIC_GAUGE, NULL,
-		"Sources that weir block or weir allow has listed for a while."};
+	static const struct weir_metric_family sources = {"weir_timed_sources", WEIR_METRIC_GAUGE, NULL,
+							  "Sources that weir block or weir allow lists now."};
 	static const struct weir_metric_family room = {"weir_timed_sources_limit", WEIR_METRIC_GAUGE, NULL,
-						       "Addresses that may be listed for a while."};
+						       "Addresses that weir block and weir allow have room for."};
 	const struct weir_labels allow = weir_metrics_label("list", "allow"), deny = weir_metrics_label("list", "deny");
 	const struct weir_labels block = weir_metrics_label("list", "block");
 	const struct weir_status_view *status = &book->reading->status;
@@ -147,14 +147,14 @@ void weir_metrics_write_row_ghosts(struct book *book)
 {
 	static const struct weir_metric_family used = {
 		"weir_remnants", WEIR_METRIC_GAUGE, NULL,
-		"Flows that were pushed out of full tables, and are remembered without a row."};
+		"Flows evicted from full tables whose counts are kept as ghosts."};
 	static const struct weir_metric_family places = {"weir_remnants_limit", WEIR_METRIC_GAUGE, NULL,
-							 "Such flows that there is room for."};
+							 "Ghosts that fit."};
 	static const struct weir_metric_family displaced = {"weir_remnants_displaced", WEIR_METRIC_COUNTER, NULL,
-							    "Such flows that were forgotten while they still counted."};
+							    "Ghosts that were lost while they still counted."};
 	static const struct weir_metric_family joined = {
 		"weir_remnants_aggregated", WEIR_METRIC_COUNTER, NULL,
-		"Such flows that found no room, and are counted together with others (whenFull: aggregate)."};
+		"Evicted flows without a slot, counted together with others (whenFull: aggregate)."};
 	const struct weir_row_ghosts_sum *sum = &book->reading->status.row_ghosts;
 
 	if (!sum->places)
@@ -174,7 +174,7 @@ void weir_metrics_write_row_ghosts(struct book *book)
 void weir_metrics_write_memory(struct book *book)
 {
 	static const struct weir_metric_family used = {"weir_memory_used_bytes", WEIR_METRIC_GAUGE, "bytes",
-						       "The memory in use that MemoryAdaptive rules go by."};
+						       "Memory in use, as MemoryAdaptive rules see it."};
 	const struct weir_controller_report *report = &book->reading->status.controller;
 
 	weir_exposition_begin(book->out, &used);
@@ -185,13 +185,13 @@ void weir_metrics_write_memory(struct book *book)
 void weir_metrics_write_signals(struct book *book)
 {
 	static const struct weir_metric_family load = {"weir_system_load1", WEIR_METRIC_GAUGE, NULL,
-						       "The load that system rules go by, as last sampled."};
+						       "Load average, as system rules last sampled it."};
 	static const struct weir_metric_family cpu = {"weir_system_cpu_usage_ratio", WEIR_METRIC_GAUGE, "ratio",
-						      "The CPU usage that system rules go by, as last sampled."};
+						      "CPU usage, as system rules last sampled it."};
 	static const struct weir_metric_family open = {"weir_system_connections", WEIR_METRIC_GAUGE, NULL,
-						       "Open connections that system rules go by."};
+						       "Open connections, as system rules count them."};
 	static const struct weir_metric_family mean = {"weir_system_handshake_mean_seconds", WEIR_METRIC_GAUGE,
-						       "seconds", "Mean time of the handshakes of the last second."};
+						       "seconds", "Mean handshake time of the last second."};
 	const struct weir_host_signals *signals = &book->reading->status.signals;
 
 	weir_exposition_begin(book->out, &load);
@@ -214,13 +214,13 @@ void weir_metrics_write_cluster(struct book *book)
 {
 	static const struct weir_metric_family info = {
 		"weir_cluster", WEIR_METRIC_INFO, NULL,
-		"The cluster whose hosts share rules, and what this host is called there."};
+		"The cluster whose hosts share rules, and this host's name in it."};
 	static const struct weir_metric_family hosts = {"weir_cluster_hosts", WEIR_METRIC_GAUGE, NULL,
-							"Hosts of the cluster, this one among them, by state."};
+							"Hosts of the cluster, including this one, by state."};
 	static const struct weir_metric_family up = {"weir_cluster_store_up", WEIR_METRIC_GAUGE, NULL,
-						     "1: the store answers; 0: it has not for a second."};
+						     "1: the store answers; 0: it has not answered for a second."};
 	static const struct weir_metric_family latency = {"weir_cluster_store_latency_seconds", WEIR_METRIC_GAUGE,
-							  "seconds", "How long the latest answer of the store took."};
+							  "seconds", "Latency of the store's latest answer."};
 	const struct weir_labels live = weir_metrics_label("state", "live"),
 				 silent = weir_metrics_label("state", "silent");
 	const struct weir_cluster_view *cluster = &book->reading->status.cluster;
@@ -300,22 +300,23 @@ static const struct {
 	double (*figure)(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule);
 } share_metrics[] = {
 	{{"weir_rule_share", WEIR_METRIC_GAUGE, NULL,
-	  "What this host may admit now of a threshold that hosts share, in units per interval."},
+	  "This host's current share of a shared threshold, in units per interval."},
 	 share_of},
-	{{"weir_rule_share_wanted", WEIR_METRIC_GAUGE, NULL, "What it asked for last, in units per interval."},
+	{{"weir_rule_share_wanted", WEIR_METRIC_GAUGE, NULL,
+	  "The share this host last asked for, in units per interval."},
 	 wanted_of},
 	{{"weir_rule_share_fallback", WEIR_METRIC_GAUGE, NULL,
-	  "What it keeps in the end without the store, in units per interval."},
+	  "The share this host finally keeps without the store, in units per interval."},
 	 fallback_of},
-	{{"weir_rule_hosts", WEIR_METRIC_GAUGE, NULL, "Hosts that the rule's ledger knows, silent ones too."},
-	 hosts_of},
+	{{"weir_rule_hosts", WEIR_METRIC_GAUGE, NULL, "Hosts in the rule's ledger, including silent ones."}, hosts_of},
 	{{"weir_rule_reserved_ratio", WEIR_METRIC_GAUGE, NULL,
-	  "The part of the threshold that is reserved for hosts that are silent, from 0 to 1."},
+	  "The part of the threshold that is reserved for silent hosts, from 0 to 1."},
 	 reserved_of},
-	{{"weir_rule_share_lease_seconds", WEIR_METRIC_GAUGE, "seconds", "How long the share lasts yet; 0: no lease."},
+	{{"weir_rule_share_lease_seconds", WEIR_METRIC_GAUGE, "seconds",
+	  "Time until the share's lease ends; 0: no lease."},
 	 lease_left},
 	{{"weir_rule_alone_seconds", WEIR_METRIC_GAUGE, "seconds",
-	  "For how long the host has had no lease; 0: it has one, or has never asked."},
+	  "How long this host has had no lease; 0: it has one, or has never asked."},
 	 alone_for},
 };
 

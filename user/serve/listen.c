@@ -78,17 +78,17 @@ static int listen_tcp(const char *address, bool anywhere, struct weir_listener *
 	if (!text)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot listen on '%s'", address);
 	if (!split(text, &host, &port))
-		return refuse(address, "that is no address with a port", diag);
+		return refuse(address, "that is not an address with a port", diag);
 	if (!*port || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 || atoi(port) > 65535)
-		return refuse(address, "its port is none", diag);
+		return refuse(address, "its port is not valid", diag);
 	if (getaddrinfo(host, port, &hints, &found))
-		return refuse(address, "its address is none; a name is not looked up", diag);
+		return refuse(address, "its address is not valid; names are not looked up", diag);
 	ret_listener->is_loopback = is_loopback(found->ai_addr);
 	if (!ret_listener->is_loopback && !anywhere)
 		fd = weir_diag_error(diag, NULL, NULL,
-				     "there is no password and no TLS: put a reverse proxy before 127.0.0.1, or say "
-				     "--listen-anywhere as well",
-				     "refuses to listen on '%s': other hosts can reach it", address);
+				     "there is no password and no TLS: put a reverse proxy in front of 127.0.0.1, or "
+				     "add '--listen-anywhere'",
+				     "will not listen on '%s': other hosts can reach it", address);
 	else
 		fd = bind_to(found, address, diag);
 	freeaddrinfo(found);
@@ -126,7 +126,7 @@ static int listen_unix(const char *address, struct weir_listener *ret_listener, 
 	int err;
 
 	if (path[0] != '/' || strlen(path) >= sizeof(name.sun_path))
-		return refuse(address, "its path does not begin with '/', or is longer than 107 characters", diag);
+		return refuse(address, "its path does not begin with '/', or has more than 107 characters", diag);
 	strcpy(name.sun_path, path);
 	if (fd < 0)
 		return weir_diag_fail(diag, errno, NULL, "cannot listen on '%s'", address);

@@ -26,9 +26,9 @@ static void write_verdicts(struct book *book, const struct weir_metric_family *m
 static void write_totals(struct book *book)
 {
 	static const struct weir_metric_family packets = {"weir_packets", WEIR_METRIC_COUNTER, NULL,
-							  "Packets, by what became of them. Each has one verdict."};
+							  "Packets by verdict. Each packet has exactly one."};
 	static const struct weir_metric_family bytes = {"weir_bytes", WEIR_METRIC_COUNTER, "bytes",
-							"Bytes of packets, by what became of them."};
+							"Bytes of packets by verdict."};
 	static const struct weir_metric_family would_packets = {
 		"weir_would_drop_packets", WEIR_METRIC_COUNTER, NULL,
 		"Packets that passed only because the instance observes, by the verdict they would have had."};
@@ -73,7 +73,7 @@ static void write_pace(struct book *book)
 	static const struct weir_metric_family packets = {"weir_paced_packets", WEIR_METRIC_COUNTER, NULL,
 							  "Packets that had to wait, with throttling: pace."};
 	static const struct weir_metric_family waiting = {"weir_pace_waiting_packets", WEIR_METRIC_GAUGE, NULL,
-							  "Packets that wait now."};
+							  "Packets that are waiting now."};
 	const struct weir_labels held = weir_metrics_label("outcome", "held"),
 				 not_held = weir_metrics_label("outcome", "notHeld");
 	const struct weir_labels dropped = weir_metrics_label("outcome", "dropped");
@@ -111,14 +111,13 @@ static void write_table_use(struct book *book, const struct weir_metric_family *
 static void write_flows(struct book *book)
 {
 	static const struct weir_metric_family active = {"weir_flows_active", WEIR_METRIC_GAUGE, NULL,
-							 "Flows that have anything in their windows."};
+							 "Flows whose windows are not empty."};
 	static const struct weir_metric_family age = {"weir_flows_age_seconds", WEIR_METRIC_GAUGE, "seconds",
-						      "How long ago the flows and rows were counted."};
-	static const struct weir_metric_family rows = {
-		"weir_flow_table_rows", WEIR_METRIC_GAUGE, NULL,
-		"Rows of a flow table that count, on the CPU that has most of them."};
+						      "Age of the counts of flows and rows."};
+	static const struct weir_metric_family rows = {"weir_flow_table_rows", WEIR_METRIC_GAUGE, NULL,
+						       "Rows in use of a flow table, on the CPU with the most."};
 	static const struct weir_metric_family room = {"weir_flow_table_rows_limit", WEIR_METRIC_GAUGE, NULL,
-						       "Rows of a flow table that each CPU has."};
+						       "Rows of a flow table on each CPU."};
 
 	weir_exposition_begin(book->out, &active);
 	weir_exposition_count(book->out, NULL, book->source->flows.flows.active);
@@ -135,8 +134,7 @@ static void write_process(struct book *book)
 	static const struct weir_metric_family cpu = {"process_cpu_seconds", WEIR_METRIC_COUNTER, "seconds",
 						      "CPU time of the process that serves."};
 	static const struct weir_metric_family memory = {"process_resident_memory_max_bytes", WEIR_METRIC_GAUGE,
-							 "bytes",
-							 "The most memory that the process which serves has had."};
+							 "bytes", "Peak resident memory of the process that serves."};
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);

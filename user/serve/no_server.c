@@ -16,5 +16,5 @@ const char *weir_serve_version(void)
 
 int weir_serve(const struct weir_serve *serve, struct weir_diag *diag)
 {
-	return weir_diag_fail(diag, EOPNOTSUPP, NULL, "this weir was built without a server");
+	return weir_diag_fail(diag, EOPNOTSUPP, NULL, "this build of weir has no server");
 }

@@ -59,13 +59,12 @@ static double configured_threshold(const struct weir_rule_info *rule)
 
 void weir_metrics_write_thresholds(struct book *book)
 {
-	static const struct weir_metric_family configured = {
-		"weir_rule_threshold", WEIR_METRIC_GAUGE, NULL,
-		"The threshold as the rule file has it, in units per interval."};
+	static const struct weir_metric_family configured = {"weir_rule_threshold", WEIR_METRIC_GAUGE, NULL,
+							     "The threshold in the rule file, in units per interval."};
 	static const struct weir_metric_family in_force = {"weir_rule_threshold_in_force", WEIR_METRIC_GAUGE, NULL,
-							   "The threshold that holds now, in units per interval."};
+							   "The threshold in force now, in units per interval."};
 	static const struct weir_metric_family interval = {"weir_rule_interval_seconds", WEIR_METRIC_GAUGE, "seconds",
-							   "The interval that the threshold is for."};
+							   "The interval of the threshold."};
 	const struct weir_controller_report *report = &book->reading->status.controller;
 
 	weir_exposition_begin(book->out, &configured);
@@ -91,40 +90,37 @@ static const struct {
 	size_t offset; /* in struct weir_rule_counters */
 } rule_counters[] = {
 	{{"weir_rule_dropped_packets", WEIR_METRIC_COUNTER, NULL,
-	  "Packets that the rule dropped, as the first to block."},
+	  "Packets that the rule dropped, as the first rule to block them."},
 	 is_any,
 	 COUNTER(blocked.packets)},
 	{{"weir_rule_dropped_bytes", WEIR_METRIC_COUNTER, "bytes", "Bytes of packets that the rule dropped."},
 	 is_any,
 	 COUNTER(blocked.bytes)},
 	{{"weir_rule_would_drop_packets", WEIR_METRIC_COUNTER, NULL,
-	  "Packets that the rule would have dropped, if it did not observe."},
+	  "Packets that the rule would have dropped if it did not observe."},
 	 is_any,
 	 COUNTER(would_drop.packets)},
 	{{"weir_rule_would_drop_bytes", WEIR_METRIC_COUNTER, "bytes", "Bytes of such packets."},
 	 is_any,
 	 COUNTER(would_drop.bytes)},
 	{{"weir_rule_evicted_flows", WEIR_METRIC_COUNTER, NULL,
-	  "Flows that were pushed out of a full table while they still counted."},
+	  "Flows evicted from a full table while they still counted."},
 	 has_interval,
 	 COUNTER(evicted)},
 	{{"weir_rule_stalled_packets", WEIR_METRIC_COUNTER, NULL,
 	  "Packets dropped because a CPU stalled while it evaluated them."},
 	 has_interval,
 	 COUNTER(stalled)},
-	{{"weir_rule_leases", WEIR_METRIC_COUNTER, NULL, "How often other CPUs were asked what they have admitted."},
+	{{"weir_rule_leases", WEIR_METRIC_COUNTER, NULL, "Times that a CPU summed what the other CPUs had admitted."},
 	 has_interval,
 	 COUNTER(leases)},
-	{{"weir_rule_delayed_packets", WEIR_METRIC_COUNTER, NULL, "Packets that a Throttling rule gave a wait."},
+	{{"weir_rule_delayed_packets", WEIR_METRIC_COUNTER, NULL, "Packets that a Throttling rule delayed."},
 	 may_delay,
 	 COUNTER(delayed)},
-	{{"weir_rule_borrowed_packets", WEIR_METRIC_COUNTER, NULL,
-	  "Packets that passed with a unit of a bucket yet to come."},
+	{{"weir_rule_borrowed_packets", WEIR_METRIC_COUNTER, NULL, "Packets that passed by occupying a later bucket."},
 	 weir_occupies,
 	 COUNTER(delayed)},
-	{{"weir_rule_penalties", WEIR_METRIC_COUNTER, NULL, "Penalties that have begun."},
-	 weir_penalises,
-	 COUNTER(changes)},
+	{{"weir_rule_penalties", WEIR_METRIC_COUNTER, NULL, "Penalties that began."}, weir_penalises, COUNTER(changes)},
 };
 
 void weir_metrics_write_rule_counters(struct book *book)
@@ -144,7 +140,7 @@ void weir_metrics_write_rule_counters(struct book *book)
 void weir_metrics_write_delays(struct book *book)
 {
 	static const struct weir_metric_family delay = {"weir_rule_delay_seconds", WEIR_METRIC_COUNTER, "seconds",
-							"All waits that a rule gave, together."};
+							"Sum of the delays that the rule caused."};
 	const struct weir_rule_counters *counters = book->reading->stats.counters.rules;
 
 	weir_exposition_begin(book->out, &delay);
@@ -174,7 +170,7 @@ void weir_metrics_write_limited(struct book *book)
 {
 	static const struct weir_metric_family limited = {
 		"weir_rule_limited_flows", WEIR_METRIC_GAUGE, NULL,
-		"Flows that lost packets to the rule in the minute before flows were counted."};
+		"Flows that lost packets to the rule in the minute before the flows were counted."};
 	const struct weir_drops *drops = &book->source->drops;
 	_cleanup_(weir_freep) uint64_t *by_rule = calloc(book->instance->info.rule_slots + 1ul, sizeof(*by_rule));
 
@@ -199,12 +195,12 @@ static const struct {
 	{{"weir_rule_opened_connections", WEIR_METRIC_COUNTER, NULL, "Connections that were opened and admitted."},
 	 FIGURE(opened)},
 	{{"weir_rule_learned_connections", WEIR_METRIC_COUNTER, NULL,
-	  "Connections that nobody saw open; they count for nothing."},
+	  "Connections whose opening was not seen; they do not count."},
 	 FIGURE(learned)},
 	{{"weir_rule_returned_connections", WEIR_METRIC_COUNTER, NULL,
-	  "Connections that count again: they talked after they were evicted, or silent for too long."},
+	  "Connections that count again: they sent packets after an eviction or a timeout."},
 	 FIGURE(returned)},
-	{{"weir_rule_refused_connections", WEIR_METRIC_COUNTER, NULL, "Openings above the threshold."},
+	{{"weir_rule_refused_connections", WEIR_METRIC_COUNTER, NULL, "Openings refused because of the threshold."},
 	 FIGURE(refused)},
 };
 
@@ -227,7 +223,7 @@ static const struct weir_connection_figures *connections_at(const struct book *b
 static void write_connection_ends(struct book *book)
 {
 	static const struct weir_metric_family closed = {"weir_rule_closed_connections", WEIR_METRIC_COUNTER, NULL,
-							 "Connections that ended, by how."};
+							 "Connections that ended, by how they ended."};
 
 	weir_exposition_begin(book->out, &closed);
 	for (uint32_t i = 0; i < book->instance->rule_count; i++) {
@@ -243,7 +239,7 @@ static void write_handshakes(struct book *book)
 {
 	static const struct weir_metric_family handshakes = {
 		"weir_rule_handshake_seconds", WEIR_METRIC_HISTOGRAM, "seconds",
-		"Times of handshakes of TCP, from SYN to the ACK that ends it."};
+		"TCP handshake times, from the SYN to the ACK that completes it."};
 
 	weir_exposition_begin(book->out, &handshakes);
 	for (uint32_t i = 0; i < book->instance->rule_count; i++) {
@@ -287,9 +283,9 @@ static void write_breaker_states(struct book *book, uint32_t place)
 void weir_metrics_write_breakers(struct book *book)
 {
 	static const struct weir_metric_family breakers = {"weir_rule_breakers", WEIR_METRIC_GAUGE, NULL,
-							   "Circuit breakers by the state that they are in."};
+							   "Circuit breakers by state."};
 	static const struct weir_metric_family changes = {"weir_rule_breaker_changes", WEIR_METRIC_COUNTER, NULL,
-							  "Changes of state of circuit breakers."};
+							  "State changes of circuit breakers."};
 	const struct weir_breaker_sum *sums = book->reading->stats.breakers;
 
 	weir_exposition_begin(book->out, &breakers);

@@ -17,7 +17,7 @@
 #include "base/diag.h"
 #include "serve/listen.h"
 
-/* What the server and the process that started it have to tell each other, in memory that both map. */
+/* What the server and the process that started it exchange, in memory that both map. */
 struct weir_serve_notes {
 	/* By who reloads, of itself. */
 	uint64_t reloads_failed; /* since it began */

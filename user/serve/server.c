@@ -195,7 +195,7 @@ static bool announces_body(struct MHD_Connection *connection)
 
 /*
  * Called when the head of a request is there, and once more at its end. One with a body is answered at once, as the
- * body is never read; its connection then closes. Others are answered at the end, so that theirs can go on.
+ * body is never read; its connection then closes. Others are answered at the end, so that theirs can continue.
  */
 static enum MHD_Result take_request(void *data, struct MHD_Connection *connection, const char *path, const char *method,
 				    const char *version, const char *upload, size_t *upload_bytes,

@@ -46,7 +46,7 @@ static uint64_t patience_ns(const struct weir_source *source, unsigned int patie
 	return asked_ns < most_ns ? asked_ns : most_ns;
 }
 
-/* It tells of rules that are in force, and is young enough. */
+/* It is about rules that are in force, and is young enough. */
 static bool is_fresh(const struct weir_source *source, const struct weir_instance *instance, unsigned int patience)
 {
 	return source->flows_read_ns && source->flows_instance->info.attached_ns == instance->info.attached_ns &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where replies come from: the instance, read anew for each, and its flows, those that were dropped too, which are read
+ * Where replies come from: the instance, re-read for each, and its flows, those that were dropped too, which are read
  * less often, as that takes long. Never more than one reader at a time.
  */
 #ifndef WEIR_SERVE_SOURCE_H
@@ -32,7 +32,7 @@ struct weir_source {
 	struct weir_drop_sample sample;
 };
 
-/* The instance as it is now, opened anew only when it is another; it holds until the next call. */
+/* The instance as it is now, reopened only when it is another; it holds until the next call. */
 int weir_source_open(struct weir_source *source, const struct weir_instance **ret_instance, struct weir_diag *diag);
 
 /*
@@ -43,7 +43,7 @@ int weir_source_open(struct weir_source *source, const struct weir_instance **re
 int weir_source_read_flows(struct weir_source *source, const struct weir_instance *now, unsigned int patience,
 			   struct weir_diag *diag);
 
-/* The rule set in force (report/rule_set.h), read anew after a reload only. The caller gives *ret_document back. */
+/* The rule set in force (report/rule_set.h), re-read after a reload only. The caller gives *ret_document back. */
 int weir_source_read_rules(struct weir_source *source, json_t **ret_document, struct weir_diag *diag);
 
 /*

@@ -23,7 +23,7 @@ struct weir_flow_part {
 	uint64_t lack;	 /* what came of it more than the rule's share, per interval, in the latest round */
 };
 
-/* rule: the share of its rule on this host. A process begins with no difference; or it goes on with a schedule. */
+/* rule: the share of its rule on this host. A process begins with no difference; or it continues with a schedule. */
 void weir_flow_begin(struct weir_flow_part *flow, const struct weir_share *rule, uint64_t now_ns);
 void weir_flow_resume(struct weir_flow_part *flow, const struct weir_share *rule,
 		      const struct weir_share_schedule *schedule, uint64_t now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What `weir doctor` tells of a store from what it says: its version, and how its clock runs beside ours. Nothing here
- * decides what a host may admit. Pure.
+ * What `weir doctor` learns about a store from its answers: its version, and how its clock runs beside ours. Nothing
+ * here decides what a host may admit. Pure.
  */
 #ifndef WEIR_SHARES_HEALTH_H
 #define WEIR_SHARES_HEALTH_H
@@ -31,7 +31,7 @@ struct weir_clock_reading {
 	uint64_t store_us;
 };
 
-/* The one that tells most: that which took least. `count` is 1 or more. */
+/* The most informative one: that which took least. `count` is 1 or more. */
 const struct weir_clock_reading *weir_clock_best(const struct weir_clock_reading *readings, size_t count);
 
 /*

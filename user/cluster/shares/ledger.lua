@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
 -- The store's part of "one limit for many hosts": a ledger of who may admit how much of a rule's threshold.
--- docs/cluster.md says why the hosts together never exceed it; its numbers stand in brackets here, as [3].
+-- docs/cluster-protocol.md says why the hosts together never exceed it; its numbers stand in brackets here, as [3].
 --
 -- A host calls this once a round, for all its rules, and all flows that are shared. A ledger is one hash; KEYS names one a
 -- rule, and one a flow:
@@ -28,7 +28,7 @@ local LATE, TAKEN = 0, -1 -- in place of a lease: a message of long ago; another
 
 local host, process, turn = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local lease_us, settled_us = tonumber(ARGV[4]), tonumber(ARGV[5])
--- Whoever has started anew, or has been a replica, may have lost the latest changes: its data have another name then.
+-- A store that has restarted, or has been a replica, may have lost the latest changes: its data have another name then.
 local run = assert(string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)'))
 
 local function read_rule(n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who is in a ledger, for people: its entries read back, and a membership of the hosts of a cluster, which tells who
+ * Who is in a ledger, for people: its entries read back, and a membership of the hosts of a cluster, which shows who
  * comes, falls silent, or leaves. Nothing here decides what a host may admit. Pure.
  */
 #ifndef WEIR_SHARES_MEMBERSHIP_H
@@ -55,7 +55,7 @@ enum weir_membership_change {
 	WEIR_MEMBERSHIP_FORGOTTEN
 };
 
-/* As many as a ledger is for, and some. Of more, those beyond are not reported. */
+/* As many as a ledger is for, and some. Any beyond are not reported. */
 #define WEIR_MEMBERSHIP_HOSTS 128
 
 /* Zeroed it knows nobody. */

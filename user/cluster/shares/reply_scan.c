@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char not_redis[] = "it answers what is no reply of a Redis";
+static const char not_redis[] = "its answer is not a Redis reply";
 static const char too_long[] = "its reply is too long";
 
 /* An element is complete, and with it perhaps the lists that it was the last of. */

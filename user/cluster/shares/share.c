@@ -36,8 +36,8 @@ static void forget(struct weir_peaks *peaks, uint64_t for_ns, uint64_t now_ns)
 	memmove(peaks->past, peaks->past + gone, peaks->count * sizeof(peaks->past[0]));
 }
 
-/* `units` were in force until now. Of values that follow each other closely the larger one stands for both: so there
- * are no more than two in a sixteenth of the rest, and places for all.
+/* `units` were in force until now. The larger of two values that follow each other closely stands for both: so there
+ * are no more than two in a sixteenth of the rest, and slots for all.
  */
 static void remember(struct weir_peaks *peaks, uint64_t units, uint64_t for_ns, uint64_t now_ns)
 {

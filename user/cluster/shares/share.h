@@ -2,8 +2,8 @@
 /*
  * Room shares: one limit for many hosts, the host's side. A host enforces a share of a rule's threshold; shares move
  * with demand through a ledger that a store keeps (ledger.lua). Pure: no clock, no socket; time is an argument,
- * messages are structs. docs/cluster.md says why the hosts together never exceed the threshold; its numbers stand in
- * brackets here, as [3].
+ * messages are structs. docs/cluster-protocol.md shows why the hosts together never exceed the threshold; its numbers
+ * appear in brackets here, as [3].
  *
  * This header: what one rule's share is at a time (weir_share), and whose turn it is to speak (weir_member). demand.h
  * measures what a host could use, ledger.h turns messages into words of the store and back.
@@ -48,7 +48,7 @@ struct weir_share_terms {
 	bool is_per_flow;
 	uint64_t silent_ns; /* silentFor: so long the ledger reserves the fallback of a host that is silent */
 	bool stops;	    /* afterSilence: then it enforces nothing [10] */
-	/* Of the share of one flow, what stands for no difference from the rule's share [9]; of a rule's share 0. */
+	/* In the share of one flow, what stands for no difference from the rule's share [9]; in a rule's share, 0. */
 	uint64_t base;
 };
 
@@ -82,7 +82,7 @@ struct weir_share {
 	uint64_t lent;		/* the most that ledgers of flows may count as given up: this much is still held [9] */
 	uint64_t confirmed_ns;	/* when the latest request was sent that got a lease; 0: none has */
 	uint64_t said_ns;	/* silent_ns in the latest request: the ledger goes by no less */
-	uint64_t stops_ns;	/* nothing is enforced from then on, without another lease; UINT64_MAX: it goes on */
+	uint64_t stops_ns;	/* nothing is enforced from then on, without another lease; UINT64_MAX: it continues */
 	struct weir_peaks peaks;
 	struct weir_ledger_time time;
 	int64_t received_us;		      /* the ledger's time in the answer that gave the lease */
@@ -143,7 +143,7 @@ struct weir_share_schedule {
 /* Call after weir_share_advance(): what holds from now_ns on, if this is never called again. */
 void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct weir_share_schedule *ret_schedule);
 
-/* As weir_share_begin, of a process that goes on where another has ended: the data plane follows its schedule. */
+/* As weir_share_begin, of a process that continues where another has ended: the data plane follows its schedule. */
 void weir_share_resume(struct weir_share *share, const struct weir_share_terms *terms,
 		       const struct weir_share_schedule *schedule, uint64_t now_ns);
 

@@ -18,7 +18,7 @@ void weir_cluster_events_add(struct weir_cluster_events_rules *rules, const char
 void weir_cluster_events_of_store(const struct weir_cluster_events *events, const char *address, const char *trouble)
 {
 	if (trouble)
-		weir_instance_note(events->instance, WEIR_JOURNAL_CLUSTER, "the store '%.64s' is lost: %.100s", address,
+		weir_instance_note(events->instance, WEIR_JOURNAL_CLUSTER, "lost the store '%.64s': %.100s", address,
 				   trouble);
 	else
 		weir_instance_note(events->instance, WEIR_JOURNAL_CLUSTER, "the store '%.64s' answers again", address);
@@ -27,7 +27,7 @@ void weir_cluster_events_of_store(const struct weir_cluster_events *events, cons
 void weir_cluster_events_of_name(const struct weir_cluster_events *events, bool is_taken)
 {
 	weir_instance_note(events->instance, WEIR_JOURNAL_CLUSTER,
-			   is_taken ? "another host is called '%.63s', too: this one has no share"
+			   is_taken ? "another host is also called '%.63s': this one gets no share"
 				    : "no other host is called '%.63s' any more",
 			   events->host);
 }
@@ -45,8 +45,8 @@ static void tell_of(const struct weir_cluster_events *events, struct weir_cluste
 
 void weir_cluster_events_tell(struct weir_cluster_events *events)
 {
-	tell_of(events, &events->ledgers, "the ledger was lost, a new one has begun");
-	tell_of(events, &events->alone, "no lease any more, at most what this host keeps without the store");
+	tell_of(events, &events->ledgers, "the ledger was lost; a new one has begun");
+	tell_of(events, &events->alone, "lease lost: at most what this host keeps without the store");
 	tell_of(events, &events->leased, "has a lease again");
 }
 
@@ -64,8 +64,8 @@ static void tell_change(const struct weir_cluster_events *events, const char *ho
 	static const char *const words[] = {
 		[WEIR_MEMBERSHIP_CAME] = "is there",
 		[WEIR_MEMBERSHIP_SILENT] = "is silent: what it may keep without the store stays reserved for it",
-		[WEIR_MEMBERSHIP_LEFT] = "has left, and given everything back",
-		[WEIR_MEMBERSHIP_FORGOTTEN] = "is not in the ledger any more",
+		[WEIR_MEMBERSHIP_LEFT] = "has left and given everything back",
+		[WEIR_MEMBERSHIP_FORGOTTEN] = "is no longer in the ledger",
 	};
 
 	if (change != WEIR_MEMBERSHIP_NOTHING && strcmp(host, events->host) != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What happens to a cluster, as its host sees it, in the instance's journal: the store lost and back, leases that
- * ended, hosts that come, fall silent or leave, ledgers that were lost. Of many rules to which the same happens at once
- * one line is written. Who is there is read from the ledgers now and then, one after the other (HGETALL), beside the
+ * ended, hosts that come, fall silent or leave, ledgers that were lost. If the same happens to many rules at once,
+ * one line is written. The hosts are read from the ledgers now and then, one after the other (HGETALL), beside the
  * messages of the protocol, which have no need of it.
  */
 #ifndef WEIR_STORE_CLUSTER_EVENTS_H
@@ -21,7 +21,7 @@ struct weir_cluster_events_rules {
 	char rule[WEIR_NAME_BYTES];
 };
 
-/* Zeroed but for the names it has nothing to tell. */
+/* Zeroed except for the names, it has nothing to report. */
 struct weir_cluster_events {
 	char instance[WEIR_INSTANCE_NAME_BYTES];
 	char host[WEIR_CLUSTER_WORD_CHARS]; /* this one, of which there is no news */
@@ -39,7 +39,7 @@ void weir_cluster_events_tell(struct weir_cluster_events *events);
 
 /* Is it time to look at a ledger? Once a second, and less often when there are many hosts, who all do so. */
 bool weir_cluster_events_is_due(const struct weir_cluster_events *events, uint64_t now_ns);
-/* The ledger of this number, as HGETALL has it; what is no ledger tells nothing. */
+/* The ledger of this number, as HGETALL has it; anything else is ignored. */
 void weir_cluster_events_take_ledger(struct weir_cluster_events *events, uint32_t ledger,
 				     const struct weir_reply *reply);
 

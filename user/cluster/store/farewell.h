@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A host leaves in good order though no controller is there any more to say so: whoever takes the program off tells the
+ * A host leaves in good order though no controller is there any more to say so: the command that detaches informs the
  * ledgers, in the name of the process that they know.
  */
 #ifndef WEIR_STORE_FAREWELL_H
@@ -13,7 +13,7 @@ struct weir_farewell;
 /* What is to be said, while the instance is there. NULL: nothing, or there is no memory. */
 struct weir_farewell *weir_farewell_prepare(const struct weir_instance *instance);
 
-/* The program limits nobody any more: tell the ledgers, for half a second at most. */
+/* The program no longer limits anything: inform the ledgers, for half a second at most. */
 void weir_farewell_say(const struct weir_farewell *farewell);
 void weir_farewell_free(struct weir_farewell *farewell);
 

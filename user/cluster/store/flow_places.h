@@ -51,7 +51,7 @@ uint64_t weir_flow_places_push(struct weir_flow_places *places, uint32_t place, 
 /* Units that came since the instance was attached. -errno: they cannot be read. */
 int weir_flow_places_offered(const struct weir_flow_places *places, uint32_t place, uint64_t *ret_units);
 
-/* Free what a controller before this one has left, when its schedule is over; and tell the program in `shares` how many
+/* Free what a controller before this one has left, when its schedule is over; and write into `shares` how many
  * places each rule has. is_ours: by place.
  */
 void weir_flow_places_tidy(struct weir_flow_places *places, const bool is_ours[WEIR_FLOW_SHARES],

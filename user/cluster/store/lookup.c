@@ -63,7 +63,7 @@ static void look_up(const char *name, struct weir_looked_up *found)
 	if (list)
 		freeaddrinfo(list);
 	if (!found->count)
-		snprintf(found->trouble, sizeof(found->trouble), "its name is not found: %s",
+		snprintf(found->trouble, sizeof(found->trouble), "its name does not resolve: %s",
 			 err ? reason : "it has no address");
 }
 

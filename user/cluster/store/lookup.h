@@ -3,7 +3,7 @@
  * The addresses of a name, looked up without waiting. getaddrinfo() may take as long as a name server that does not
  * answer, half a minute and more, so it has a thread of its own. (A resolver that does not wait, as c-ares, would not
  * ask what nsswitch.conf(5) says; getaddrinfo_a(3) cannot be given up while it is under way.) The thread has nothing of
- * anybody else's: who gives a lookup up goes on at once, and the thread cleans up after itself.
+ * anybody else's: a caller that gives a lookup up continues at once, and the thread cleans up after itself.
  */
 #ifndef WEIR_STORE_LOOKUP_H
 #define WEIR_STORE_LOOKUP_H

@@ -6,8 +6,9 @@
 
 int weir_store_open(const struct weir_cluster_info *cluster, struct weir_store **ret_store, struct weir_diag *diag)
 {
-	return weir_diag_error(diag, NULL, NULL, "build it without WITHOUT=cluster, or leave 'clusterMode' out",
-			       "this weir shares no limit with other hosts");
+	return weir_diag_error(diag, NULL, NULL,
+			       "leave 'clusterMode' out, or use a weir that was built without WITHOUT=cluster",
+			       "this build of weir cannot share limits with other hosts");
 }
 
 void weir_store_free(struct weir_store *store)

@@ -7,7 +7,7 @@
 
 #include "shares/reply_scan.h"
 
-static const char not_redis[] = "it answers what is no reply of a Redis";
+static const char not_redis[] = "its answer is not a Redis reply";
 
 struct weir_replies {
 	redisReader *reader;

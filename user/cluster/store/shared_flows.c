@@ -13,7 +13,7 @@
 
 /* A flow that was dropped so lately wants more. Chosen, not derived. */
 #define DROPPED_NS WEIR_NSEC_PER_SEC
-/* Of flows that were dropped lately so many are looked at. */
+/* How many of the recently dropped flows are considered. */
 #define DROPPED_MAX 1024
 
 struct weir_sharing_flows {
@@ -66,8 +66,9 @@ int weir_sharing_flows_open(const struct weir_cluster_info *cluster, struct weir
 	err = read_secret(cluster->key_file, flows->secret);
 	flows->has_secret = !err;
 	if (err == -EINVAL)
-		weir_diag_warning(diag, NULL, NULL, "make one by 'openssl rand -hex 32', the same for all hosts",
-				  "no flow is shared: the first line of '%s' is no key of 64 digits, 0 to 9 and a to f",
+		weir_diag_warning(diag, NULL, NULL, "create one with 'openssl rand -hex 32', the same for all hosts",
+				  "no flow is shared: the first line of '%s' is not a key of 64 hexadecimal digits, 0 "
+				  "to 9 and a to f",
 				  cluster->key_file);
 	else if (err)
 		weir_diag_warning(diag, NULL, NULL, NULL, "no flow is shared: cannot read the key in '%s': %s",

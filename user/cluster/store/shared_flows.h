@@ -12,7 +12,7 @@
 #include "shares/flow_name.h"
 #include "store/store.h"
 
-/* Of one rule, at a time. What each costs the store stands in docs/cluster.md. */
+/* For one rule, at a time. What each costs the store stands in docs/cluster.md. */
 #define WEIR_SHARED_FLOWS_MAX 64
 
 struct weir_sharing_flows;
@@ -74,7 +74,7 @@ void weir_sharing_flows_take_list(struct weir_sharing_flows *flows, const struct
 #define WEIR_FLOWS_ANY UINT32_MAX
 void weir_sharing_flows_drop(struct weir_sharing_flows *flows, uint32_t slot);
 
-/* Of all flows of a rule, the most that is given up. */
+/* For all flows of a rule, the most that is given up. */
 uint64_t weir_sharing_flows_lent(const struct weir_sharing_flows *flows, uint32_t slot);
 
 /* Put all schedules in force, and how many flows each rule has into its entry of map `shares`. */

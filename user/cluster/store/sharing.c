@@ -34,9 +34,8 @@ static void tell_of_loss(struct weir_sharing *sharing, uint64_t now_ns, struct w
 	sharing->told_ns = now_ns;
 	weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, sharing->told);
 	weir_diag_warning(diag, NULL, NULL,
-			  "rules that hosts share are at what this host has without the others; 'weir cluster status' "
-			  "shows it",
-			  "cannot speak to the store '%s': %s", sharing->cluster.redis, sharing->told);
+			  "shared rules fall back to this host's own share; 'weir cluster status' shows it",
+			  "cannot reach the store '%s': %s", sharing->cluster.redis, sharing->told);
 }
 
 /* The first may be that nobody knows yet: a name that takes long to look up. Where reasons alternate, as those of
@@ -74,8 +73,8 @@ static void tell_of_namesake(struct weir_sharing *sharing, uint64_t now_ns, stru
 	sharing->has_namesake = has_namesake;
 	weir_cluster_events_of_name(&sharing->events, has_namesake);
 	if (has_namesake)
-		weir_diag_warning(diag, NULL, NULL, "name each host differently: 'host' in settings.cluster",
-				  "this host has no share: another one of cluster '%s' is called '%s', too",
+		weir_diag_warning(diag, NULL, NULL, "give each host its own name: 'host' in settings.cluster",
+				  "this host gets no share: another host of cluster '%s' is also called '%s'",
 				  sharing->cluster.name, sharing->member.host);
 	else
 		weir_diag_note(diag, "no other host is called '%s' any more: limits are shared", sharing->member.host);

@@ -22,8 +22,8 @@
 #define WEIR_SHARING_LEAVE_NS 500000000ull
 
 /*
- * What the controller calls. Rules go on with the share that they have: one that is pushed already, by a controller
- * before this one, holds until it ends. step() warns when the store is missed, and when it is back; leave() tells the
+ * What the controller calls. Rules continue with the share that they have: one that is pushed already, by a controller
+ * before this one, holds until it ends. step() warns when the store is missed, and when it is back; leave() informs the
  * ledger, for half a second at most.
  */
 extern const struct weir_sharing_calls weir_sharing_calls;

@@ -360,7 +360,7 @@ void weir_sharing_take_reply(struct weir_sharing *sharing, const struct weir_rep
 	}
 	if (error) {
 		snprintf(sharing->trouble, sizeof(sharing->trouble), "it says '%.120s'", error);
-		sharing->script[0] = '\0'; /* NOSCRIPT; or whatever else it is, it does no harm to tell it again */
+		sharing->script[0] = '\0'; /* NOSCRIPT; or whatever else it is, sending it again does no harm */
 	} else if (sharing->is_loading) {
 		snprintf(sharing->script, sizeof(sharing->script), "%s", text ? text : "");
 	} else {

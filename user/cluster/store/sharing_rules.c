@@ -225,7 +225,7 @@ int weir_sharing_map_shares(struct weir_sharing *sharing, const struct weir_inst
 		weir_array_map(instance->map_fd[WEIR_TABLE_SHARES], sharing->slots, sizeof(*sharing->pushed), true);
 	if (!sharing->pushed)
 		return -errno;
-	/* The instance may be opened anew, and with it its descriptors. */
+	/* The instance may be reopened, and with it its descriptors. */
 	weir_closep(&sharing->rule_counters_fd);
 	weir_closep(&sharing->resource_counters_fd);
 	sharing->rule_counters_fd = dup(instance->map_fd[WEIR_TABLE_RULE_COUNTERS]);

@@ -34,7 +34,7 @@ static bool take(struct weir_store *store, struct weir_reply *reply, uint64_t no
 	}
 	if (!store->is_asked || store->reply) {
 		weir_store_free_reply(reply);
-		weir_store_drop(store, now_ns, "it answers what was not asked");
+		weir_store_drop(store, now_ns, "it sent an answer that nothing asked for");
 		return false;
 	}
 	store->reply = reply;
@@ -94,7 +94,7 @@ int weir_store_open(const struct weir_cluster_info *cluster, struct weir_store *
 	struct weir_refusal refusal;
 
 	if (!store)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot speak to the store");
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reach the store");
 	store->fd = -1;
 	store->cluster = *cluster;
 	store->retry_ns = RETRY_NS_MIN;
@@ -136,12 +136,12 @@ uint64_t weir_store_due_ns(const struct weir_store *store)
 static void end_silence(struct weir_store *store, uint64_t now_ns)
 {
 	if (store->state == STATE_CONNECTING)
-		weir_store_fail_to_connect(store, now_ns, "it does not let us connect, for a second");
+		weir_store_fail_to_connect(store, now_ns, "it did not accept a connection within a second");
 	else if (store->state == STATE_SHAKING_HANDS)
 		weir_store_fail_to_connect(store, now_ns,
-					   "it does not answer TLS, for a second: is this its 'tls-port'?");
+					   "it did not answer TLS within a second: is this its 'tls-port'?");
 	else if (store->state >= STATE_GREETING)
-		weir_store_drop(store, now_ns, "it does not answer, for a second");
+		weir_store_drop(store, now_ns, "it did not answer within a second");
 }
 
 void weir_store_step(struct weir_store *store, uint64_t now_ns)

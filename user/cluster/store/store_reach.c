@@ -150,7 +150,7 @@ static void try_next(struct weir_store *store, uint64_t now_ns)
 	begin_to_connect(store, found->scope, now_ns);
 }
 
-/* A lookup that takes long goes on, and what it finds is for the attempt after. */
+/* A lookup that takes long continues, and what it finds is for the attempt after. */
 static void begin_to_look_up(struct weir_store *store, uint64_t now_ns)
 {
 	int err = store->lookup ? 0 : weir_lookup_begin(store->address.name, &store->lookup);

@@ -33,7 +33,7 @@ void weir_store_drop(struct weir_store *store, uint64_t now_ns, const char *why)
 
 /* ---- writing ---- */
 
-/* Of a command and of a word: a sign, a number of up to 20 digits, and the line's end. */
+/* Before a command and before a word: a sign, a number of up to 20 digits, and the line's end. */
 #define HEAD_BYTES_MAX 23
 
 static char *write_head(char *at, char sign, size_t number)
@@ -91,7 +91,7 @@ void weir_store_break_off(struct weir_store *store, uint64_t now_ns, const char 
 	bool may_ask_for_tls = !store->tls && store->state == STATE_GREETING && !store->address.path[0];
 
 	snprintf(store->trouble, sizeof(store->trouble), "%s%s", why,
-		 may_ask_for_tls ? ": does it ask for TLS, 'rediss://'?" : "");
+		 may_ask_for_tls ? ": does it require TLS ('rediss://')?" : "");
 	weir_store_drop(store, now_ns, store->trouble);
 }
 

@@ -24,7 +24,7 @@ struct weir_store {
 	struct weir_cluster_info cluster;
 	struct weir_lookup *lookup; /* of its name, under way */
 	struct weir_looked_up found;
-	size_t next; /* of what was found: the address to try next; when there is none, its name is looked up anew */
+	size_t next; /* of what was found: the address to try next; when there is none, its name is looked up again */
 	enum state state;
 	int fd;
 	struct weir_tls *tls; /* NULL: none, or not yet */

@@ -19,7 +19,7 @@
 /* A bundle of all authorities of the web has some 200 kB. Chosen, not derived. */
 #define CA_FILE_BYTES_MAX (4u << 20)
 
-/* Of a certificate, a name or its issuer, as far as it is shown. */
+/* How much is shown of a certificate's name or its issuer. */
 #define SHOWN_CHARS 48
 
 struct weir_tls {
@@ -82,7 +82,7 @@ static int trust_system(gnutls_certificate_credentials_t credentials, char *trou
 	if (gnutls_certificate_set_x509_system_trust(credentials) > 0)
 		return 0;
 	snprintf(trouble, bytes,
-		 "this system trusts no authority: name the store's as 'caFile', or install "
+		 "this system trusts no certificate authority: name the store's as 'caFile', or install "
 		 "ca-certificates");
 	return -EINVAL;
 }
@@ -133,7 +133,7 @@ struct weir_tls *weir_tls_open(int fd, const char *name, const char *ca_file, ch
 	if (!err && !is_reported)
 		return tls;
 	if (!is_reported)
-		snprintf(trouble, trouble_bytes, "TLS cannot begin: %s", gnutls_strerror(err));
+		snprintf(trouble, trouble_bytes, "TLS cannot start: %s", gnutls_strerror(err));
 	weir_tls_free(tls);
 	return NULL;
 }
@@ -184,7 +184,7 @@ static void tell_dates(struct weir_tls *tls, gnutls_x509_crt_t certificate, bool
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &parts);
 	if (is_expired)
 		snprintf(tls->trouble, sizeof(tls->trouble),
-			 "its certificate expired at %s: renew it there, or set this host's clock", date);
+			 "its certificate expired at %s: renew it, or set this host's clock", date);
 	else
 		snprintf(tls->trouble, sizeof(tls->trouble),
 			 "its certificate is not valid before %s: is this host's clock right?", date);
@@ -204,7 +204,7 @@ static void tell_name(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 	name[SHOWN_CHARS] = '\0';
 	make_plain(name);
 	snprintf(tls->trouble, sizeof(tls->trouble),
-		 "its certificate is not for '%.40s' but for '%s': name the store as that does", tls->name, name);
+		 "its certificate is not for '%.40s' but for '%s': use that name for the store", tls->name, name);
 }
 
 static void tell_authority(struct weir_tls *tls, gnutls_x509_crt_t certificate)
@@ -216,17 +216,18 @@ static void tell_authority(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 		issuer[0] = '\0';
 	make_plain(issuer);
 	snprintf(tls->trouble, sizeof(tls->trouble),
-		 "its certificate's authority is not trusted ('%s'): name that one's certificate as 'caFile'", issuer);
+		 "its certificate authority is not trusted ('%s'): name the authority's certificate as 'caFile'",
+		 issuer);
 }
 
-/* Of several faults the one that is mended first. */
+/* Of several faults, the one to repair first. */
 static void tell_certificate(struct weir_tls *tls)
 {
 	const unsigned int status = gnutls_session_get_verify_cert_status(tls->session);
 	gnutls_x509_crt_t certificate = certificate_of(tls);
 
 	if (!certificate)
-		(void)fail(tls, "it shows no certificate that could be read");
+		(void)fail(tls, "its certificate cannot be read");
 	else if (status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNER_NOT_CA))
 		tell_authority(tls, certificate);
 	else if (status & GNUTLS_CERT_UNEXPECTED_OWNER)
@@ -236,9 +237,9 @@ static void tell_certificate(struct weir_tls *tls)
 	else if (status & GNUTLS_CERT_NOT_ACTIVATED)
 		tell_dates(tls, certificate, false);
 	else if (status & GNUTLS_CERT_PURPOSE_MISMATCH)
-		(void)fail(tls, "its certificate is not a server's: make one for 'serverAuth'");
+		(void)fail(tls, "its certificate is not for a server: issue one for 'serverAuth'");
 	else if (status & GNUTLS_CERT_INSECURE_ALGORITHM)
-		(void)fail(tls, "its certificate is signed by an algorithm that is not safe: make a new one");
+		(void)fail(tls, "its certificate has an insecure signature algorithm: issue a new one");
 	else
 		(void)fail(tls, "its certificate is not valid: 'openssl verify' may say why");
 	if (certificate)
@@ -253,7 +254,7 @@ static int tell_alert(struct weir_tls *tls)
 	const char *name = gnutls_alert_get_name(alert);
 
 	if (alert == GNUTLS_A_CERTIFICATE_REQUIRED)
-		return fail(tls, "it asks for a certificate of this host: set 'tls-auth-clients no' there");
+		return fail(tls, "it requires a client certificate: set 'tls-auth-clients no' there");
 	snprintf(tls->trouble, sizeof(tls->trouble), "it refuses TLS: %s", name ? name : "an unknown alert");
 	return -EPROTO;
 }
@@ -326,7 +327,7 @@ static ssize_t why_closed(struct weir_tls *tls, ssize_t sent)
 	return received == GNUTLS_E_FATAL_ALERT_RECEIVED ? received : sent;
 }
 
-/* A record that the socket did not take has its bytes already: to go on with it, GnuTLS is given none. */
+/* A record that the socket did not take has its bytes already: to continue with it, GnuTLS is given none. */
 ssize_t weir_tls_send(struct weir_tls *tls, const void *data, size_t bytes)
 {
 	ssize_t sent = gnutls_record_send(tls->session, tls->is_sending ? NULL : data, tls->is_sending ? 0 : bytes);

@@ -20,11 +20,11 @@ struct weir_tls;
 struct weir_tls *weir_tls_open(int fd, const char *name, const char *ca_file, char *trouble, size_t trouble_bytes);
 void weir_tls_free(struct weir_tls *tls);
 
-/* 0: the store is who it should be. -EAGAIN: goes on when weir_tls_poll_events() come. Others: weir_tls_trouble(). */
+/* 0: the store is who it should be. -EAGAIN: continues when weir_tls_poll_events() come. Others: weir_tls_trouble(). */
 int weir_tls_shake_hands(struct weir_tls *tls);
 short weir_tls_poll_events(const struct weir_tls *tls); /* during the handshake */
 
-/* As send(2) and recv(2). After EAGAIN and EINTR the connection goes on. Of all else weir_tls_trouble() says why. */
+/* As send(2) and recv(2). After EAGAIN and EINTR the connection continues. For all else weir_tls_trouble() says why. */
 ssize_t weir_tls_send(struct weir_tls *tls, const void *data, size_t bytes);
 ssize_t weir_tls_recv(struct weir_tls *tls, void *data, size_t bytes);
 

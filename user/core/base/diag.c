@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "base/util.h"
 
-/* Of a long line (JSON on one line) this many characters before the place are kept, and at most this
+/* If a line is long (JSON on one line), this many characters before the place are kept, and at most this
  * many bytes in all: what fits a terminal. Chosen, not derived.
  */
 #define EXCERPT_CHARACTERS_BEFORE 60

@@ -55,7 +55,7 @@ struct weir_diag {
  */
 int weir_diag_error(struct weir_diag *diag, const struct weir_place *place, const char *source_line, const char *hint,
 		    const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* The same, which is no mistake: what it is about goes on. */
+/* The same for what is not a mistake: what it is about stays in force. */
 void weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, const char *source_line,
 		       const char *hint, const char *format, ...) __attribute__((format(printf, 5, 6)));
 

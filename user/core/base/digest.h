@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A digest of bytes, to tell one thing from another where nobody means harm: FNV-1a, 64 bits (Fowler, Noll, Vo). */
+/* A digest of bytes, to distinguish things where nobody means harm: FNV-1a, 64 bits (Fowler, Noll, Vo). */
 #ifndef WEIR_BASE_DIGEST_H
 #define WEIR_BASE_DIGEST_H
 

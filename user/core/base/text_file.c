@@ -51,7 +51,7 @@ int weir_text_file_open(const char *path, FILE **ret_stream)
 
 const char *weir_text_file_explain(int err)
 {
-	return err == -EPIPE ? "it is a pipe that nobody writes to" : strerror(-err);
+	return err == -EPIPE ? "it is a pipe without a writer" : strerror(-err);
 }
 
 enum weir_line weir_read_line(struct weir_line_reader *reader)

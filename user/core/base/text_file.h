@@ -29,7 +29,7 @@ struct weir_line_reader {
 };
 
 enum weir_line {
-	WEIR_LINE_END, /* of the file: there is none; ferror(stream) tells an end from a failure, and errno which */
+	WEIR_LINE_END, /* the file's; no line: ferror(stream) distinguishes end and failure, errno which */
 	WEIR_LINE_TEXT,
 	WEIR_LINE_TOO_LONG,  /* this and the next two: `line` has its first bytes, a zero byte in it shown as '?' */
 	WEIR_LINE_ZERO_BYTE, /* it holds one */

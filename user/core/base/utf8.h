@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A byte of UTF-8 that goes on with a character, and begins none. */
+/* A byte of UTF-8 that continues with a character, and begins none. */
 static inline bool weir_utf8_continues(char byte)
 {
 	return ((unsigned char)byte & 0xc0) == 0x80;

@@ -11,7 +11,7 @@ static int check_capacity(const struct weir_ruleset *ruleset, const struct weir_
 
 	if (ruleset->resource_count > WEIR_RESOURCES_MAX)
 		weir_diag_error(diag, &ruleset->resources[WEIR_RESOURCES_MAX].place, NULL,
-				"let one resource list several prefixes or ports",
+				"list several prefixes or ports in one resource",
 				"%zu resources are too many: at most %d", ruleset->resource_count, WEIR_RESOURCES_MAX);
 	if (ruleset->rule_count > WEIR_RULES_MAX)
 		weir_diag_error(diag, &ruleset->rules[WEIR_RULES_MAX].place, NULL, NULL,
@@ -65,7 +65,7 @@ static uint32_t fields_read_by(const struct weir_rule *rule)
 	return fields;
 }
 
-/* All of them tell openings of TCP from its other packets. */
+/* All of them distinguish openings of TCP from its other packets. */
 static void configure_system_rules(const struct weir_rule_list *list, struct weir_config *config)
 {
 	config->system_rules = weir_count_system_rules(&list->ruleset);
@@ -143,7 +143,7 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	weir_compile_tables(settings, options->previous, image, diag);
 }
 
-/* A capture may be too long for what the kinds in use can tell apart. */
+/* A capture may be too long for what the kinds in use can distinguish. */
 static int check_span(const struct weir_compile_options *options, const struct weir_image *image,
 		      struct weir_diag *diag)
 {

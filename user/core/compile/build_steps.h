@@ -108,7 +108,7 @@ uint32_t weir_sets_for(uint32_t places, uint32_t places_of_set);
 /* Sets of a table that all CPUs share, for flows_per_cpu flows. */
 uint32_t weir_shared_sets(const struct weir_image *image);
 
-/* Can the words of penalties tell times apart that lie span_ns apart? -EINVAL, with the reason in *diag. */
+/* Can the words of penalties distinguish times span_ns apart? -EINVAL, with the reason in *diag. */
 int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag);
 
 /* Is any rule in use such a one? */

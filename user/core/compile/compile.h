@@ -34,7 +34,7 @@ struct weir_previous {
 void weir_previous_take_back(struct weir_previous *previous, const struct weir_rule_info *rules,
 			     const struct weir_resource_info *resources, uint64_t now_ns);
 
-/* What becomes of windows that a rule with the same name and identity cannot go on with. */
+/* What becomes of windows that a rule with the same name and identity cannot continue with. */
 enum weir_emptied {
 	WEIR_EMPTIED_TOLD,	    /* they start empty, with a warning */
 	WEIR_EMPTIED_TO_BE_REFUSED, /* the same, and the warning says that a reload is refused */
@@ -44,7 +44,7 @@ enum weir_emptied {
 struct weir_compile_options {
 	uint32_t cpus;		/* possible CPUs */
 	uint64_t now_ns;	/* the data plane's clock now (replay: the first packet's time or earlier) */
-	uint64_t span_ns;	/* how far after now_ns rows must tell times apart; narrow and medium rows are used
+	uint64_t span_ns;	/* how far after now_ns rows must distinguish times; narrow and medium rows are used
 					 * only when this many ns fit into 2^32 buckets. 0: six years */
 	bool forgets_top_drops; /* drops are not counted by flow: to measure what that costs */
 	const struct weir_previous *previous; /* NULL: first load */
@@ -93,8 +93,8 @@ struct weir_image_lists {
 struct weir_image {
 	/* the generation's maps */
 	/* seed, tick_ns, tick_origin_ns, shortcuts, is_virtual, is_weakly_ordered left zero: the loader's. A table that
-	 * holds flows of a running rule keeps its size. One that has another size than the instance's was used by
-	 * nobody, and the loader has to make it anew; other time-outs mean the same of all that holds connections.
+	 * holds flows of a running rule keeps its size. One that has another size than the instance's was not
+	 * used, and the loader has to recreate it; so it has all tables of connections when the timeouts change.
 	 */
 	struct weir_config config;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES]; /* in force: those of the instance, or the settings' */

@@ -133,7 +133,7 @@ static void deepen_root(struct weir_image_lists *lists, uint64_t high, uint32_t 
 
 /* ---- groups ---- */
 
-/* From `position` on the answer is this one, until told otherwise. Positions never decrease. */
+/* From `position` on the answer is this one, until another is set. Positions never decrease. */
 static void add_bound(struct walk *walk, uint64_t position, uint32_t answer)
 {
 	struct found *found = walk->found;

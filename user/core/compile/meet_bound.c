@@ -102,7 +102,7 @@ static unsigned int least_crowded(const struct survey *survey, uint32_t fields)
 /*
  * At most so much of the set can meet. Each resource is charged to one field, and of each field's
  * share the heaviest class counts: whatever a packet chooses, it takes no more. Charged first are the
- * fields that tell their resources apart best, so that thousands of resources with a port of their own
+ * fields that distinguish their resources best, so that thousands of resources with a port of their own
  * next to thousands with an address of their own weigh as two.
  */
 static uint32_t most_possible(struct search *search, const struct weir_vector *set, const struct survey *survey)

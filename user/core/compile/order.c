@@ -67,7 +67,7 @@ static int compare_kinds(const struct weir_match *a, const struct weir_match *b)
 #define COMPARE_PREFIXES(name) compare_first_prefixes(a->name, a->name##_count, b->name, b->name##_count)
 #define COMPARE_RANGES(name) compare_first_ranges(a->name, a->name##_count, b->name, b->name##_count)
 
-/* Fields that tell many resources apart come first. */
+/* Fields that distinguish many resources come first. */
 static int compare_matches(const struct weir_match *a, const struct weir_match *b)
 {
 	int order = COMPARE_PREFIXES(destination);

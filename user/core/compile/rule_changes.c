@@ -94,7 +94,7 @@ static void add(struct weir_rule_changes *changes, enum weir_rule_fate fate, con
 	changes->of_fate[fate]++;
 }
 
-/* Of the rules in `list`, those with this fate; `others` are the ones on the other side of the load. */
+/* The rules in `list` with this fate; `others` are the ones on the other side of the load. */
 static void add_all(struct weir_rule_changes *changes, enum weir_rule_fate fate, const struct by_name *list,
 		    const struct by_name *others)
 {

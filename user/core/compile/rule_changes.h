@@ -40,9 +40,9 @@ int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_
 void weir_rule_changes_free(struct weir_rule_changes *changes);
 
 /*
- * Rules without a name of their own are told by their number among the rules of their resource, and keep their windows
- * by that: one more or less before them, and each takes over those of another. The first resource of which that may be
- * so, or NULL.
+ * Rules without a name of their own are matched by their number among the rules of their resource, and keep their
+ * windows by that: one more or less before them, and each takes over those of another. The first resource of which that
+ * may be so, or NULL.
  */
 const char *weir_rule_changes_renumber(const struct weir_rule_changes *changes, const struct weir_rule_info *after,
 				       uint32_t after_slots);

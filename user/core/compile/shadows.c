@@ -6,7 +6,7 @@
  * theirs.
  *
  * A rule that observes does not count what it would have dropped (docs/semantics.md, 6), so that it has a window to
- * itself. Alone it has the one that all would share: when it begins to enforce, it goes on with that.
+ * itself. Alone it has the one that all would share: when it begins to enforce, it continues with that.
  *
  * And the tracker: system rules that go by handshakes, or by how many connections are open, have a hidden rule that
  * follows the connections of all resources together.
@@ -37,9 +37,9 @@ static int add_to_resource(struct shadowing *shadowing, const struct weir_rulese
 	if (counted->shadow_count == WEIR_RESOURCE_SHADOWS_MAX)
 		return weir_diag_error(
 			shadowing->diag, &rule->place, NULL,
-			"let the rules that refer to it share statIntervalInMs, sampleCount, window and unit",
-			"rule '%s' is one too many that goes by the traffic of resource '%s': at most %d "
-			"counts of it may be kept",
+			"give the rules that refer to it the same statIntervalInMs, sampleCount, window and unit",
+			"rule '%s' is one too many that depends on the traffic of resource '%s': at most %d counts of "
+			"it can be kept",
 			rule->name, resource_at(shadowing, resource)->name, WEIR_RESOURCE_SHADOWS_MAX);
 	counted->shadow[counted->shadow_count++] = *shadow;
 	return 0;
@@ -54,7 +54,7 @@ static bool has_same_window(const struct weir_ruleset_rule *a, const struct weir
 }
 
 /*
- * Together with the resource it says all that tells shadow windows apart. With a ';' in it, no name of the user's; a
+ * Together with the resource it says all that distinguishes shadow windows. With a ';' in it, no name of the user's; a
  * window that others cannot share has its observer's, who is no rule of the resource that is read.
  */
 static char *name_of_shadow(const struct weir_ruleset_rule *rule, bool is_shared)

@@ -119,8 +119,8 @@ static int too_few_slots(const struct slotting *slotting, const struct weir_plac
 			 const char *name, uint32_t slots)
 {
 	return weir_diag_error(slotting->diag, place, NULL,
-			       "try again when the windows of what was removed are over, or detach and attach again",
-			       "no room for %s '%s': the instance was attached with %u places, all of them taken", what,
+			       "try again when the windows of the removed rules have ended, or detach and attach again",
+			       "no room for %s '%s': the instance was attached with %u slots, all of them taken", what,
 			       name, slots);
 }
 
@@ -218,7 +218,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 			sizeof(info->ref_resource_name) - 1);
 }
 
-/* What tells this rule's buckets from those that another left at its slot. */
+/* What distinguishes this rule's buckets from those that another left at its slot. */
 static uint32_t mark_of(const struct slotting *slotting, uint32_t slot)
 {
 	uint64_t digest = weir_digest(WEIR_DIGEST_BASIS, &slotting->now_ns, sizeof(slotting->now_ns));
@@ -227,7 +227,7 @@ static uint32_t mark_of(const struct slotting *slotting, uint32_t slot)
 	return (uint32_t)(digest ^ digest >> 32) | 1;
 }
 
-/* Buckets go on with what they lack, if they can. */
+/* Buckets continue with what they lack, if they can. */
 static void plan_tokens(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot,
 			bool is_kept, struct plan *plan)
 {

@@ -121,7 +121,7 @@ static const char *find_difference(const struct slotting *slotting, const struct
 	/* An observer's shadow window has its name: an earlier load may have had a rule of that name on that resource.
 	 */
 	if (info->is_shadow != weir_slot_terms_of(slotting, rule)->is_shadow)
-		return "it was no rule of its own";
+		return "it was not a rule of its own";
 	if (weir_kind_of_info(info)->has_interval && info->spec >= slotting->previous->spec_count)
 		return "its description is damaged";
 	return NULL;
@@ -165,7 +165,7 @@ uint64_t weir_slot_digest_of_overrides(const struct weir_ruleset_rule *rule)
 	return rule->override_count && !sum ? 1 : sum;
 }
 
-/* Whether rows and flows may go on by what they noted under the rule's last load. */
+/* Whether rows and flows may continue by what they noted under the rule's last load. */
 static bool has_same_limits(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			    const struct weir_rule_info *info)
 {
@@ -192,14 +192,14 @@ static void warn_of_no_version(const struct slotting *slotting, const struct wei
 	unsigned long long seconds = memory_ns / WEIR_NSEC_PER_SEC + 1;
 
 	weir_diag_warning(slotting->diag, &rule->place, NULL, NULL,
-			  "rule '%s' has had %u limits within one window: until it is loaded again in %llu s or later, "
-			  "its packets are evaluated anew one by one, which costs time",
+			  "rule '%s' changed its limit %u times within one window; its packets take the slow path "
+			  "until it is reloaded in %llu s or later",
 			  rule->name, WEIR_VERSIONS / 2, seconds);
 }
 
 /*
  * Version of the threshold: rows that know of another must ask again whether they are full, what they have leased,
- * which override they are under; flows that warm up compute anew. Versions come round, and a row may have slept
+ * which override they are under; flows that warm up recompute. Versions wrap, and a row may have slept
  * meanwhile. So there are two halves of them, and the first one of a half is taken only when nothing remembers the
  * half any more: when it was left, the time was noted. Otherwise the threshold goes without a version, and costs a
  * fresh look with every packet, until a later load.
@@ -228,15 +228,14 @@ static void plan_version(const struct slotting *slotting, const struct weir_rule
 static const char *why_no_fit(const struct weir_ruleset_rule *rule, enum weir_storage storage)
 {
 	if (storage == WEIR_STORAGE_NARROW && (rule->strategy != WEIR_STRATEGY_DIRECT || rule->cluster))
-		return "rows of a threshold that moves are larger than those that hold them";
-	return "its threshold, or that of an override, outgrew the rows that hold them";
+		return "a threshold that moves needs larger rows than it has";
+	return "its threshold, or that of an override, outgrew its rows";
 }
 
 static void tell_emptied(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const char *why)
 {
-	const char *hint =
-		"'weir reload --fresh FILE...' does so, without a gap: each of its flows may then have a whole "
-		"threshold within its first interval, beside what it has had";
+	const char *hint = "'weir reload --fresh FILE...' does so, without a gap: in its first interval, each flow may "
+			   "then pass a whole threshold on top of what it has had";
 
 	switch (slotting->emptied) {
 	case WEIR_EMPTIED_REFUSED:
@@ -245,8 +244,8 @@ static void tell_emptied(const struct slotting *slotting, const struct weir_rule
 		break;
 	case WEIR_EMPTIED_TO_BE_REFUSED:
 		weir_diag_warning(slotting->diag, &rule->place, NULL, hint,
-				  "a reload is refused, as rule '%s' would start with empty windows: %s", rule->name,
-				  why);
+				  "a reload would be refused, as rule '%s' would start with empty windows: %s",
+				  rule->name, why);
 		break;
 	case WEIR_EMPTIED_TOLD:
 		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL, "rule '%s' starts with empty windows: %s",
@@ -267,7 +266,7 @@ static const char *starts_anew(const struct slotting *slotting, const struct wei
 	    !weir_slot_fits(slotting, rule, info->storage))
 		why = why_no_fit(rule, info->storage);
 	else if (!shares_flows && !weir_slot_is_forgotten(slotting, rule, info))
-		why = "at its place there are still flows of a rule before it";
+		why = "its slot still holds flows of a removed rule";
 	if (why)
 		tell_emptied(slotting, rule, why);
 	return why;
@@ -284,7 +283,7 @@ static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule 
 	plan->slot = slot;
 	plan_version(slotting, rule, info, plan);
 	slotting->image->kept_rules += !terms->is_shadow;
-	/* With no windows to keep, the best rows for them are chosen anew. */
+	/* With no windows to keep, the best rows for them are chosen again. */
 	if (weir_has_window(info) && terms->has_window) {
 		plan->storage = info->storage;
 		plan->spec = info->spec;

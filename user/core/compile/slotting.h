@@ -72,7 +72,7 @@ bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_r
 bool weir_slot_is_forgotten(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			    const struct weir_rule_info *info);
 
-/* What tells one list of overrides from another, whatever their order: a sum of what each of them is hashed to. */
+/* What distinguishes lists of overrides, whatever their order: a sum of what each of them is hashed to. */
 uint64_t weir_slot_digest_of_overrides(const struct weir_ruleset_rule *rule);
 int weir_slot_keep_rules(struct slotting *slotting);
 int weir_slot_keep_resources(struct slotting *slotting);

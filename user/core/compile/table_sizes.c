@@ -84,10 +84,10 @@ int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag)
 {
 	const uint64_t penalty_ns_max = UINT32_MAX * 1000000ull; /* blockDurationMaxInMs */
 
-	/* Their words hold so many bits of the clock that two less than half a turn apart can be told apart. */
+	/* Their words hold so many bits of the clock that two less than half a turn apart can be distinguished. */
 	if (span_ns < (WEIR_LAST_MASK >> 1) - 2 * penalty_ns_max)
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "replay the part before and the part after by themselves",
+	weir_diag_error(diag, NULL, NULL, "split the capture there, and replay each part by itself",
 			"blockDurationInMs can look back over 4.2 years, and these packets lie further apart");
 	return -EINVAL;
 }
@@ -116,7 +116,7 @@ static bool leaves_two_ghosts(const struct weir_rule_info *rule)
 	return weir_penalises_flows(rule) && (weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule));
 }
 
-/* Of four flows for each that has a place. */
+/* Room for four flows for each one with a slot. */
 static void size_ghosts(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
 	const uint32_t each = weir_any_rule(leaves_two_ghosts, image->rule_info, image->rule_slots) ? 2 : 1;

@@ -64,7 +64,7 @@ static int add_to_group(struct matching *matching, const struct weir_match *matc
 	while (i < uses->group_count && !has_same_words(uses->groups[i].match, match))
 		i++;
 	if (i == WEIR_INTERFACE_GROUPS_MAX)
-		return weir_diag_error(matching->diag, NULL, NULL, "write one list, the same for many resources",
+		return weir_diag_error(matching->diag, NULL, NULL, "give more resources the same list",
 				       "the resources have more than %d different lists of interfaces with patterns",
 				       WEIR_INTERFACE_GROUPS_MAX);
 	if (i == uses->group_count) {
@@ -125,7 +125,7 @@ static void warn_of_absent(struct matching *matching, const struct name_use *use
 {
 	for (size_t i = 0; i < count; i++)
 		weir_diag_warning(matching->diag, &weir_match_resource_of(matching, uses[i].bit)->place, NULL, NULL,
-				  "resource '%s' matches nothing on interface '%s': there is none now",
+				  "resource '%s' matches nothing on interface '%s': it does not exist now",
 				  weir_match_resource_of(matching, uses[i].bit)->name, uses[i].name);
 }
 
@@ -224,7 +224,7 @@ static int combine(struct matching *matching, struct interface_uses *uses, const
 			continue;
 		if (++uses->combinations > COMBINATIONS_MAX)
 			return weir_diag_error(matching->diag, NULL, NULL, "write patterns that begin differently",
-					       "the patterns of 'interface' can be met in more than %d combinations",
+					       "the patterns of 'interface' can match in more than %d combinations",
 					       COMBINATIONS_MAX);
 		added = add_case(matching->image, WEIR_CASE_GROUPS);
 		if (!added)

@@ -112,9 +112,8 @@ static int check_overflow(const struct slotting *slotting, const struct weir_rul
 		slotting->diag, &rule->place, NULL,
 		slotting->previous->spec_count
 			? "detach and attach again: a reload keeps the old ones"
-			: "let more rules share statIntervalInMs, sampleCount and window, or put it first",
-		"rule '%s' cannot have 'whenFull: aggregate': the rules before it have the %u kinds of "
-		"window that it is for",
+			: "give more rules the same statIntervalInMs, sampleCount and window, or put this rule first",
+		"rule '%s' cannot have 'whenFull: aggregate': the rules before it use all %u kinds of window that can",
 		rule->name, WEIR_OVERFLOW_SPECS);
 }
 
@@ -142,7 +141,7 @@ int weir_slot_number_specs(struct slotting *slotting)
 				slotting->diag, &rule->place, NULL,
 				slotting->previous->spec_count
 					? "detach and attach again: a reload keeps the old ones"
-					: "let more rules share statIntervalInMs, sampleCount and window",
+					: "give more rules the same statIntervalInMs, sampleCount and window",
 				"rule '%s' needs one more kind of window than the %d an instance can hold", rule->name,
 				WEIR_WINDOW_SPECS_MAX);
 	}

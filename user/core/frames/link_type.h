@@ -35,7 +35,7 @@ struct weir_frame {
 	uint32_t wire_bytes; /* at least captured_bytes */
 };
 
-/* The same packet in a frame of Ethernet. Of a frame that is not Ethernet both addresses are zeros. */
+/* The same packet in a frame of Ethernet. If the frame was not Ethernet, both addresses are zeros. */
 struct weir_ethernet {
 	struct ethhdr header;	/* what the capture cut off is zeros */
 	const uint8_t *payload; /* borrowed from the frame */
@@ -44,7 +44,7 @@ struct weir_ethernet {
 };
 
 /* False, and *ret_ethernet untouched, when the frame had no whole link header on the wire. A frame of a link without
- * headers must have a byte, where that tells IPv4 from IPv6.
+ * headers must have a byte, where that distinguishes IPv4 from IPv6.
  */
 bool weir_frame_to_ethernet(enum weir_link_type link_type, const struct weir_frame *frame,
 			    struct weir_ethernet *ret_ethernet);

@@ -12,7 +12,7 @@
 
 #include "frames/link_type.h"
 
-/* Begin a file, or go on with interfaces that are numbered from 0 again. What is too long of a text is cut. */
+/* Begin a file, or continue with interfaces that are numbered from 0 again. What is too long of a text is cut. */
 void weir_pcapng_begin(FILE *stream, const char *application);
 
 /* One more interface, of which packets come; the first is number 0. Its frames are cut at `snap_bytes`. */

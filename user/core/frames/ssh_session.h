@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The packets of an SSH session, from what sshd tells the shell of it (SSH_CONNECTION in its environment, ssh(1)).
+ * The packets of an SSH session, from what sshd passes to the shell (SSH_CONNECTION in its environment, ssh(1)).
  */
 #ifndef WEIR_FRAMES_SSH_SESSION_H
 #define WEIR_FRAMES_SSH_SESSION_H
@@ -11,7 +11,7 @@
 
 /*
  * "203.0.113.5 50022 198.51.100.1 22": who came, and to where. Fills in a packet from the client, of the session that
- * is going on: one key, encrypted. False when the text is none of this form.
+ * is under way: one key, encrypted. False when the text is none of this form.
  */
 bool weir_ssh_session_parse(const char *text, struct weir_packet_words *ret_words);
 

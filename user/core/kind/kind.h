@@ -36,7 +36,7 @@ struct weir_kind {
 	 * table that says so has the rule; the first, a window, takes every one.
 	 */
 	bool (*is_chosen)(const struct weir_choices *choices);
-	/* Of a kind that has a metricType to itself: its word, and Sentinel-Go's number for it. */
+	/* If the kind has a metricType to itself: its word, and Sentinel-Go's number for it. */
 	const char *metric_name, *metric_number;
 	enum weir_metric metric;
 	/* What is wrong with the choices. Complains, and makes of them what the rest can be read by. */
@@ -77,7 +77,7 @@ struct weir_kind {
 	void (*configure)(const struct weir_ruleset_rule *rule, struct weir_config *config);
 	/* The longest wait, ns, of a kind that delays. */
 	uint64_t (*longest_wait_ns)(const struct weir_ruleset_rule *rule, const struct weir_settings *settings);
-	/* Can times that lie span_ns apart be told apart? -EINVAL, with the reason in *diag. */
+	/* Can times that lie span_ns apart be distinguished? -EINVAL, with the reason in *diag. */
 	int (*check_span)(uint64_t span_ns, struct weir_diag *diag);
 	/* Tables: which a load needs, and how large. Called once a load, whether any rule is of this kind or not. */
 	void (*size_tables)(const struct weir_settings *settings, const struct weir_previous *previous,

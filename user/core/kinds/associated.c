@@ -25,7 +25,7 @@ static void refer_to(struct weir_reader *reader, const struct weir_draft *draft,
 			      "refResource is the rule's own resource");
 	else if (reference->flow.fields && memcmp(&reference->flow, own, sizeof(*own)))
 		weir_complain(reader, value,
-			      draft->rule->has_own_key ? "give refResource the key that 'per' says, or none"
+			      draft->rule->has_own_key ? "give refResource the key in 'per', or none"
 						       : "give both resources the same flow key, or refResource none",
 			      "refResource '%.*s' has another flow key than the rule%s", WEIR_SHOWN(reference->name),
 			      draft->rule->has_own_key ? "" : "'s resource");
@@ -40,11 +40,12 @@ void weir_check_reference(struct weir_reader *reader, const struct weir_draft *d
 	size_t index;
 
 	if (draft->rule->window == WEIR_WINDOW_TOKENS && draft->rule->behavior == WEIR_BEHAVIOR_REJECT)
-		weir_complain(reader, weir_draft_at(draft, RULE_WINDOW), "use leap, strict or smooth",
-			      "AssociatedResource reads a window of what passed, and 'window: tokens' counts none");
+		weir_complain(
+			reader, weir_draft_at(draft, RULE_WINDOW), "use leap, strict or smooth",
+			"AssociatedResource needs a window that counts what passed, and 'window: tokens' has none");
 	if (!value || (value->kind == WEIR_NODE_WORD && !value->text[0]))
 		weir_complain(reader, weir_draft_at(draft, value ? RULE_REF_RESOURCE : RULE_RELATION),
-			      "say whose traffic counts: 'refResource: NAME'",
+			      "name the resource whose traffic counts: 'refResource: NAME'",
 			      "AssociatedResource needs a refResource");
 	else if (weir_look_up_resource(reader, value, "refResource", &name, &index) && draft->has_resource)
 		refer_to(reader, draft, index);
@@ -53,7 +54,7 @@ void weir_check_reference(struct weir_reader *reader, const struct weir_draft *d
 const struct weir_kind weir_kind_associated = {
 	.is_chosen = is_chosen,
 	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_WHEN_FULL),
-	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
+	.threshold_hint = "write how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
 	.check = weir_check_reference,

@@ -19,7 +19,7 @@ static int check_span(uint64_t span_ns, struct weir_diag *diag)
 {
 	if (span_ns < WEIR_BREAKER_TIME_MASK >> 2)
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "replay the part before and the part after by themselves",
+	weir_diag_error(diag, NULL, NULL, "split the capture there, and replay each part by itself",
 			"circuit breakers can plan over 2.2 years, and these packets lie further apart");
 	return -EINVAL;
 }
@@ -102,9 +102,9 @@ static uint64_t rule_memory_ns(const struct weir_previous *previous)
 const struct weir_kind weir_kind_breaker = {
 	.is_chosen = is_chosen,
 	.fields = 1u << RULE_NAME | 1u << RULE_RESOURCE | 1u << RULE_METRIC | 1u << RULE_THRESHOLD | 1u << RULE_MODE,
-	.threshold_hint = "say what opens it: 'threshold: 0.5'",
+	.threshold_hint = "write what opens it: 'threshold: 0.5'",
 	.below_one = "a threshold of 0 opens the breaker with the first outcomes, good or bad",
-	.below_one_hint = "write the share of bad requests that is too much, such as 0.5",
+	.below_one_hint = "write the share of bad requests that opens it, such as 0.5",
 	.warn_of_room = warn_of_room,
 	.is_breaker = true,
 	.packet_fields = WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |

@@ -29,11 +29,11 @@ static void check_choices(struct weir_reader *reader, struct weir_draft *draft)
 
 	if (rule->strategy != WEIR_STRATEGY_DIRECT)
 		weir_complain(reader, draft->value[RULE_STRATEGY], leave_out,
-			      "a limit of connections does not move: Concurrency has no %s",
+			      "a limit on connections cannot move: Concurrency has no %s",
 			      weir_strategy_names[rule->strategy]);
 	if (rule->behavior != WEIR_BEHAVIOR_REJECT)
 		weir_complain(reader, draft->value[RULE_BEHAVIOR], leave_out,
-			      "a connection is opened or refused, it cannot wait: Concurrency has no Throttling");
+			      "a connection is opened or refused and cannot wait: Concurrency has no Throttling");
 	if (rule->relation != WEIR_RELATION_CURRENT)
 		weir_complain(reader, draft->value[RULE_RELATION], leave_out,
 			      "connections are counted for their own resource: Concurrency has no AssociatedResource");
@@ -53,8 +53,8 @@ static bool check_threshold(struct weir_reader *reader, const struct weir_draft 
 	if (!draft->is_isolation || draft->rule->threshold_micro || !is_zero)
 		return false;
 	weir_complain(reader, weir_draft_at(draft, RULE_THRESHOLD),
-		      "write 1 or more; to refuse every connection, write the rule in a file of weir's own",
-		      "an isolation rule of Sentinel's needs a threshold above 0");
+		      "write 1 or more; to refuse every connection, write the rule in weir's own format",
+		      "a Sentinel isolation rule needs a threshold above 0");
 	return true;
 }
 
@@ -71,13 +71,13 @@ static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 	match = &resource->match;
 	if (match->fragments == 1 << WEIR_FRAGMENT_LATER)
 		weir_warn(reader, value, "use another resource, or leave 'fragment' out of its match",
-			  "the rule has no effect: '%.*s' takes only later fragments, which belong to no connection",
+			  "the rule has no effect: '%.*s' matches only later fragments, which belong to no connection",
 			  WEIR_SHOWN(resource->name));
 	else if (weir_match_splits_connections(match))
 		weir_warn(reader, value,
-			  "what it does not see neither keeps a connection alive nor ends it: match by addresses and "
-			  "ports",
-			  "'%.*s' takes only some packets of a connection: its match has '%s'",
+			  "packets it does not match neither keep a connection alive nor end it: match by addresses "
+			  "and ports",
+			  "'%.*s' matches only some packets of a connection: its match has '%s'",
 			  WEIR_SHOWN(resource->name), weir_match_splits_connections(match));
 }
 
@@ -88,7 +88,7 @@ static void warn_of_room(struct weir_reader *reader, size_t place)
 
 	if (ruleset->rules[place].threshold_micro / WEIR_MICRO > ruleset->settings.connections)
 		weir_warn(reader, reader->rule_nodes[place], "raise settings.connections, or lower the threshold",
-			  "the threshold may never be reached: there is room for %u connections, of all rules",
+			  "the threshold may never be reached: all rules together have room for %u connections",
 			  ruleset->settings.connections);
 }
 
@@ -111,7 +111,7 @@ static void keep_connections(const struct weir_previous *previous, struct weir_i
 	if (image->config.kinds & 1u << WEIR_KIND_CONNECTIONS &&
 	    memcmp(timeout_ms, previous->connection_timeout_ms, sizeof(image->connection_timeout_ms)))
 		weir_diag_warning(diag, NULL, NULL, "detach and attach again to change them",
-				  "the time-outs of connections stay as they are: a reload does not change them");
+				  "the timeouts of connections stay as they are: a reload does not change them");
 	memcpy(timeout_ms, previous->connection_timeout_ms, sizeof(image->connection_timeout_ms));
 	if (previous->sizes[WEIR_TABLE_CONNECTION_FLOWS])
 		image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS] = previous->sizes[WEIR_TABLE_CONNECTION_FLOWS];
@@ -179,10 +179,10 @@ const struct weir_kind weir_kind_connections = {
 		  1u << RULE_STRATEGY | 1u << RULE_BEHAVIOR | 1u << RULE_RELATION | 1u << RULE_MODE |
 		  1u << RULE_OVERRIDES,
 	.others_condition = "rules without metricType Concurrency",
-	.threshold_hint = "say how many connections may be open at once: 'threshold: 100'",
+	.threshold_hint = "write how many connections may be open at once: 'threshold: 100'",
 	.check_threshold = check_threshold,
 	.below_one = "a threshold below 1 admits no new connection",
-	.below_one_hint = "what is open already goes on",
+	.below_one_hint = "connections already open stay open",
 	.warn = warn,
 	.warn_of_room = warn_of_room,
 	.counts_connections = true,

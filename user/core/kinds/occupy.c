@@ -15,7 +15,7 @@ static bool is_chosen(const struct weir_choices *choices)
 	return choices->occupies;
 }
 
-/* Of waits as long as the interval the units would be those of packets that came after them. */
+/* With waits as long as the interval, the units would be those of packets that came after them. */
 static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const struct weir_settings *settings)
 {
 	const uint64_t timeout_ns = settings->occupy_timeout_ms * NSEC_PER_MSEC;
@@ -56,7 +56,7 @@ static uint64_t flow_memory_ns(const struct weir_ruleset_rule *rule)
 const struct weir_kind weir_kind_occupy = {
 	.is_chosen = is_chosen,
 	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_REF_RESOURCE),
-	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
+	.threshold_hint = "write how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
 	.has_interval = true,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind SYSTEM: a rule goes by a signal of the whole host: load, CPU usage, the time of handshakes. Of system rules
+ * Kind SYSTEM: a rule goes by a signal of the whole host: load, CPU usage, the time of handshakes. For system rules
  * there are two more, InboundQPS and Concurrency, which are a window and a limit of connections. All of them are
  * written in a list of their own, which rules/system_rules.c reads.
  */

@@ -36,14 +36,14 @@ static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const stru
 
 /* ---- TATs ---- */
 
-/* They hold so many bits of the clock that two less than half a turn apart, 4.5 years, can be told apart. */
+/* They hold so many bits of the clock that two less than half a turn apart, 4.5 years, can be distinguished. */
 static int check_span(uint64_t span_ns, struct weir_diag *diag)
 {
 	const uint64_t queue_ns_max = UINT32_MAX * 1000000ull; /* maxQueueingTimeMs */
 
 	if (span_ns < (WEIR_LAST_MASK >> 1) - queue_ns_max)
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "replay the part before and the part after by themselves",
+	weir_diag_error(diag, NULL, NULL, "split the capture there, and replay each part by itself",
 			"Throttling can plan over 4.4 years, and these packets lie further apart");
 	return -EINVAL;
 }
@@ -77,7 +77,7 @@ const struct weir_kind weir_kind_throttle = {
 	.own_fields = 1u << RULE_MAX_QUEUEING,
 	.own_condition = "controlBehavior Throttling",
 	.keep_numbers = keep_numbers,
-	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
+	.threshold_hint = "write how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
 	.check = check,

@@ -33,14 +33,14 @@ static void check(struct weir_reader *reader, const struct weir_draft *draft)
 		weir_complain(reader, draft->value[RULE_BURST_COUNT], "leave one of them out",
 			      "a rule has a burst or a burstCount, not both");
 	else if (rule->threshold_micro > WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO - beyond_micro)
-		weir_complain(reader, draft->value[RULE_BURST_COUNT], "lower the one or the other",
+		weir_complain(reader, draft->value[RULE_BURST_COUNT], "lower one of them",
 			      "the threshold and the burstCount are more than %llu together", WEIR_THRESHOLD_UNITS_MAX);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP && draft->has_resource &&
 	    weir_flow_of(reader->ruleset, rule)->fields)
 		weir_complain(
 			reader, weir_draft_at(draft, RULE_STRATEGY),
 			"use Direct or MemoryAdaptive, another window, 'per: all', or a resource without a flow key",
-			"'window: tokens' cannot warm up each flow by itself");
+			"'window: tokens' cannot warm up each flow separately");
 }
 
 static void warn(struct weir_reader *reader, const struct weir_draft *draft)
@@ -76,7 +76,7 @@ const struct weir_kind weir_kind_tokens = {
 	.own_fields = 1u << RULE_BURST | 1u << RULE_BURST_COUNT,
 	.own_condition = "window tokens",
 	.keep_numbers = keep_numbers,
-	.threshold_hint = "say how many tokens a flow gains in an interval: 'threshold: 1000'",
+	.threshold_hint = "write how many tokens a flow gains in an interval: 'threshold: 1000'",
 	.below_one = "a threshold of 0 admits nothing",
 	.below_one_hint = "a flow that gains no tokens has none",
 	.check = check,

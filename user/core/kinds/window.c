@@ -175,7 +175,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 const struct weir_kind weir_kind_window = {
 	.is_chosen = is_chosen,
 	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_REF_RESOURCE),
-	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
+	.threshold_hint = "write how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
 	.has_interval = true,

@@ -16,7 +16,7 @@
 #define WHEN_FORMAT "%Y-%m-%dT%H:%M:%SZ"
 
 static const char *const blanks = " \t\r\n";
-static const char *const form = "a line has a source, and perhaps a time and a comment: 192.0.2.7 10m # scans";
+static const char *const form = "write a source, optionally a time and a comment: 192.0.2.7 10m # scans";
 
 /* ---- a line ---- */
 
@@ -51,8 +51,8 @@ static int read_until(const char *text, uint64_t wall_ns, uint64_t *ret_left_ns,
 	int64_t second;
 
 	if (!end || *end) {
-		weir_refuse(refusal, "'%.*s' is no time of the clock", WEIR_SHOWN(text));
-		return weir_advise(refusal, "write it so: " UNTIL "2026-11-28T10:00:00Z");
+		weir_refuse(refusal, "'%.*s' is not a time of day", WEIR_SHOWN(text));
+		return weir_advise(refusal, "write it like this: " UNTIL "2026-11-28T10:00:00Z");
 	}
 	second = timegm(&parts);
 	*ret_left_ns = 0;

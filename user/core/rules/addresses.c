@@ -8,7 +8,7 @@
 
 static int refuse_address(const char *text, struct weir_refusal *reterr_refusal)
 {
-	weir_refuse(reterr_refusal, "'%.*s' is no IP address or prefix", WEIR_SHOWN(text));
+	weir_refuse(reterr_refusal, "'%.*s' is not an IP address or prefix", WEIR_SHOWN(text));
 	if (text[0] == '!')
 		return weir_advise(reterr_refusal, "%s", WEIR_NO_ALL_BUT);
 	if (strchr(text, ','))
@@ -46,8 +46,7 @@ static int refuse_mapped(const char *text, const struct weir_prefix *prefix, str
 	char network[WEIR_PREFIX_TEXT_BYTES];
 
 	memcpy(within.address, prefix->address + sizeof(mapped), 4);
-	weir_refuse(reterr_refusal, "'%.*s' is an IPv4 address, with a prefix length of less than 96",
-		    WEIR_SHOWN(text));
+	weir_refuse(reterr_refusal, "'%.*s' is an IPv4-mapped address with a prefix length below 96", WEIR_SHOWN(text));
 	if (within.bits > 32)
 		return weir_advise(reterr_refusal, "write the IPv4 network alone, as in 192.0.2.0/24");
 	clear_host_bits(&within);
@@ -142,7 +141,7 @@ int weir_parse_network(const char *text, struct weir_prefix *ret_prefix, struct 
 	if (!err)
 		clear_host_bits(ret_prefix);
 	else if (strchr(text, ','))
-		weir_advise(reterr_refusal, "write blanks between sources, one on each line of a file");
+		weir_advise(reterr_refusal, "separate sources by spaces; in a file, write one a line");
 	return err;
 }
 

@@ -50,7 +50,7 @@ static void deny_others(struct weir_reader *reader, const struct weir_node *at, 
 
 	if (!count)
 		weir_add_listed(reader, at, prefix, true);
-	/* Of equal addresses the shortest comes first. */
+	/* Among equal addresses, the shortest comes first. */
 	if (!count || may[0].bits == prefix->bits)
 		return;
 	while (lower < count && !has_bit(&may[lower], prefix->bits))
@@ -95,7 +95,7 @@ static bool add_caller(struct weir_reader *reader, const struct weir_node *node,
 	}
 	if (weir_parse_prefix(word, prefix, &refusal)) {
 		weir_complain(reader, node,
-			      refusal.hint[0] ? refusal.hint : "packets name no callers: write their addresses",
+			      refusal.hint[0] ? refusal.hint : "packets carry no caller names: write their addresses",
 			      "limitApp: %s", refusal.message);
 		return false;
 	}
@@ -150,9 +150,9 @@ static bool is_of_host(struct weir_reader *reader, const struct weir_node *node)
 	if (!has_conditions(&reader->ruleset->resources[index].match))
 		return true;
 	weir_complain(reader, node,
-		      "name a resource without a match; or shut flows out of this one by a rule of weir's own, with "
-		      "'overrides: [{source: 192.0.2.1, threshold: 0}]'",
-		      "an authority rule holds for the whole host here, and '%.*s' takes only some packets",
+		      "name a resource without a match; or block flows of this one with a rule in weir's own format, "
+		      "with 'overrides: [{source: 192.0.2.1, threshold: 0}]'",
+		      "an authority rule applies to the whole host, and '%.*s' matches only some packets",
 		      WEIR_SHOWN(name));
 	return false;
 }
@@ -167,11 +167,11 @@ static void read_authority(struct weir_reader *reader, struct weir_sentinel_rule
 	weir_sentinel_read_number(reader, values[AUTHORITY_STRATEGY], "strategy", STRATEGY_WHITE, STRATEGY_BLACK,
 				  STRATEGY_WHITE, &strategy);
 	if (!values[AUTHORITY_RESOURCE])
-		weir_complain(reader, rule->node, "say whose callers it is about: 'resource': NAME",
+		weir_complain(reader, rule->node, "name the resource whose callers it is about: 'resource': NAME",
 			      "the rule has no resource");
 	else if (!values[AUTHORITY_LIMIT_APP])
 		weir_complain(reader, rule->node, "write their addresses: 'limitApp': \"192.0.2.1,198.51.100.0/24\"",
-			      "an authority rule of Sentinel Java's needs a limitApp");
+			      "a Sentinel Java authority rule needs a limitApp");
 	else if (is_of_host(reader, values[AUTHORITY_RESOURCE]) &&
 		 read_callers(reader, values[AUTHORITY_LIMIT_APP], &callers)) {
 		for (size_t i = 0; i < callers.count && strategy == STRATEGY_BLACK; i++)

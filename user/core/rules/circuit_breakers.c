@@ -97,7 +97,7 @@ static void read_window(struct weir_reader *reader, const struct reading *readin
 	if (!interval_ms || interval_ms % buckets == 0)
 		return;
 	weir_warn(reader, reading->value[WEIR_BREAKER_BUCKETS], "write a number that divides statIntervalMs",
-		  "%llu ms are no whole number of ms in %llu buckets: as in Sentinel, there is one",
+		  "%llu ms cannot be divided into %llu buckets of whole ms: as in Sentinel, there is one bucket",
 		  (unsigned long long)interval_ms, (unsigned long long)buckets);
 	reading->fields->buckets = 1;
 }
@@ -148,7 +148,7 @@ static void read_threshold(struct weir_reader *reader, struct reading *reading)
 			      "threshold '%.*s' is out of range: %s is a %s", WEIR_SHOWN(word),
 			      weir_breaker_strategy_names[reading->fields->strategy], is_count ? "number" : "ratio");
 	else if (!micro)
-		weir_warn(reader, at(reading, WEIR_BREAKER_THRESHOLD), "write how much is too much, such as 0.5",
+		weir_warn(reader, at(reading, WEIR_BREAKER_THRESHOLD), "write the share that opens it, such as 0.5",
 			  "a threshold of 0 opens the breaker with the first outcomes, good or bad");
 	reading->draft.rule->threshold_micro = micro;
 }
@@ -171,7 +171,7 @@ static void read_max_rt(struct weir_reader *reader, const struct reading *readin
 	if (ms >= timeout_ms)
 		weir_warn(reader, reading->value[WEIR_BREAKER_MAX_RT],
 			  "lower it, or raise settings.halfOpenTimeoutInMs",
-			  "no request is slow before it has failed: it fails after a silence of %llu ms",
+			  "no request can be slow: it fails first, after a silence of %llu ms",
 			  (unsigned long long)timeout_ms);
 }
 
@@ -189,13 +189,12 @@ static void check_resource(struct weir_reader *reader, const struct reading *rea
 	resource = &reader->ruleset->resources[reading->draft.rule->resource];
 	match = &resource->match;
 	if (!weir_match_holds_tcp(match) || match->fragments == 1 << WEIR_FRAGMENT_LATER)
-		weir_complain(reader, value, "a breaker goes by TCP openings: match protocol tcp",
-			      "'%.*s' cannot hold a TCP opening, so it cannot have a circuit breaker",
+		weir_complain(reader, value, "a breaker counts TCP openings: match protocol tcp",
+			      "'%.*s' matches no TCP opening, so it cannot have a circuit breaker",
 			      WEIR_SHOWN(resource->name));
 	else if (weir_match_splits_connections(match))
-		weir_warn(reader, value,
-			  "an answer that the breaker does not see is none: match by addresses and ports",
-			  "'%.*s' takes only some packets of a connection: its match has '%s'",
+		weir_warn(reader, value, "the breaker must see the answers as well: match by addresses and ports",
+			  "'%.*s' matches only some packets of a connection: its match has '%s'",
 			  WEIR_SHOWN(resource->name), weir_match_splits_connections(match));
 }
 

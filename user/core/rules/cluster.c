@@ -20,7 +20,7 @@ static bool read_truth(struct weir_reader *reader, const struct weir_node *node,
 	if (!weir_read_word(reader, node, field, &word))
 		return false;
 	if (strcmp(word, "true") && strcmp(word, "false")) {
-		weir_complain(reader, node, "write true or false", "'%.*s' is no value of '%s'", WEIR_SHOWN(word),
+		weir_complain(reader, node, "write true or false", "'%.*s' is not a value of '%s'", WEIR_SHOWN(word),
 			      field);
 		return false;
 	}
@@ -95,23 +95,24 @@ static const char *why_not(const struct weir_draft *draft)
 	const struct weir_ruleset_rule *rule = draft->rule;
 
 	if (rule->metric == WEIR_METRIC_CONCURRENCY)
-		return "of connections that are open, nothing can be given back";
+		return "open connections cannot be given back";
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
-		return "WarmUp goes by what passed on this host alone";
+		return "WarmUp depends on what passed on this host alone";
 	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		return "MemoryAdaptive goes by this host's memory";
+		return "MemoryAdaptive depends on this host's memory";
 	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
-		return "Throttling plans packets by a rate, and a share that moves would move what is planned";
+		return "Throttling schedules packets by a rate, and a share that moves would move packets already "
+		       "scheduled";
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
-		return "AssociatedResource goes by what passed on this host alone";
+		return "AssociatedResource depends on what passed on this host alone";
 	if (rule->window == WEIR_WINDOW_TOKENS)
 		return "what a token bucket holds is this host's own";
 	if (rule->occupies)
-		return "prioritized packets occupy units of its window that may be another host's by then";
+		return "prioritized packets occupy later units of its window, which may belong to another host by then";
 	if (rule->penalty_ms)
-		return "a flow would be blocked for a while because a share has not come yet";
+		return "a flow could be penalised only because this host's share has not arrived yet";
 	if (rule->override_count)
-		return "overrides would be thresholds of this host alone";
+		return "overrides would apply to this host alone";
 	return NULL;
 }
 
@@ -121,10 +122,10 @@ void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *dra
 	const char *reason = why_not(draft);
 
 	if (reason)
-		weir_complain(
-			reader, at,
-			"hosts share Direct, Reject rules with a window; write 'clusterMode: false', or another rule",
-			"hosts cannot share this rule: %s", reason);
+		weir_complain(reader, at,
+			      "hosts can share Direct, Reject rules with a window; write 'clusterMode: false', or "
+			      "another rule",
+			      "hosts cannot share this rule: %s", reason);
 	else if (draft->rule->threshold_micro % WEIR_MICRO)
 		weir_warn(reader, at, "write a whole number", "hosts share whole units: the fraction has no effect");
 }
@@ -160,8 +161,8 @@ static void check_name(struct weir_reader *reader, const struct weir_node *node,
 static void check_file(struct weir_reader *reader, const struct weir_node *node, const char *field, const char *word)
 {
 	if (*word != '/' || strlen(word) >= WEIR_CLUSTER_PATH_CHARS)
-		weir_complain(reader, node, "write it from '/' on, at most 255 bytes",
-			      "%s: '%.*s' is no path of a file", field, WEIR_SHOWN(word));
+		weir_complain(reader, node, "write an absolute path, at most 255 bytes",
+			      "%s: '%.*s' is not a file path", field, WEIR_SHOWN(word));
 }
 
 /* A host that is cut off rises to its fallback after 4.1 s and an interval: a minute is well above what the store's own
@@ -197,7 +198,7 @@ static void check_silent_for(struct weir_reader *reader, const struct weir_node 
 static void check_after_silence(struct weir_reader *reader, const struct weir_node *node, const char *word)
 {
 	if (strcmp(word, "keep") && strcmp(word, "stop"))
-		weir_complain(reader, node, "write keep or stop", "'%.*s' is no value of 'afterSilence'",
+		weir_complain(reader, node, "write keep or stop", "'%.*s' is not a value of 'afterSilence'",
 			      WEIR_SHOWN(word));
 }
 
@@ -209,7 +210,7 @@ static void keep(struct weir_reader *reader, const struct weir_node *node, size_
 	if (!weir_read_word(reader, node, weir_cluster_field_names[field], &word))
 		return;
 	if (*kept && strcmp(*kept, word)) {
-		weir_complain(reader, node, "files merge: set it in one of them, or in both to the same",
+		weir_complain(reader, node, "the files are merged: set it in one of them, or to the same value in both",
 			      "cluster: '%s' is '%.*s' here, but '%.*s' in another file",
 			      weir_cluster_field_names[field], WEIR_SHOWN(word), WEIR_SHOWN(*kept));
 		return;
@@ -261,9 +262,10 @@ void weir_finish_cluster(struct weir_reader *reader, const struct weir_node *nod
 	if (rule && !node)
 		weir_complain(reader, reader->rule_nodes[place],
 			      "write under 'settings': 'cluster: {redis: redis://192.0.2.10:6379, name: edge}'",
-			      "rule '%.*s' is shared by hosts, and no store is named", WEIR_SHOWN(rule->name));
+			      "rule '%.*s' is shared by hosts, but no store is named", WEIR_SHOWN(rule->name));
 	else if (rule && (!fields[WEIR_CLUSTER_REDIS] || !fields[WEIR_CLUSTER_NAME]))
-		weir_complain(reader, node, "hosts share what has the same 'name' in the same store",
+		weir_complain(reader, node,
+			      "'redis' is the store, 'name' is the cluster: hosts with both the same share limits",
 			      "cluster: needs 'redis' and 'name'");
 	else if (fields[WEIR_CLUSTER_AFTER_SILENCE] && fields[WEIR_CLUSTER_SILENT_FOR] &&
 		 !strcmp(fields[WEIR_CLUSTER_AFTER_SILENCE], "stop") &&

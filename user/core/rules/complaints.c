@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Mistakes and warnings at the nodes of a rule file, each told once. */
+/* Mistakes and warnings at the nodes of a rule file, each reported once. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -37,7 +37,7 @@ static const struct weir_sentinel_field degrade_fields[] = {
 	{"strategy", NOT("write 'grade': 0 for slow requests, 1 for a ratio of errors, 2 for their number")},
 	{"retryTimeoutMs", NOT("write 'timeWindow', in seconds")},
 	{"maxAllowedRtMs", NOT("write 'count', with grade 0")},
-	{"statSlidingWindowBucketCount", NOT("leave it out: Sentinel Java's have one bucket")},
+	{"statSlidingWindowBucketCount", NOT("leave it out: in Sentinel Java there is one bucket")},
 	{"probeNum", NOT("leave it out: Sentinel Java probes with one request")},
 };
 
@@ -103,7 +103,7 @@ static bool say_ratio(struct degrade *degrade, const struct weir_node *at, const
 		return false;
 	if (micro > most) {
 		weir_complain(degrade->reader, at, most == WEIR_MICRO ? "write 0 to 1" : "write less than 1",
-			      "%s: no ratio is above that", field);
+			      "%s: a ratio is never above that", field);
 		return false;
 	}
 	say(degrade, WEIR_BREAKER_THRESHOLD, at, micro == WEIR_MICRO ? micro : micro + 1);
@@ -138,9 +138,8 @@ static bool say_times(struct degrade *degrade)
 	uint64_t window_s, least;
 
 	if (!window) {
-		weir_complain(reader, degrade->rule->node,
-			      "write the seconds for which it stays open: 'timeWindow': 10",
-			      "a degrade rule of Sentinel Java's needs a timeWindow");
+		weir_complain(reader, degrade->rule->node, "write for how many seconds it stays open: 'timeWindow': 10",
+			      "a Sentinel Java degrade rule needs a timeWindow");
 		return false;
 	}
 	if (!weir_sentinel_read_number(reader, window, "timeWindow", 1, TIME_WINDOW_S_MAX, 1, &window_s) ||

@@ -29,9 +29,9 @@ static bool complain_of_kubernetes(struct weir_reader *reader, const struct weir
 		return false;
 	weir_complain(reader, root,
 		      is_list(value_of(value_of(root, "spec"), "rules"))
-			      ? "give the list under 'spec.rules', in a file of its own"
-			      : "give the list of rules in it, in a file of its own; of FlowRules it is 'spec.rules'",
-		      "this is an object of Kubernetes (%.*s), not a rule file", WEIR_SHOWN(kind->text));
+			      ? "put the list under 'spec.rules' in a file of its own"
+			      : "put its list of rules in a file of its own; FlowRules have it in 'spec.rules'",
+		      "this is a Kubernetes object (%.*s), not a rule file", WEIR_SHOWN(kind->text));
 	return true;
 }
 
@@ -48,9 +48,9 @@ static bool complain_of_actuator(struct weir_reader *reader, const struct weir_n
 	if (!has_any)
 		return false;
 	weir_complain(reader, rules,
-		      "give the lists under 'rules', as flowRules, degradeRules, systemRules, authorityRules and "
+		      "write the lists under 'rules' as the flowRules, degradeRules, systemRules, authorityRules and "
 		      "paramFlowRules of a rule file",
-		      "this is what Spring's actuator says of Sentinel, not a rule file");
+		      "this is the output of Spring's Sentinel actuator, not a rule file");
 	return true;
 }
 

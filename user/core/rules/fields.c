@@ -31,32 +31,34 @@ static const struct advice {
 	const char *word, *advice;
 	const char *meant; /* the field that it stands for, if this one has it */
 } advices[] = {
-	{"rule", "flow", "it is the resource's field; a rule has 'per': 'per: source'", NULL},
-	{"rule", "match", "it is a field of the resource, which the rule names: 'resource: NAME'", "resource"},
-	{"rule", "prioritized", "it is a field of the resource", NULL},
+	{"rule", "flow", "'flow' is a field of a resource; in a rule, write 'per: source'", NULL},
+	{"rule", "match", "it belongs to the resource, which the rule names: 'resource: NAME'", "resource"},
+	{"rule", "prioritized", "it belongs to the resource", NULL},
 	{"rule", "penalty", "write 'blockDuration: 10s'", NULL},
 	{"rule", "ban", "write 'blockDuration: 10s'", NULL},
+	{"rule", "duration", "write 'blockDuration: 10s' for how long a blocked flow stays blocked", NULL},
+	{"rule", "connections", "write 'metricType: Concurrency' and 'threshold: 100'", NULL},
 	{"resource", "rules", "it belongs at the top of the file: a rule names its resource, 'resource: NAME'", NULL},
-	{"resource", "rate", "rates stand under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
-	{"resource", "limit", "rates stand under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
+	{"resource", "rate", "write rates under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
+	{"resource", "limit", "write rates under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
 	{"a rule file", "whitelist", "write 'allow'", NULL},
 	{"a rule file", "allowlist", "write 'allow'", NULL},
 	{"a rule file", "blacklist", "write 'deny'", NULL},
 	{"a rule file", "denylist", "write 'deny'", NULL},
 	{"a rule file", "blocklist", "write 'deny'", NULL},
-	{"a rule file", "match", "it is a field of a resource, under 'resources:'", NULL},
+	{"a rule file", "match", "it belongs to a resource, under 'resources:'", NULL},
 	{"match", "not", WEIR_NO_ALL_BUT, NULL},
 	{"match", "except", WEIR_NO_ALL_BUT, NULL},
-	{NULL, "rate", "a rule has one; here, write 'threshold'", "threshold"},
-	{NULL, "bits", "write 'rate: 100Mbit/s' in place of threshold and unit", "rate"},
-	{NULL, "bit", "write 'rate: 100Mbit/s' in place of threshold and unit", "rate"},
+	{NULL, "rate", "only a rule has it; here, write 'threshold'", "threshold"},
+	{NULL, "bits", "write 'rate: 100Mbit/s' instead of threshold and unit", "rate"},
+	{NULL, "bit", "write 'rate: 100Mbit/s' instead of threshold and unit", "rate"},
 	{NULL, "limit", "write 'rate: 20/s', or 'threshold: 20'", "rate"},
 	{NULL, "pps", "write 'rate: 20/s'", "rate"},
 	{NULL, "bps", "write 'rate: 100Mbit/s'", "rate"},
-	{NULL, "interval", "write 'statInterval: 1m'; or 'rate: 6/min', which has it in it", NULL},
-	{NULL, "per", "rules under 'rules:' have it; for all else, a resource's key is its 'flow'", NULL},
-	{NULL, "action", "leave it out: a rule drops what is too much; 'mode: observe' only counts it", NULL},
-	{NULL, "target", "leave it out: a rule drops what is too much; 'mode: observe' only counts it", NULL},
+	{NULL, "interval", "write 'statInterval: 1m'; or 'rate: 6/min', which includes the interval", NULL},
+	{NULL, "per", "only rules under 'rules:' have it; elsewhere, set the resource's 'flow'", NULL},
+	{NULL, "action", "leave it out: a rule drops what exceeds its limit; 'mode: observe' only counts it", NULL},
+	{NULL, "target", "leave it out: a rule drops what exceeds its limit; 'mode: observe' only counts it", NULL},
 	{NULL, "port", "write 'destinationPort' or 'sourcePort'", NULL},
 	{NULL, "key", "write 'flow: source'", NULL},
 };
@@ -81,13 +83,13 @@ bool weir_is_one_of(const char *word, const char *const *names, size_t count)
 static const char *advice_of_place(const char *where, const char *word)
 {
 	if (!strcmp(where, "resource") && weir_is_one_of(word, weir_match_field_names, weir_match_field_count))
-		return "it is a field of the resource's match: write it under 'match:', indented further";
+		return "it belongs to the resource's match: write it under 'match:', indented further";
 	if (!strcmp(where, "resource") && weir_is_one_of(word, weir_rule_fields, RULE_FIELD_COUNT))
-		return "it is a field of a rule: rules stand under 'rules:', at the top of the file";
+		return "it belongs to a rule: write rules under 'rules:', at the top of the file";
 	if (!strcmp(where, "rule") && weir_is_one_of(word, weir_match_field_names, weir_match_field_count))
-		return "it is a field of the resource's match; the rule names the resource: 'resource: NAME'";
+		return "it belongs to the resource's match; the rule names the resource: 'resource: NAME'";
 	if (!strcmp(where, "override") && weir_is_one_of(word, weir_key_field_names, WEIR_KEY_FIELD_COUNT))
-		return "overrides go by address: by 'source' or by 'destination'";
+		return "an override is for an address: write 'source' or 'destination'";
 	return NULL;
 }
 
@@ -115,9 +117,9 @@ void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_n
 	if (!advice && !ours && !of_place)
 		meant = weir_nearest(key->text, fields, count, sizeof(*fields));
 	if (!strcmp(key->text, "<<"))
-		snprintf(hint, sizeof(hint), "merge keys are no part of YAML 1.2: write the fields out");
+		snprintf(hint, sizeof(hint), "merge keys are not part of YAML 1.2: write the fields out");
 	else if (key->text[0] == '/' && (key->text[1] == '/' || key->text[1] == '*'))
-		snprintf(hint, sizeof(hint), "in YAML comments begin with '#'");
+		snprintf(hint, sizeof(hint), "in YAML, a comment begins with '#'");
 	else if (advice)
 		snprintf(hint, sizeof(hint), "%s", advice->advice);
 	else if (ours)
@@ -215,11 +217,11 @@ static bool is_unspaced(const struct weir_node *node)
 void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
 			  const char *const *fields, size_t count)
 {
-	char hint[640] = "write fields such as 'name: value': ";
+	char hint[640] = "write fields, 'name: value'; their names are ";
 	size_t used = strlen(hint);
 
 	if (is_unspaced(node))
-		snprintf(hint, sizeof(hint), "write a ':' and a blank between name and value: 'name: value'");
+		snprintf(hint, sizeof(hint), "write a ':' and a space between name and value: 'name: value'");
 	else
 		join_names(fields, count, hint + used, sizeof(hint) - used);
 	weir_complain(reader, node, hint, "%s must be a map of fields, not %s", what, weir_kind_name(node));
@@ -256,7 +258,7 @@ static void complain_of_unindented(struct weir_reader *reader, const struct weir
 		if (!strcmp(key->text, fields[i]))
 			keys[i] = key;
 	snprintf(hint, sizeof(hint), "indent it under '%s:'", key->text);
-	weir_complain(reader, child, hint, "'%s' stands beside '%s', not under it", child->text, key->text);
+	weir_complain(reader, child, hint, "'%s' is beside '%s', not under it", child->text, key->text);
 }
 
 void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
@@ -300,7 +302,7 @@ static void complain_of_several(struct weir_reader *reader, const struct weir_no
 	char hint[256] = "";
 
 	if (bytes > 1 && text[bytes - 1] == ':' && !text[strspn(text, "0123456789abcdefABCDEF:")])
-		snprintf(hint, sizeof(hint), "put addresses that end in '::' in quotes: \"%.*s:\"", WEIR_SHOWN(text));
+		snprintf(hint, sizeof(hint), "put an address that ends in '::' in quotes: \"%.*s:\"", WEIR_SHOWN(text));
 	else if (text && (!strcmp(text, "not") || !strcmp(text, "except")))
 		snprintf(hint, sizeof(hint), "%s", WEIR_NO_ALL_BUT);
 	weir_complain(reader, node, hint[0] ? hint : NULL, "'%s' must be a single value, not %s", field,
@@ -465,9 +467,9 @@ bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, 
 		join_names(names, count, hint + used, sizeof(hint) - used);
 	used = strlen(hint);
 	if (has_numbers)
-		snprintf(hint + used, sizeof(hint) - used, "%s its number, 0 to %zu, will do too", nearest ? "" : ";",
+		snprintf(hint + used, sizeof(hint) - used, "%s its number, 0 to %zu, works too", nearest ? "" : ";",
 			 count - 1);
-	weir_complain(reader, node, hint, "'%.*s' is no value of '%s'", WEIR_SHOWN(word), field);
+	weir_complain(reader, node, hint, "'%.*s' is not a value of '%s'", WEIR_SHOWN(word), field);
 	return false;
 }
 
@@ -481,7 +483,7 @@ static void read_item(struct weir_reader *reader, const struct weir_node *node, 
 	void *item;
 
 	if (node->kind == WEIR_NODE_NULL) {
-		weir_complain(reader, node, "write a value, or leave the item out", "'%s' has an item without a value",
+		weir_complain(reader, node, "write a value, or remove the item", "'%s' has an item without a value",
 			      field);
 		return;
 	}

@@ -95,8 +95,8 @@ static void add_directory(struct weir_rule_files *files, const char *directory, 
 		files->is_incomplete = true;
 	} else if (files->count == count_before && !files->is_out_of_memory) {
 		weir_diag_fail(diag, 0,
-			       "their names end in .yaml, .yml or .json; if nothing is to be in force, have one with "
-			       "'{}' in it",
+			       "their names must end in .yaml, .yml or .json; for no rules at all, create one that "
+			       "contains '{}'",
 			       "there are no rule files in directory '%s'", directory);
 		files->is_incomplete = true;
 	}
@@ -144,9 +144,10 @@ static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, c
 		if (ferror(stream))
 			return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot read '%s'", file);
 		if (bytes > WEIR_YAML_BYTES_MAX)
-			return weir_diag_fail(diag, 0,
-					      "split it: rule files merge; addresses can be in a list file, \"@FILE\"",
-					      "'%s' is larger than 8 MB", file);
+			return weir_diag_fail(
+				diag, 0,
+				"split it, as rule files are merged; or put addresses in a list file, \"@FILE\"",
+				"'%s' is larger than 8 MB", file);
 	} while (!feof(stream));
 	text[bytes] = '\0';
 	*ret_text = TAKE_PTR(text);

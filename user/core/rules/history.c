@@ -122,11 +122,10 @@ int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **re
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	struct weir_diag told = {};
-	int err = weir_ruleset_parse("the set that was kept", set->text, strlen(set->text), &ruleset, &told);
+	int err = weir_ruleset_parse("the stored set", set->text, strlen(set->text), &ruleset, &told);
 
 	if (err) {
-		weir_diag_error(diag, NULL, NULL, "write its files again, and reload them",
-				"the rule set that was kept cannot be read: %s",
+		weir_diag_error(diag, NULL, NULL, "reload its files", "the stored rule set cannot be read: %s",
 				told.count ? told.entries[0].message : strerrorname_np(-err));
 		weir_diag_free(&told);
 		return err;
@@ -135,7 +134,7 @@ int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **re
 	ruleset->listed =
 		calloc(set->listed_bytes / (LISTED_HEAD_BYTES + address_bytes(false)) + 1, sizeof(*ruleset->listed));
 	if (!ruleset->listed)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the rule set that was kept");
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the stored rule set");
 	ruleset->listed_count = unpack_listed(set, ruleset->listed);
 	*ret_ruleset = TAKE_PTR(ruleset);
 	return 0;

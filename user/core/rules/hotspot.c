@@ -64,8 +64,8 @@ static bool is_value(struct weir_reader *reader, const struct weir_ruleset_resou
 	if (value->kind != WEIR_NODE_WORD || weir_parse_prefix(value->text, &prefix, &refusal) ||
 	    prefix.bits >= bits[prefix.family == 6])
 		return true;
-	weir_complain(reader, value, "for all flows below a prefix, write 'overrides' in a rule of weir's own",
-		      "'%.*s' is more than one value: the flow key of '%.*s' has /%u", WEIR_SHOWN(value->text),
+	weir_complain(reader, value, "for all flows of a prefix, write 'overrides' in a rule in weir's own format",
+		      "'%.*s' is more than one flow: the flow key of '%.*s' has /%u", WEIR_SHOWN(value->text),
 		      WEIR_SHOWN(resource->name), bits[prefix.family == 6]);
 	return false;
 }
@@ -112,11 +112,11 @@ static void say_items(struct weir_reader *reader, struct weir_sentinel_rule *rul
 
 	if (hotspot->items->kind != WEIR_NODE_LIST && !is_map)
 		weir_complain(reader, hotspot->items, "docs/sentinel.md has an example",
-			      "values with thresholds of their own must be a list");
+			      "the values with their own thresholds must be a list");
 	else if (resource->flow.fields != WEIR_KEY_SOURCE && resource->flow.fields != WEIR_KEY_DESTINATION)
 		weir_complain(reader, hotspot->items,
-			      "a flow key that is 'source' or 'destination', and nothing else, has values of its own",
-			      "the values are not those of the flow key of '%.*s'", WEIR_SHOWN(resource->name));
+			      "only the flow keys 'source' and 'destination', each alone, can have such values",
+			      "the flow key of '%.*s' has no such values", WEIR_SHOWN(resource->name));
 	else if (hotspot->items->count && read_items(reader, hotspot, resource, read_item, overrides))
 		rule->draft.value[RULE_OVERRIDES] = &overrides->list;
 }
@@ -146,7 +146,7 @@ static void say_tokens(struct weir_reader *reader, struct weir_sentinel_rule *ru
 {
 	weir_sentinel_say(rule, RULE_WINDOW, at_of(rule, hotspot->metric), "tokens");
 	if (hotspot->threshold > WEIR_HOTSPOT_UNITS_MAX - hotspot->burst)
-		weir_complain(reader, at_of(rule, hotspot->burst_at), "lower the one or the other",
+		weir_complain(reader, at_of(rule, hotspot->burst_at), "lower one of them",
 			      "the threshold and the burstCount are more than %llu together", WEIR_HOTSPOT_UNITS_MAX);
 	else if (hotspot->items)
 		weir_sentinel_say_number(rule, RULE_BURST_COUNT, at_of(rule, hotspot->burst_at), hotspot->burst);
@@ -176,8 +176,8 @@ void weir_read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *ru
 
 	if (resource && !resource->flow.fields)
 		weir_complain(reader, rule->draft.value[RULE_RESOURCE],
-			      "give the resource a 'flow', such as 'flow: source': its values are the parameter's",
-			      "'%.*s' has no flow key, and so no values to limit one by one",
+			      "give the resource a 'flow', such as 'flow: source': it stands for the parameter",
+			      "'%.*s' has no flow key, so there are no values to limit separately",
 			      WEIR_SHOWN(resource->name));
 	else if (resource && hotspot->items)
 		say_items(reader, rule, hotspot, resource, read_item, &overrides);

@@ -30,8 +30,8 @@ static bool has_room(struct weir_reader *reader)
 	return !reader->is_out_of_memory && !reader->has_too_many_listed && reader->complaints <= WEIR_MISTAKES_MAX;
 }
 
-#define TOO_MANY "the lists hold more than %d prefixes", WEIR_LISTED_MAX
-#define TOO_MANY_HINT "join neighbours into larger prefixes"
+#define TOO_MANY "the lists contain more than %d prefixes", WEIR_LISTED_MAX
+#define TOO_MANY_HINT "merge neighbouring prefixes into larger ones"
 
 void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *prefix,
 		     bool denies)
@@ -95,8 +95,8 @@ static void complain_of_line(struct weir_reader *reader, const struct list_file 
 {
 	const struct weir_place place = {.file = file->path, .line = file->reader.number, .column = 1, .width = 1};
 
-	weir_complain_of_line(reader, &place, file->reader.line, "a list holds one address or prefix a line",
-			      "the line %s", why);
+	weir_complain_of_line(reader, &place, file->reader.line, "write one address or prefix a line", "the line %s",
+			      why);
 }
 
 /* The next line; false: there is none, or no more are read. */
@@ -110,7 +110,7 @@ static bool read_line(struct weir_reader *reader, struct list_file *file)
 		complain_of_line(reader, file, "is longer than 1000 bytes");
 		return true;
 	case WEIR_LINE_ZERO_BYTE:
-		complain_of_line(reader, file, "holds a zero byte");
+		complain_of_line(reader, file, "contains a zero byte");
 		return true;
 	case WEIR_LINE_TOO_MUCH:
 		weir_complain(reader, file->named_by, NULL, "'%s' is larger than 256 MB", file->path);
@@ -183,7 +183,8 @@ static void read_entry(struct weir_reader *reader, const struct weir_node *node,
 	if (!weir_read_word(reader, node, field, &word))
 		return;
 	if (word[0] == '@' && !word[1]) {
-		weir_complain(reader, node, "write \"@FILE\", a file with one prefix a line", "'@' names no file");
+		weir_complain(reader, node, "write \"@FILE\", a file with one prefix a line",
+			      "'@' without a file name");
 	} else if (word[0] == '@') {
 		read_list_file(reader, node, word + 1, denies);
 	} else if (weir_parse_prefix(word, &prefix, &refusal)) {
@@ -217,11 +218,11 @@ static void warn_of_everybody(struct weir_reader *reader, const struct weir_list
 	char text[WEIR_PREFIX_TEXT_BYTES];
 
 	if (!listed->prefix.bits)
-		weir_diag_warning(reader->diag, NULL, NULL, "name smaller networks, unless all are meant",
+		weir_diag_warning(reader->diag, NULL, NULL, "name smaller networks, unless you mean all of them",
 				  "%s: %s is every IPv%u address: %s", listed->denies ? "deny" : "allow",
 				  weir_format_prefix(&listed->prefix, text), listed->prefix.family,
-				  listed->denies ? "all of their packets drop"
-						 : "all of their packets pass, and meet no rule");
+				  listed->denies ? "all of their packets are dropped"
+						 : "all of their packets pass and meet no rule");
 }
 
 void weir_sort_listed(struct weir_reader *reader)
@@ -247,7 +248,7 @@ void weir_sort_listed(struct weir_reader *reader)
 		warn_of_everybody(reader, &listed[i]);
 	/* A list with mistakes is not what it will be. */
 	if (ties && !reader->complaints)
-		weir_diag_warning(reader->diag, NULL, NULL, "deny wins: take them out of one of the two",
+		weir_diag_warning(reader->diag, NULL, NULL, "deny wins: remove them from one of the two",
 				  "%zu prefix%s both in 'allow' and in 'deny', such as %s", ties,
 				  ties == 1 ? " is" : "es are", weir_format_prefix(&latest_tie->prefix, text));
 }

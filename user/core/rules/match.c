@@ -144,8 +144,8 @@ static void read_interface(struct weir_reader *reader, const struct weir_node *n
 		if (match->interface[i][0] != WEIR_WORD_EXCEPTS)
 			return;
 	if (match->interface_count)
-		weir_complain(reader, node, "write before it what it is an exception from: ['*', '!eth0']",
-			      "'interface' has exceptions only");
+		weir_complain(reader, node, "first write what it is an exception from: ['*', '!eth0']",
+			      "'interface' has only exceptions");
 }
 
 /* ---- conditions that can never hold together: legal, but surely not what was meant ---- */
@@ -168,11 +168,10 @@ static void warn_of_families(struct weir_reader *reader, const struct weir_match
 	uint8_t destination = families_of(match->destination, match->destination_count);
 
 	if (!(families & source))
-		weir_warn(reader, values[MATCH_SOURCE], hint,
-			  "'source' has no prefix of the family that 'family' asks for");
+		weir_warn(reader, values[MATCH_SOURCE], hint, "'source' has no prefix of the family in 'family'");
 	if (!(families & destination))
 		weir_warn(reader, values[MATCH_DESTINATION], hint,
-			  "'destination' has no prefix of the family that 'family' asks for");
+			  "'destination' has no prefix of the family in 'family'");
 	if (!(source & destination))
 		weir_warn(reader, values[MATCH_DESTINATION], hint,
 			  "'source' and 'destination' have no family in common");
@@ -217,7 +216,7 @@ static void warn_of_transport(struct weir_reader *reader, const struct weir_matc
 			is_possible |= takes_protocol(match, *protocol);
 		if (!is_possible)
 			weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
-				  "no protocol that 'protocol' names has '%s'", name);
+				  "no protocol in 'protocol' has '%s'", name);
 		if (match->fragments == 1 << WEIR_FRAGMENT_LATER)
 			weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
 				  "a later fragment has no '%s'", name);
@@ -283,9 +282,9 @@ static int parse_flow_item(const char *text, void *item, const void *context, st
 	const struct flow_draft *draft = context;
 
 	if (is_no_key(text) || is_time(text)) {
-		weir_refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' is not a field of a flow key", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "%s",
-				   is_time(text) ? "a time stands in the rate: 'rate: 6/min'" : draft->of_all);
+				   is_time(text) ? "write the time in the rate: 'rate: 6/min'" : draft->of_all);
 	}
 	return weir_parse_flow_field(text, draft->families, draft->flow, reterr_refusal);
 }
@@ -304,14 +303,14 @@ static void read_key(struct weir_reader *reader, const struct weir_node *node, c
 
 void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow)
 {
-	const struct flow_draft draft = {flow, families, "leave 'flow' out: then the whole resource is one flow"};
+	const struct flow_draft draft = {flow, families, "leave 'flow' out: the whole resource is then one flow"};
 
 	read_key(reader, node, "flow", &draft);
 }
 
 void weir_read_per(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow)
 {
-	const struct flow_draft draft = {flow, families, "write 'per: all', and no field beside it"};
+	const struct flow_draft draft = {flow, families, "write 'per: all' without other fields"};
 
 	if (node->kind != WEIR_NODE_WORD || strcmp(node->text, "all"))
 		read_key(reader, node, "per", &draft);

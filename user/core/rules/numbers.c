@@ -47,7 +47,7 @@ int weir_value_parse_digits(const char *text, size_t bytes, uint64_t low, uint64
 		zeros++;
 	if (zeros) {
 		weir_refuse(reterr_refusal, "'%.*s' begins with a zero", shown, text);
-		return weir_advise(reterr_refusal, "numbers are decimal here: write %.*s",
+		return weir_advise(reterr_refusal, "numbers are decimal: write %.*s",
 				   shown - (int)zeros > 0 ? shown - (int)zeros : 1, text + zeros);
 	}
 	if (!weir_value_read_digits(text, bytes, high, ret_number) || *ret_number < low) {
@@ -156,12 +156,12 @@ int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir
 	}
 	if (!split_json_number(text, &number)) {
 		weir_refuse(reterr_refusal, "threshold '%.*s' is not a number", WEIR_SHOWN(text));
-		return weir_advise(reterr_refusal, "write a number as JSON has it: 20000, 0.5 or 2e4");
+		return weir_advise(reterr_refusal, "write a number as in JSON: 20000, 0.5 or 2e4");
 	}
 	trim_zeros(&number);
 	if (number.bytes && number.exponent < -6) {
 		weir_refuse(reterr_refusal, "threshold '%.*s' has more than six decimals", WEIR_SHOWN(text));
-		return weir_advise(reterr_refusal, "thresholds are kept exactly: round it to six decimals");
+		return weir_advise(reterr_refusal, "thresholds are exact: round it to six decimals");
 	}
 	if (!scale_to_micro(&number, ret_micro)) {
 		weir_refuse(reterr_refusal, "threshold '%.*s' is out of range", WEIR_SHOWN(text));
@@ -202,6 +202,10 @@ int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_ran
 	if (err)
 		return err;
 	to = from;
+	if (dash && !dash[1]) {
+		weir_refuse(reterr_refusal, "range '%.*s' has no end", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write %s%u", text, high);
+	}
 	if (dash) {
 		err = weir_value_parse_digits(dash + 1, strlen(dash + 1), 0, high, &to, reterr_refusal);
 		if (err)

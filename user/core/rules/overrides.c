@@ -37,15 +37,16 @@ static bool take_kind(struct overrides *overrides, const struct weir_node *node,
 		rule->override_field = field;
 		if (overrides->flow && !(overrides->flow->fields & field))
 			weir_complain(overrides->reader, node,
-				      rule->has_own_key ? "overrides hold for flows of the rule's key: see 'per'"
-							: "overrides hold for flows of the resource's key: see 'flow'",
+				      rule->has_own_key
+					      ? "an override applies to flows of the rule's key: see 'per'"
+					      : "an override applies to flows of the resource's key: see 'flow'",
 				      "%s is not in the flow key of '%.*s'", kind_of(overrides),
 				      WEIR_SHOWN(rule->has_own_key ? rule->name : overrides->resource->name));
 	}
 	if (rule->override_field == field)
 		return true;
-	weir_complain(overrides->reader, node, "make a rule of its own for the others",
-		      "the overrides of a rule are all of one kind: the first, in line %d, is by %s",
+	weir_complain(overrides->reader, node, "write another rule for the others",
+		      "all overrides of a rule must be of one kind: the first, in line %d, is by %s",
 		      overrides->first->place.line, kind_of(overrides));
 	return false;
 }
@@ -63,11 +64,11 @@ static bool check_length(struct overrides *overrides, const struct weir_node *no
 								      : overrides->flow->destination_bits;
 	longest = key_bits[prefix->family == 6];
 	if (resource->match.families && !(resource->match.families & (prefix->family == 6 ? 2 : 1)))
-		weir_warn(overrides->reader, node, "leave it out", "the override has no effect: '%.*s' takes only %s",
+		weir_warn(overrides->reader, node, "leave it out", "the override has no effect: '%.*s' matches only %s",
 			  WEIR_SHOWN(resource->name), prefix->family == 6 ? "IPv4" : "IPv6");
 	if (prefix->bits <= longest)
 		return true;
-	weir_complain(overrides->reader, node, "an override holds for whole flows, or for more than one",
+	weir_complain(overrides->reader, node, "an override must cover whole flows",
 		      "prefix '%.*s' is longer than the flow key's, which is /%u", WEIR_SHOWN(node->text), longest);
 	return false;
 }
@@ -102,7 +103,7 @@ static int take_rate(const struct weir_ruleset_rule *rule, const char *word, uin
 		return err;
 	if (!weir_kind_of(rule)->has_interval) {
 		weir_refuse(refusal, "the rule of this override has no rate");
-		return weir_advise(refusal, "write 'threshold', without a time");
+		return weir_advise(refusal, "write 'threshold', a number without a time");
 	}
 	if (rate.counts_bytes != rule->counts_bytes) {
 		weir_refuse(refusal, "rate '%.*s' counts %s, and the rule %s", WEIR_SHOWN(word),
@@ -111,7 +112,7 @@ static int take_rate(const struct weir_ruleset_rule *rule, const char *word, uin
 	}
 	if (rate.interval_ns != rule->interval_ns) {
 		weir_refuse(refusal, "rate '%.*s' has another interval than the rule", WEIR_SHOWN(word));
-		return weir_advise(refusal, "write how many it may be in %s, which is the rule's",
+		return weir_advise(refusal, "write how many per %s, the rule's interval",
 				   weir_format_duration(rule->interval_ns, interval));
 	}
 	*micro = rate.micro;
@@ -129,7 +130,7 @@ static void read_threshold(struct overrides *overrides, const struct weir_node *
 		    : weir_parse_threshold(word, overrides->rule->counts_bytes, micro, &refusal))
 		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 	else if (*micro > WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO - overrides->rule->burst_beyond_micro)
-		weir_complain(overrides->reader, node, "lower the one or the other",
+		weir_complain(overrides->reader, node, "lower one of them",
 			      "the threshold and the burstCount are more than %llu together", WEIR_THRESHOLD_UNITS_MAX);
 	else if (*micro)
 		/* 0 is how one says that a flow is blocked. */
@@ -167,7 +168,7 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 		return;
 	address = values[OVERRIDE_SOURCE] ?: values[OVERRIDE_DESTINATION];
 	if (!address && !(meant & addresses))
-		weir_complain(overrides->reader, node, "say whose: 'source: 192.0.2.0/24'",
+		weir_complain(overrides->reader, node, "write whose flows it is for: 'source: 192.0.2.0/24'",
 			      "the override has no prefix");
 	else if (values[OVERRIDE_SOURCE] && values[OVERRIDE_DESTINATION])
 		weir_complain(overrides->reader, values[OVERRIDE_DESTINATION], "leave one of them out",
@@ -178,12 +179,12 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 				    values[OVERRIDE_SOURCE] ? WEIR_KEY_SOURCE : WEIR_KEY_DESTINATION, &override.prefix);
 	if (values[OVERRIDE_THRESHOLD] && values[OVERRIDE_RATE])
 		weir_complain(overrides->reader, values[OVERRIDE_THRESHOLD], "leave one of them out",
-			      "'rate' says it already, so there can be no 'threshold'");
+			      "'rate' includes it, so 'threshold' must not be given");
 	else if (values[OVERRIDE_THRESHOLD] || values[OVERRIDE_RATE])
 		read_threshold(overrides, values[OVERRIDE_THRESHOLD] ?: values[OVERRIDE_RATE],
 			       !values[OVERRIDE_THRESHOLD], &override.threshold_micro);
 	else if (!(meant & (1u << OVERRIDE_THRESHOLD | 1u << OVERRIDE_RATE)))
-		weir_complain(overrides->reader, node, "say how much: 'threshold: 5000', or 0 to block",
+		weir_complain(overrides->reader, node, "write 'threshold: 5000', or 0 to block",
 			      "the override has no threshold");
 	if (!is_good)
 		return;
@@ -225,7 +226,7 @@ static void check_unique(struct overrides *overrides)
 			first = i;
 		else
 			weir_complain(overrides->reader, overrides->nodes[ranked[i].index], "leave one of them out",
-				      "%s has an override already, in line %d",
+				      "%s already has an override, in line %d",
 				      weir_format_prefix(ranked[first].prefix, text),
 				      overrides->nodes[ranked[first].index]->place.line);
 	}
@@ -242,11 +243,11 @@ void weir_read_overrides(struct weir_reader *reader, const struct weir_node *nod
 	};
 
 	if (node->kind != WEIR_NODE_LIST) {
-		weir_complain(reader, node, "begin each of them with '- '", "'overrides' must be a list");
+		weir_complain(reader, node, "begin each item with '- '", "'overrides' must be a list");
 		return;
 	}
 	if (node->count > WEIR_OVERRIDES_MAX) {
-		weir_complain(reader, node, "split the resource, or join neighbours into larger prefixes",
+		weir_complain(reader, node, "split the resource, or merge neighbouring prefixes into larger ones",
 			      "the rule has %zu overrides: more than %d", node->count, WEIR_OVERRIDES_MAX);
 		return;
 	}

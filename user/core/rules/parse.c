@@ -114,7 +114,7 @@ static void check_resource_name(struct weir_reader *reader, const struct weir_no
 	/* Rules may name it by what could not be read. */
 	reader->is_incomplete |= is_meant;
 	if (!value && !is_meant)
-		weir_complain(reader, node, "rules refer to it: 'name: NAME'", "the resource has no name");
+		weir_complain(reader, node, "write 'name: NAME': rules refer to it", "the resource has no name");
 	else if (value && weir_read_word(reader, value, "name", &word) && weir_check_name(word, &refusal))
 		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 	/* Kept even when it is refused: rules that use it are not wrong for that. */
@@ -164,8 +164,8 @@ static const char *advice_for_list(const struct weir_node *node)
 {
 	if (node->kind == WEIR_NODE_MAP && node->count && node->items[0]->kind == WEIR_NODE_WORD &&
 	    node->items[0]->text[0] == '-')
-		return "write a plain blank after the '-': '- name: ...'";
-	return "begin each of them with '- '";
+		return "write a plain space after the '-': '- name: ...'";
+	return "begin each item with '- '";
 }
 
 static void read_list(struct weir_reader *reader, const struct weir_node *node, const char *field,
@@ -218,7 +218,7 @@ static void check_not_empty(struct weir_reader *reader, const struct weir_docume
 	/* What is wrong with one that could not be read, or has other fields, has been reported. */
 	if (!document || !is_empty(document, top) || (has_content(document) && reader->complaints))
 		return;
-	weir_diag_fail(reader->diag, 0, "if nothing is to be in it, write '{}' or 'rules: []'; 'rules/' has examples",
+	weir_diag_fail(reader->diag, 0, "for no rules, write '{}' or 'rules: []'; 'rules/' has examples",
 		       "rule file '%s' is empty", document->file);
 }
 
@@ -289,7 +289,7 @@ static void check_unique(struct weir_reader *reader, const char *what, struct we
 		if (strcmp(names[i].name, first->name))
 			first = &names[i];
 		else if (first->name[0])
-			weir_complain(reader, nodes[names[i].index], "give each a name of its own",
+			weir_complain(reader, nodes[names[i].index], "give each its own name",
 				      "%s '%.*s' is already defined in %s:%d", what, WEIR_SHOWN(first->name),
 				      there->place.file, there->place.line);
 	}
@@ -376,11 +376,10 @@ static void check_prioritized(struct weir_reader *reader)
 		while (rule < ruleset->rule_count && !ruleset->rules[rule].occupies)
 			rule++;
 		if (rule == ruleset->rule_count)
-			weir_warn(
-				reader, reader->resource_nodes[resource],
-				"it can occupy windows of rules that are Direct, Reject, with window leap, in packets",
-				"'prioritized' has no effect: '%.*s' can occupy no rule's window",
-				WEIR_SHOWN(ruleset->resources[resource].name));
+			weir_warn(reader, reader->resource_nodes[resource],
+				  "only rules that are Direct, Reject, with window leap, in packets can be occupied",
+				  "'prioritized' has no effect: '%.*s' has no rule whose window can be occupied",
+				  WEIR_SHOWN(ruleset->resources[resource].name));
 	}
 }
 

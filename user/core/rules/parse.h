@@ -5,7 +5,7 @@
  * rule_checks.c, overrides.c and cluster.c, circuit_breakers.c, and sentinel.c (lists of Sentinel's).
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
- * is and goes on, so that all mistakes of all files are reported in one go. Whether there were any is asked
+ * is and continues, so that all mistakes of all files are reported in one go. Whether there were any is asked
  * once, at the end.
  */
 #ifndef WEIR_RULES_PARSE_H
@@ -42,7 +42,7 @@ struct weir_reader {
 	bool is_out_of_memory;
 	bool has_too_many_listed;
 	uint32_t meant;	 /* by weir_read_fields: the fields that unknown ones stood for, a bit each by their place */
-	size_t mistakes; /* told or not: the same twice, or one too many */
+	size_t mistakes; /* reported or not: the same twice, or one too many */
 	size_t complaints, warnings;
 };
 

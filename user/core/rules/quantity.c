@@ -205,10 +205,10 @@ static bool advise_without_marks(const char *text, size_t bytes, const char *tai
 	if (!is_amount(plain, kept)) /* "20 packets" */
 		return advise_readings(plain, kept, tail, refusal);
 	if (commas == 1 && marks == 1)
-		weir_advise(refusal, "write %s%s if the comma begins the decimals, %s%s if it parts thousands", pointed,
-			    tail, plain, tail);
+		weir_advise(refusal, "write %s%s if the comma is a decimal point, %s%s if it separates thousands",
+			    pointed, tail, plain, tail);
 	else
-		weir_advise(refusal, "write %s%s, without blanks or marks", plain, tail);
+		weir_advise(refusal, "write %s%s, without spaces or separators", plain, tail);
 	return true;
 }
 
@@ -239,7 +239,7 @@ static int read_amount(const char *what, const char *text, size_t bytes, const c
 		return refuse_amount(what, text, bytes, tail, form, refusal);
 	if (whole > 1 && text[0] == '0') {
 		weir_refuse(refusal, "%s'%.*s' begins with a zero", what, WEIR_SHOWN(text));
-		return weir_advise(refusal, "numbers are decimal here: write %s",
+		return weir_advise(refusal, "numbers are decimal: write %s",
 				   text + strspn(text, "0") - (strspn(text, "0") == whole));
 	}
 	if (number > whole + 1 + DECIMALS_MAX) {
@@ -271,11 +271,10 @@ int weir_parse_threshold(const char *text, bool counts_bytes, uint64_t *ret_micr
 	if (err)
 		return err;
 	if (amount.is_bytes && !counts_bytes) {
-		weir_refuse(reterr_refusal, "threshold '%.*s' is of bytes, and the rule counts packets",
+		weir_refuse(reterr_refusal, "threshold '%.*s' is in bytes, but the rule counts packets",
 			    WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal,
-				   "add 'unit: bytes', or write 'rate: %.*s/s' in place of the "
-				   "threshold",
+				   "add 'unit: bytes', or write 'rate: %.*s/s' instead of the threshold",
 				   WEIR_SHOWN(text));
 	}
 	if (amount.micro > (unsigned __int128)WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO)
@@ -371,7 +370,9 @@ int weir_parse_duration(const char *text, uint64_t *ret_ns, struct weir_refusal 
 	uint64_t ns;
 
 	if (!read_duration(text, &ns)) {
-		weir_refuse(reterr_refusal, "'%.*s' is no duration", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' is not a duration", WEIR_SHOWN(text));
+		if (text[0] && !text[strspn(text, "0123456789")])
+			return weir_advise(reterr_refusal, "add a unit: %ss, %sm or %sh", text, text, text);
 		return weir_advise(reterr_refusal, "write 90s, 10m, 1h30m or 7d: 1ms to 3650d, the longer units first");
 	}
 	if (!ns || ns > DURATION_NS_MAX) {
@@ -405,9 +406,9 @@ int weir_parse_time(const char *text, uint64_t unit_ns, uint64_t low, uint64_t h
 	weir_format_duration(low * unit_ns, lowest);
 	weir_format_duration(high * unit_ns, highest);
 	if (strcmp(text, "0") && !read_duration(text, &ns)) {
-		weir_refuse(reterr_refusal, "'%.*s' is no duration", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' is not a duration", WEIR_SHOWN(text));
 		if (text[0] && !text[strspn(text, "0123456789")])
-			return weir_advise(reterr_refusal, "say of what: %ss, %sms or %sm", text, text, text);
+			return weir_advise(reterr_refusal, "add a unit: %ss, %sms or %sm", text, text, text);
 		return weir_advise(reterr_refusal, "write 500ms, 90s, 10m, 1h30m or 7d: %s to %s", lowest, highest);
 	}
 	if (ns % unit_ns || ns / unit_ns < low || ns / unit_ns > high) {
@@ -433,10 +434,10 @@ static bool read_interval(const char *text, uint64_t *ret_ns)
 	return snprintf(once, sizeof(once), "1%s", text) < (int)sizeof(once) && read_duration(once, ret_ns);
 }
 
-/* "100Mbps", "20": no '/', but it can be told what is missing. */
+/* "100Mbps", "20": no '/', but it is clear what is missing. */
 static int refuse_without_interval(const char *text, struct weir_refusal *refusal)
 {
-	weir_refuse(refusal, "rate '%.*s' does not say in what time", WEIR_SHOWN(text));
+	weir_refuse(refusal, "rate '%.*s' has no time", WEIR_SHOWN(text));
 	if (advise_without_marks(text, strlen(text), "/s", refusal) ||
 	    advise_readings(text, strlen(text), "/s", refusal))
 		return -EINVAL;
@@ -474,10 +475,10 @@ static bool advise_interval(const char *amount, int amount_bytes, const char *in
 	else if (strlen(interval) < sizeof(lower) && read_interval(lower, &ns))
 		weir_advise(refusal, "write %.*s/%s", amount_bytes, amount, lower);
 	else if (digits && digits < sizeof(lower) && !interval[digits] && interval[0] != '0')
-		weir_advise(refusal, "say of what: %.*s/%ss or %.*s/%smin", amount_bytes, amount, interval,
-			    amount_bytes, amount, interval);
+		weir_advise(refusal, "add a unit: %.*s/%ss or %.*s/%smin", amount_bytes, amount, interval, amount_bytes,
+			    amount, interval);
 	else if (!strcmp(lower, "week") || !strcmp(lower, "1week") || !strcmp(lower, "w") || !strcmp(lower, "1w"))
-		weir_advise(refusal, "a day is the longest: write how many it may be in 1d");
+		weir_advise(refusal, "the longest interval is a day: write how many per 1d");
 	else
 		return false;
 	return true;
@@ -488,12 +489,12 @@ static int refuse_interval(const char *text, const char *slash, struct weir_refu
 	const int amount_bytes = slash - text > 40 ? 40 : (int)(slash - text);
 
 	if (slash[1])
-		weir_refuse(refusal, "rate '%.*s': '%.*s' is no interval", WEIR_SHOWN(text), WEIR_SHOWN(slash + 1));
+		weir_refuse(refusal, "rate '%.*s': '%.*s' is not an interval", WEIR_SHOWN(text), WEIR_SHOWN(slash + 1));
 	else
 		weir_refuse(refusal, "rate '%.*s' has no interval after the '/'", WEIR_SHOWN(text));
 	if (advise_interval(text, amount_bytes, slash + 1, refusal))
 		return -EINVAL;
-	return weir_advise(refusal, "write s, min, h or d there, or so many of them, as in 5/10s");
+	return weir_advise(refusal, "write s, min, h or d there, or a number of them, as in 5/10s");
 }
 
 /* "20 per second" is "20/s"; true if there is a "per". */
@@ -525,7 +526,7 @@ static int refuse_blanks(const char *text, struct weir_refusal *refusal)
 			plain[kept++] = *at;
 	plain[kept] = '\0';
 	if (!weir_parse_rate(plain, &rate, &without))
-		weir_advise(&without, has_per ? "write %s" : "write %s, without blanks", plain);
+		weir_advise(&without, has_per ? "write %s" : "write %s, without spaces", plain);
 	weir_refuse(refusal, "rate '%.*s' is not a number per time", WEIR_SHOWN(text));
 	return weir_advise(refusal, "%s", without.hint);
 }

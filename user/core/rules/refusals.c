@@ -111,8 +111,7 @@ int weir_check_name(const char *text, struct weir_refusal *reterr_refusal)
 			return weir_refuse(reterr_refusal, "name '%.*s' is not UTF-8", WEIR_SHOWN(text));
 		if (code == ';') {
 			weir_refuse(reterr_refusal, "name '%.*s' contains ';'", WEIR_SHOWN(text));
-			return weir_advise(reterr_refusal,
-					   "leave it out: ';' separates names where several are printed");
+			return weir_advise(reterr_refusal, "leave it out: ';' separates names in printed lists");
 		}
 		if (weir_is_control(code))
 			return weir_refuse(reterr_refusal, "name '%.*s' contains a control character",

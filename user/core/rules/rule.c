@@ -53,7 +53,7 @@ bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *n
 		snprintf(hint, sizeof(hint), "did you mean '%.*s'?", WEIR_SHOWN(nearest));
 	else
 		snprintf(hint, sizeof(hint),
-			 "define it under 'resources:', here or in another file of the same command");
+			 "define it under 'resources:', in this file or another one of the same command");
 	weir_complain(reader, node, hint, "there is no resource '%.*s'", WEIR_SHOWN(name));
 	return false;
 }
@@ -66,7 +66,7 @@ static void read_resource(struct weir_reader *reader, struct weir_draft *draft)
 		draft->has_resource =
 			weir_look_up_resource(reader, value, "resource", &draft->resource_name, &draft->rule->resource);
 	else if (!(draft->meant >> RULE_RESOURCE & 1))
-		weir_complain(reader, draft->node, "say which resource it limits: 'resource: NAME'",
+		weir_complain(reader, draft->node, "name the resource that it limits: 'resource: NAME'",
 			      "the rule has no resource");
 	if (draft->has_resource)
 		reader->resource_rules[draft->rule->resource]++;
@@ -120,7 +120,7 @@ static void read_name(struct weir_reader *reader, struct weir_draft *draft)
 
 /* ---- the limit ---- */
 
-/* Sentinel's decoders tell a number from a text; in weir's own files quotes make no difference. */
+/* Sentinel's decoders distinguish a number from a text; in weir's own files quotes make no difference. */
 static bool may_be_number(struct weir_reader *reader, const struct weir_draft *draft, const struct weir_node *value)
 {
 	return !draft->is_sentinel || weir_check_unquoted(reader, value);
@@ -134,7 +134,7 @@ static void check_rate_alone(struct weir_reader *reader, const struct weir_draft
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (draft->value[fields[i]])
 			weir_complain(reader, draft->value[fields[i]], "leave one of them out",
-				      "'rate' says it already, so there can be no '%s'",
+				      "'rate' includes it, so '%s' must not be given",
 				      weir_written_name(draft->value[fields[i]], weir_rule_fields[fields[i]]));
 }
 
@@ -149,7 +149,7 @@ static void read_rate(struct weir_reader *reader, struct weir_draft *draft)
 	if (!value || draft->is_sentinel)
 		return;
 	check_rate_alone(reader, draft);
-	/* Of a rate that is wrong, too, it is not to be said that the rule has no threshold. */
+	/* A rule with a wrong rate must not be reported as one without a threshold. */
 	draft->value[RULE_THRESHOLD] = value;
 	draft->has_rate = true;
 	draft->rate.interval_ns = INTERVAL_MS_DEFAULT * NSEC_PER_MSEC;
@@ -172,7 +172,7 @@ static void take_rate(struct weir_reader *reader, struct weir_draft *draft)
 	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
 		weir_complain(reader, draft->value[RULE_RATE],
 			      "write lowMemUsageThreshold and highMemUsageThreshold, per statInterval",
-			      "MemoryAdaptive has two thresholds, and no rate");
+			      "MemoryAdaptive has two thresholds and no rate");
 		return;
 	}
 	draft->has_threshold = true;
@@ -219,8 +219,8 @@ static void read_burst(struct weir_reader *reader, struct weir_draft *draft)
 	if (!value || !weir_read_word(reader, value, "burst", &word))
 		return;
 	if (weir_parse_threshold(word, draft->rule->counts_bytes, &micro, &refusal) || micro < WEIR_MICRO)
-		weir_complain(reader, value, "write what a bucket holds, 1 or more: 'burst: 1500', 'burst: 64k'",
-			      "'%.*s' is no burst", WEIR_SHOWN(word));
+		weir_complain(reader, value, "write how much a bucket holds, 1 or more: 'burst: 1500', 'burst: 64k'",
+			      "'%.*s' is not a burst", WEIR_SHOWN(word));
 	else
 		draft->rule->burst_micro = micro;
 }
@@ -294,7 +294,7 @@ static enum weir_metric read_metric(struct weir_reader *reader, const struct wei
 			      strcasecmp(word, "Concurrency")
 				      ? "write Concurrency to limit connections, or leave it out to limit a rate"
 				      : "did you mean 'Concurrency'?",
-			      "'%.*s' is no value of 'metricType'", WEIR_SHOWN(word));
+			      "'%.*s' is not a value of 'metricType'", WEIR_SHOWN(word));
 	return WEIR_METRIC_RATE;
 }
 
@@ -319,8 +319,8 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 	weir_read_cluster(reader, draft);
 	kind = weir_kind_of(rule);
 	if (draft->has_rate && !kind->has_interval)
-		weir_complain(reader, draft->value[RULE_RATE], "write 'threshold', without a time",
-			      "%s counts what is open at once, and has no rate", kind->metric_name);
+		weir_complain(reader, draft->value[RULE_RATE], "write 'threshold', a number without a time",
+			      "%s limits how many are open at once and has no rate", kind->metric_name);
 	if (kind->check_choices)
 		kind->check_choices(reader, draft);
 }

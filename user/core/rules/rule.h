@@ -55,7 +55,7 @@ enum weir_rule_field {
 _Static_assert(RULE_FIELD_COUNT < 32, "a bit for each");
 #define WEIR_RULE_FIELDS_ALL ((1u << RULE_FIELD_COUNT) - 1) /* a bit for each */
 
-/* Of rules that reject. */
+/* Rules that reject. */
 #define WEIR_RULE_PENALTY_FIELDS (1u << RULE_BLOCK_DURATION | 1u << RULE_BLOCK_DURATION_MAX)
 
 extern const char *const weir_rule_fields[RULE_FIELD_COUNT];

@@ -39,7 +39,7 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 		return true;
 	case RULE_SAMPLES:
 		condition = rule->window == WEIR_WINDOW_TOKENS && rule->behavior == WEIR_BEHAVIOR_REJECT
-				    ? "windows with buckets: tokens come one by one"
+				    ? "windows with buckets: tokens arrive one by one"
 				    : "controlBehavior Reject: Throttling has no window";
 		break;
 	case RULE_WINDOW:
@@ -82,7 +82,7 @@ static void check_threshold(struct weir_reader *reader, const struct weir_draft 
 	if (!draft->value[RULE_THRESHOLD] && !draft->is_sentinel)
 		weir_complain(reader, draft->node, kind->threshold_hint, "the rule has no threshold");
 	else if (!draft->value[RULE_THRESHOLD] && reader->mistakes == draft->mistakes_before)
-		weir_warn(reader, draft->node, "as in Sentinel, no threshold is a threshold of 0",
+		weir_warn(reader, draft->node, "as in Sentinel, a missing threshold is 0",
 			  "the rule has no threshold: it admits nothing");
 }
 
@@ -93,13 +93,13 @@ static void check_warm_up(struct weir_reader *reader, const struct weir_draft *d
 
 	if (!draft->number[RULE_WARM_UP_PERIOD] && !draft->is_misread[RULE_WARM_UP_PERIOD])
 		weir_complain(reader, weir_draft_at(draft, RULE_WARM_UP_PERIOD),
-			      "write the seconds that warming up takes",
+			      "write how many seconds warming up takes",
 			      "WarmUp needs a warmUpPeriodSec of at least 1");
 	if (factor == 1)
 		weir_complain(reader, weir_draft_at(draft, RULE_COLD_FACTOR), "write 2 or more, or leave it out for 3",
 			      "a warmUpColdFactor of 1 leaves nothing to warm up");
 	else if (draft->has_threshold && micro && micro / WEIR_MICRO < factor && !draft->is_misread[RULE_COLD_FACTOR])
-		weir_complain(reader, draft->value[RULE_THRESHOLD], "raise the threshold to the cold factor at least",
+		weir_complain(reader, draft->value[RULE_THRESHOLD], "raise the threshold to at least the cold factor",
 			      "cold, this rule would admit less than one unit and never warm up");
 }
 
@@ -116,7 +116,7 @@ static void check_memory_adaptive(struct weir_reader *reader, const struct weir_
 		weir_complain(reader, draft->value[RULE_HIGH_USAGE], "the threshold shrinks as memory fills",
 			      "highMemUsageThreshold must be below lowMemUsageThreshold");
 	if (number[RULE_LOW_MARK] && number[RULE_HIGH_MARK] && number[RULE_LOW_MARK] >= number[RULE_HIGH_MARK])
-		weir_complain(reader, draft->value[RULE_LOW_MARK], "raise the one or lower the other",
+		weir_complain(reader, draft->value[RULE_LOW_MARK], "raise one or lower the other",
 			      "memLowWaterMarkBytes must be below memHighWaterMarkBytes");
 }
 
@@ -131,7 +131,7 @@ static void check_penalty(struct weir_reader *reader, const struct weir_draft *d
 			      "blockDurationMaxInMs needs a blockDurationInMs");
 	else if (number[RULE_BLOCK_DURATION_MAX] < number[RULE_BLOCK_DURATION])
 		weir_complain(reader, draft->value[RULE_BLOCK_DURATION_MAX],
-			      "it is the longest that repeated penalties grow to",
+			      "it is the longest a repeated penalty can become",
 			      "blockDurationMaxInMs must be at least blockDurationInMs");
 }
 
@@ -143,7 +143,7 @@ static void check_overrides(struct weir_reader *reader, const struct weir_draft 
 
 	if (rule->strategy != WEIR_STRATEGY_DIRECT)
 		weir_complain(reader, value, "use Direct, or a resource of their own for those flows",
-			      "overrides need a threshold that does not move, and %s has none",
+			      "overrides need a threshold that does not move, and that of %s does",
 			      weir_strategy_names[rule->strategy]);
 	if (rule->ref_resource != WEIR_NO_RESOURCE && !resources[rule->ref_resource].flow.fields)
 		weir_complain(reader, value, "give refResource the flow key of the rule",
@@ -162,7 +162,7 @@ static void warn_of_unused_fields(struct weir_reader *reader, const struct weir_
 		if (draft->value[field] && !weir_draft_uses(draft, field, &condition))
 			weir_warn(reader, draft->value[field],
 				  field == RULE_BURST && draft->rule->behavior == WEIR_BEHAVIOR_REJECT
-					  ? "write 'window: tokens' beside it, or leave it out"
+					  ? "add 'window: tokens', or leave it out"
 					  : "leave it out",
 				  "'%s' has no effect: it is for %s",
 				  weir_written_name(draft->value[field], weir_rule_fields[field]), condition);
@@ -201,7 +201,7 @@ static void warn_of_idle_rule(struct weir_reader *reader, const struct weir_draf
 		return;
 	for (size_t back = 1; back <= own && back <= RULES_LOOKED_BACK_MAX; back++) {
 		earlier = &ruleset->rules[own - back];
-		/* Of one that is named as the other it is to be said that the name is taken. */
+		/* If both have the same name, the mistake to report is the name. */
 		if (!strcmp(earlier->name, rule->name) || !is_plain(earlier) ||
 		    !counts_the_same(ruleset, earlier, rule) || rule->threshold_micro < earlier->threshold_micro)
 			continue;
@@ -220,7 +220,7 @@ static void check_when_full(struct weir_reader *reader, const struct weir_draft 
 
 	if (!(weir_kind_of(rule)->fields >> RULE_WHEN_FULL & 1))
 		weir_complain(reader, draft->value[RULE_WHEN_FULL],
-			      "leave it out: docs/windows.md says what becomes of such flows",
+			      "leave it out: docs/windows.md says what happens to such flows",
 			      "'whenFull' is for windows, token buckets and Throttling of the rule's own resource");
 	else if (draft->has_resource && !weir_flow_of(reader->ruleset, rule)->fields)
 		weir_warn(reader, draft->value[RULE_WHEN_FULL], "leave it out",

@@ -101,7 +101,7 @@ int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total
 
 		if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE && rule->memory.high_mark_bytes > total_bytes)
 			err = weir_diag_error(diag, &rule->high_mark_place, NULL, hint,
-					      "memHighWaterMarkBytes: %llu is above the memory there is",
+					      "memHighWaterMarkBytes: %llu is above this machine's memory",
 					      (unsigned long long)rule->memory.high_mark_bytes);
 	}
 	weir_ruleset_quote(ruleset, diag);

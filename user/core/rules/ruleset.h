@@ -155,7 +155,7 @@ struct weir_ruleset_rule {
 	enum weir_window_kind window;
 	bool counts_bytes;
 	bool observes;
-	bool aggregates; /* whenFull: flows without a place anywhere share one limit; else they begin anew */
+	bool aggregates; /* whenFull: flows without a place anywhere share one limit; else they start over */
 	bool occupies; /* it can, and may meet packets that occupy: weir_rule_can_occupy(), weir_meets_prioritized() */
 	enum weir_strategy strategy;
 	enum weir_behavior behavior;

@@ -77,7 +77,7 @@ static bool advise_protocol(const char *text, struct weir_refusal *refusal)
 
 	for (size_t i = 0; i < ARRAY_SIZE(every); i++)
 		if (!strcasecmp(text, every[i])) {
-			weir_advise(refusal, "leave 'protocol' out: then any is meant");
+			weir_advise(refusal, "leave 'protocol' out to match any protocol");
 			return true;
 		}
 	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
@@ -116,7 +116,7 @@ int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_ref
 	if (advise_protocol(text, reterr_refusal))
 		return -EINVAL;
 	if (nearest)
-		return weir_advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, will do too", nearest);
+		return weir_advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, works too", nearest);
 	return weir_advise(reterr_refusal,
 			   "write its number, 0 to 255, or tcp, udp, sctp, icmp, icmpv6, gre, esp, ah ...");
 }
@@ -144,7 +144,7 @@ int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, str
 		bytes = strcspn(at, ", ");
 		bit = tcp_flag(at, bytes);
 		if (!bit) {
-			weir_refuse(reterr_refusal, "'%.*s' is no TCP flag", bytes > 60 ? 60 : (int)bytes, at);
+			weir_refuse(reterr_refusal, "'%.*s' is not a TCP flag", bytes > 60 ? 60 : (int)bytes, at);
 			for (int i = 0; i < WEIR_TCP_FLAG_COUNT && bytes == 3; i++)
 				if (!strncasecmp(at, weir_tcp_flag_names[i], bytes))
 					return weir_advise(reterr_refusal, "did you mean '%s'?",
@@ -164,7 +164,7 @@ int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, str
 		}
 	}
 	if (flags.set & flags.clear) {
-		weir_refuse(reterr_refusal, "'%.*s' wants one flag both set and not set", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' requires one flag both set and not set", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "name each flag once; for either of two, write a list: [syn, fin]");
 	}
 	*ret_flags = flags;
@@ -218,17 +218,17 @@ int weir_parse_interface(const char *text, char ret_word[WEIR_WANTED_BYTES], str
 	size_t bytes = strlen(name);
 
 	if (is_pattern && bytes >= WEIR_WANTED_BYTES - 1) {
-		weir_refuse(reterr_refusal, "'%.*s' cannot be a pattern of interface names", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' is not a valid pattern of interface names", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "it has more than %d bytes", WEIR_WANTED_BYTES - 2);
 	}
 	if (!bytes || (!is_pattern && bytes >= IF_NAMESIZE)) {
-		weir_refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' is not a valid interface name", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "interface names have 1 to %d bytes; 'ip link' lists them",
 				   IF_NAMESIZE - 1);
 	}
 	if (!strcmp(name, ".") || !strcmp(name, "..") || strpbrk(name, "/: \t\n\v\f\r")) {
-		weir_refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
-		return weir_advise(reterr_refusal, "interface names have no '/', ':' or blanks; 'ip link' lists them");
+		weir_refuse(reterr_refusal, "'%.*s' is not a valid interface name", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "interface names have no '/', ':' or spaces; 'ip link' lists them");
 	}
 	memset(ret_word, 0, WEIR_WANTED_BYTES);
 	memcpy(ret_word, text, strlen(text));
@@ -263,11 +263,10 @@ static int parse_key_lengths(const char *text, const char *lengths, uint8_t fami
 	} else if (families == 2) {
 		is_valid = read_prefix_length(lengths, strlen(lengths), 128, &bits[1]);
 	} else {
-		weir_refuse(reterr_refusal, "'%.*s' has one prefix length, but the resource takes IPv4 and IPv6",
+		weir_refuse(reterr_refusal, "'%.*s' has one prefix length, but the resource matches IPv4 and IPv6",
 			    WEIR_SHOWN(text));
-		return weir_advise(reterr_refusal,
-				   "write both, first of IPv4 and then of IPv6, as in source/24/56; or say "
-				   "'family: ipv4' in the match");
+		return weir_advise(reterr_refusal, "write both, first IPv4 and then IPv6, as in source/24/56; or write "
+						   "'family: ipv4' in the match");
 	}
 	if (!is_valid) {
 		weir_refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
@@ -336,7 +335,7 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 	       (strncmp(text, weir_key_field_names[bit], name_bytes) || weir_key_field_names[bit][name_bytes]))
 		bit++;
 	if (bit == WEIR_KEY_FIELD_COUNT) {
-		weir_refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' is not a field of a flow key", WEIR_SHOWN(text));
 		return advise_flow_field(text, name_bytes, reterr_refusal);
 	}
 	field = 1u << bit;
@@ -345,7 +344,7 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 		return weir_advise(reterr_refusal, "leave one of them out");
 	}
 	if (lengths && !is_address[bit]) {
-		weir_refuse(reterr_refusal, "'%.*s' has a prefix length, but %s is no address", WEIR_SHOWN(text),
+		weir_refuse(reterr_refusal, "'%.*s' has a prefix length, but %s is not an address", WEIR_SHOWN(text),
 			    weir_key_field_names[bit]);
 		return weir_advise(reterr_refusal, "write %s alone", weir_key_field_names[bit]);
 	}
@@ -403,7 +402,7 @@ int weir_parse_ethertypes(const char *text, void *item, const void *context, str
 			return 0;
 		}
 	if (!read_ethertype(text, &number)) {
-		weir_refuse(reterr_refusal, "'%.*s' is no EtherType", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' is not an EtherType", WEIR_SHOWN(text));
 		nearest = weir_nearest(text, ethertypes, ARRAY_SIZE(ethertypes), sizeof(ethertypes[0]));
 		if (nearest)
 			return weir_advise(reterr_refusal, "did you mean '%s'?", nearest);

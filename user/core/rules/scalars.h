@@ -23,7 +23,7 @@ struct weir_refusal {
 /* Write why, without advice; then what to write instead. Both return -EINVAL. */
 /* What to do in place of a condition that takes all but some. */
 #define WEIR_NO_ALL_BUT                                                                                                \
-	"there is no 'all but': write the ranges that remain; addresses that no rule is to limit can be under "        \
+	"there is no 'all but': write the ranges that remain; addresses that no rule should limit can be under "       \
 	"'allow:'"
 
 /* Our name for what others call `word`: "source" for src or saddr. NULL: none of these. */

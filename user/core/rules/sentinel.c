@@ -62,13 +62,13 @@ static void tell_of_others_field(struct weir_reader *reader, const struct weir_s
 	weir_sentinel_name_owners(kinds, titles, sizeof(titles));
 	weir_sentinel_join_names(kinds, "", "", " or ", names, sizeof(names));
 	if (advised)
-		snprintf(hint, sizeof(hint), "leave it out: '%s' says it", advised->name);
+		snprintf(hint, sizeof(hint), "leave it out: '%s' implies it", advised->name);
 	else if (advice)
 		snprintf(hint, sizeof(hint), "%s", advice);
 	else if (names[0] && (rule->is_guess || !kind->is_java))
-		snprintf(hint, sizeof(hint), "rules that have it are written as %s", names);
+		snprintf(hint, sizeof(hint), "rules with it are %s", names);
 	if (!rule->is_guess && (advised || (kind->is_java && is_needless)))
-		weir_warn(reader, key, hint, "'%.*s' has no effect: %s %s do not know it", WEIR_SHOWN(key->text), whose,
+		weir_warn(reader, key, hint, "'%.*s' has no effect: %s %s do not have it", WEIR_SHOWN(key->text), whose,
 			  kind->title);
 	else
 		weir_complain(reader, key, hint, "'%.*s' is a field of %s, not of %s %s", WEIR_SHOWN(key->text), titles,
@@ -118,10 +118,10 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 		char hint[128];
 
 		snprintf(hint, sizeof(hint), "write '%s'", own->name);
-		weir_complain(reader, key, hint, "Sentinel Java, which tells upper from lower case, has no field '%s'",
+		weir_complain(reader, key, hint, "Sentinel Java, which is case-sensitive, has no field '%s'",
 			      key->text);
 	} else {
-		/* Also where this rule has no use for it: another behavior, and it would count. Told once. */
+		/* Also where this rule has no use for it: another behavior, and it would count. Reported once. */
 		if (!is_text(own->name))
 			weir_check_unquoted(reader, value);
 		rule->values[own - kind->fields] = value;
@@ -144,7 +144,7 @@ static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kin
 	};
 
 	if (node->kind != WEIR_NODE_MAP) {
-		weir_complain_no_map(reader, node, "a rule of Sentinel's", examples, ARRAY_SIZE(examples));
+		weir_complain_no_map(reader, node, "a Sentinel rule", examples, ARRAY_SIZE(examples));
 		return;
 	}
 	/* As both decoders do: of a field given twice the last counts, and null is as good as absent. */
@@ -160,7 +160,7 @@ void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node 
 	bool is_guess = false;
 
 	if (list->kind != WEIR_NODE_LIST) {
-		weir_complain(reader, list, "begin each of them with '- '", "'%s' must be a list", name);
+		weir_complain(reader, list, "begin each item with '- '", "'%s' must be a list", name);
 		return;
 	}
 	kind = list->count ? weir_recognise_sentinel(reader, list, name, &is_guess) : NULL;

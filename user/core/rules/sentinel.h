@@ -34,7 +34,7 @@ struct weir_sentinel_field {
 	const char *name;
 	/* The field of weir's that takes its value as it is. RULE_FIELD_COUNT: it is read by itself, or ignored. */
 	enum weir_rule_field taken_as;
-	/* Of other kinds' fields: what to write here in their place. NULL: the list's own field. */
+	/* In other kinds' fields: what to write here in their place. NULL: the list's own field. */
 	const char *instead;
 };
 
@@ -106,8 +106,8 @@ bool weir_sentinel_read_number(struct weir_reader *reader, const struct weir_nod
 
 typedef uint32_t weir_sentinel_set; /* a bit for each enum weir_sentinel_kind_id */
 
-/* By its fields, and by the name that it stands under (NULL: it is a whole file). NULL, having complained: it cannot be
- * told. *ret_is_guess: another kind has as many of its fields, so that it is only as which it is refused.
+/* By its fields, and by the name that it stands under (NULL: it is a whole file). NULL, having complained: it is
+ * unknown. *ret_is_guess: another kind has as many of its fields, so that it is only as which it is refused.
  */
 const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *reader, const struct weir_node *list,
 							 const char *name, bool *ret_is_guess);

@@ -34,9 +34,10 @@ void weir_sentinel_check_regex(struct weir_reader *reader, const struct weir_nod
 		return;
 	if (!strcmp(word, "true"))
 		weir_complain(reader, node, "write a rule for each resource, with 'regex' false",
-			      "regex: a resource of packets is found by its match, not by a pattern of names");
+			      "regex: packets find their resource by its match, not by a pattern of names");
 	else
-		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'regex'", WEIR_SHOWN(word));
+		weir_complain(reader, node, "write true or false", "'%.*s' is not a value of 'regex'",
+			      WEIR_SHOWN(word));
 }
 
 /* Is a field of weir's rules of that name? */
@@ -60,12 +61,12 @@ void weir_sentinel_warn_of_unknown(struct weir_reader *reader, const struct weir
 	if (reader->unknown_count < ARRAY_SIZE(reader->unknown))
 		reader->unknown[reader->unknown_count++] = key->text;
 	if (is_weirs(key->text))
-		snprintf(hint, sizeof(hint), "to use it, write the rule under 'rules:' of a file of weir's own");
+		snprintf(hint, sizeof(hint), "to use it, write the rule under 'rules:' in weir's own format");
 	else if (nearest)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
 	else
 		snprintf(hint, sizeof(hint), "docs/sentinel.md has the fields of all lists");
-	weir_warn(reader, key, hint, "'%.*s' has no effect: a list of Sentinel's rules does not know it",
+	weir_warn(reader, key, hint, "'%.*s' has no effect: Sentinel's rules have no such field",
 		  WEIR_SHOWN(key->text));
 }
 
@@ -104,7 +105,7 @@ void weir_sentinel_check_caller(struct weir_reader *reader, const struct weir_no
 	if (node && weir_read_word(reader, node, "limitApp", &word) && word[0] && strcmp(word, "default"))
 		weir_complain(reader, node,
 			      "write \"default\"; to limit some callers, make a resource that matches their addresses",
-			      "limitApp: packets do not say that they are from '%.*s'", WEIR_SHOWN(word));
+			      "limitApp: packets do not carry the caller '%.*s'", WEIR_SHOWN(word));
 }
 
 bool weir_sentinel_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field,

@@ -15,11 +15,11 @@
 /* Of Sentinel Java's flow rules, and what a flow rule of Sentinel-Go's has in their place. */
 #define JAVA_IN_FLOW                                                                                                   \
 	{"count", NOT("write 'threshold'")},                                                                           \
-		{"limitApp", NOT("leave it out: the resource's match says whose packets it takes")},                   \
+		{"limitApp", NOT("leave it out: the resource's match selects the packets")},                           \
 		{"strategy", NOT("write 'relationStrategy': 1 for a refResource")},                                    \
-		{"clusterMode", NOT("leave it out: a rule of Sentinel-Go's limits its own host")},                     \
+		{"clusterMode", NOT("leave it out: a Sentinel-Go rule limits its own host")},                          \
 	{                                                                                                              \
-		"clusterConfig", NOT("leave it out: a rule of Sentinel-Go's limits its own host")                      \
+		"clusterConfig", NOT("leave it out: a Sentinel-Go rule limits its own host")                           \
 	}
 
 /* ---- flow rules, and isolation rules ---- */
@@ -69,7 +69,7 @@ static const struct weir_sentinel_field isolation_fields[] = {
 	{"id", OWN},
 	{"resource", AS(RESOURCE)},
 	{"threshold", AS(THRESHOLD)},
-	{"grade", NOT("leave it out: isolation rules are of what is open at once")},
+	{"grade", NOT("leave it out: isolation rules limit how many are open at once")},
 	JAVA_IN_FLOW,
 };
 
@@ -118,13 +118,13 @@ static const struct weir_sentinel_field hotspot_fields[] = {
 	{"resource", AS(RESOURCE)},
 	{"threshold", AS(THRESHOLD)},
 	{"maxQueueingTimeMs", AS(MAX_QUEUEING)},
-	{"grade", NOT("write 'metricType': 0 for what is open at once, 1 for requests")},
+	{"grade", NOT("write 'metricType': 0 for how many are open at once, 1 for requests")},
 	{"count", NOT("write 'threshold'")},
 	{"paramIdx", NOT("write 'paramIndex'")},
 	{"paramFlowItemList", NOT("write 'specificItems'")},
-	{"limitApp", NOT("leave it out: the resource's match says whose packets it takes")},
-	{"clusterMode", NOT("leave it out: a rule of Sentinel-Go's limits its own host")},
-	{"clusterConfig", NOT("leave it out: a rule of Sentinel-Go's limits its own host")},
+	{"limitApp", NOT("leave it out: the resource's match selects the packets")},
+	{"clusterMode", NOT("leave it out: a Sentinel-Go rule limits its own host")},
+	{"clusterConfig", NOT("leave it out: a Sentinel-Go rule limits its own host")},
 	{"statIntervalInMs", NOT("write 'durationInSec', in seconds")},
 };
 
@@ -185,8 +185,7 @@ static void read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *
 
 	check_parameter(reader, rule);
 	if (values[HOTSPOT_CAPACITY])
-		weir_warn(reader, values[HOTSPOT_CAPACITY],
-			  "settings.flowsPerCpu says how many flows there is room for",
+		weir_warn(reader, values[HOTSPOT_CAPACITY], "settings.flowsPerCpu sets how many flows fit",
 			  "'paramsMaxCapacity' has no effect");
 	hotspot.counts_open =
 		!weir_sentinel_read_choice(reader, hotspot.metric, "metricType", metrics, ARRAY_SIZE(metrics));
@@ -195,8 +194,8 @@ static void read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *
 	weir_sentinel_read_number(reader, rule->draft.value[RULE_THRESHOLD], "threshold", 0, WEIR_HOTSPOT_UNITS_MAX, 0,
 				  &hotspot.threshold);
 	if (!hotspot.counts_open && !hotspot.duration)
-		weir_complain(reader, rule->node, "write the seconds in which 'threshold' requests may come",
-			      "a hotspot rule of requests needs a durationInSec above 0");
+		weir_complain(reader, rule->node, "write the seconds in which 'threshold' requests may arrive",
+			      "a hotspot rule for requests needs a durationInSec above 0");
 	if (!hotspot.counts_open)
 		weir_sentinel_read_number(reader, hotspot.duration, "durationInSec", 1, WEIR_HOTSPOT_DURATION_S_MAX, 1,
 					  &hotspot.duration_s);
@@ -233,7 +232,7 @@ static const struct weir_sentinel_field breaker_fields[] = {
 	{"count", NOT("write 'threshold'")},
 	{"timeWindow", NOT("write 'retryTimeoutMs', in milliseconds")},
 	{"slowRatioThreshold", NOT("write 'threshold', with strategy 0 and maxAllowedRtMs")},
-	{"limitApp", NOT("leave it out: the resource's match says whose packets it takes")},
+	{"limitApp", NOT("leave it out: the resource's match selects the packets")},
 };
 
 static void read_breaker(struct weir_reader *reader, struct weir_sentinel_rule *rule)

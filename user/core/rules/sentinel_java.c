@@ -40,7 +40,7 @@ static const struct weir_sentinel_field flow_fields[] = {
 	{"tokenCalculateStrategy", NOT("write 'controlBehavior': 1 to warm up, 3 to warm up and queue")},
 	{"relationStrategy", NOT("write 'strategy': 1 for a refResource")},
 	{"statIntervalInMs", NOT("leave it out: Sentinel Java counts by the second")},
-	{"warmUpColdFactor", NOT("leave it out: Sentinel Java's is 3")},
+	{"warmUpColdFactor", NOT("leave it out: in Sentinel Java it is 3")},
 };
 
 enum { GRADE_THREADS, GRADE_QPS };
@@ -57,12 +57,12 @@ static void say_strategy(struct weir_reader *reader, struct weir_sentinel_rule *
 	weir_sentinel_read_number(reader, at, "strategy", STRATEGY_DIRECT, STRATEGY_CHAIN, STRATEGY_DIRECT, &strategy);
 	if (strategy == STRATEGY_CHAIN)
 		weir_complain(reader, at, "write 0, with a resource that matches only those packets",
-			      "strategy 2: packets have no chain of calls that they come by");
+			      "strategy 2: packets have no call chain");
 	if (strategy == STRATEGY_RELATE && !counts_threads)
 		weir_sentinel_say(rule, RULE_RELATION, at, "AssociatedResource");
 	if (strategy == STRATEGY_RELATE && counts_threads)
 		weir_complain(reader, at, "write 'strategy': 0, or 'grade': 1 for requests a second",
-			      "strategy 1: what is open at once is counted for its own resource");
+			      "strategy 1: connections are counted for their own resource only");
 }
 
 static void say_rate_limiter(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_node *at)
@@ -74,7 +74,7 @@ static void say_rate_limiter(struct weir_reader *reader, struct weir_sentinel_ru
 		weir_sentinel_say_number(rule, RULE_MAX_QUEUEING, at, MAX_QUEUEING_DEFAULT);
 	else if (queueing->kind == WEIR_NODE_WORD && !strcmp(queueing->text, "0"))
 		weir_complain(reader, queueing, "write the longest wait in milliseconds, or leave it out for 500",
-			      "a rate limiter of Sentinel Java's needs a maxQueueingTimeMs above 0");
+			      "a Sentinel Java rate limiter needs a maxQueueingTimeMs above 0");
 }
 
 static void say_behavior(struct weir_reader *reader, struct weir_sentinel_rule *rule)
@@ -156,7 +156,7 @@ static const struct weir_sentinel_field param_flow_fields[] = {
 	{"paramIndex", NOT("write 'paramIdx'")},
 	{"paramKey", NOT("write 'paramIdx'; the flow key of the resource is the parameter")},
 	{"specificItems", NOT("write 'paramFlowItemList'")},
-	{"paramsMaxCapacity", NOT("leave it out: settings.flowsPerCpu says how many flows there is room for")},
+	{"paramsMaxCapacity", NOT("leave it out: settings.flowsPerCpu sets how many flows fit")},
 	{"statIntervalInMs", NOT("write 'durationInSec', in seconds")},
 };
 
@@ -204,7 +204,7 @@ static void check_cluster(struct weir_reader *reader, const struct weir_node *no
 		weir_complain(reader, node, "write false: the rule limits this host alone",
 			      "hosts cannot share this rule: what a token bucket holds is this host's own");
 	else
-		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'clusterMode'",
+		weir_complain(reader, node, "write true or false", "'%.*s' is not a value of 'clusterMode'",
 			      WEIR_SHOWN(word));
 }
 
@@ -226,7 +226,7 @@ static void read_param_flow(struct weir_reader *reader, struct weir_sentinel_rul
 	check_cluster(reader, values[PARAM_CLUSTER_MODE]);
 	if (!values[PARAM_INDEX])
 		weir_complain(reader, rule->node, "write 'paramIdx': 0; the flow key of the resource is the parameter",
-			      "a param-flow rule of Sentinel Java's needs a paramIdx");
+			      "a Sentinel Java param-flow rule needs a paramIdx");
 	weir_sentinel_read_number(reader, hotspot.metric, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
 	weir_sentinel_read_number(reader, hotspot.behavior, "controlBehavior", BEHAVIOR_REJECT, BEHAVIOR_BOTH,
 				  BEHAVIOR_REJECT, &behavior);
@@ -278,5 +278,5 @@ const struct weir_sentinel_kind weir_sentinel_gateway = {
 	.is_java = true,
 	FIELDS(gateway),
 	.needs = gateway_needs,
-	.reason = "packets have no routes and parameters of requests",
+	.reason = "packets have no routes and no request parameters",
 };

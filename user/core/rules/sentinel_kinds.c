@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Of which kind a list of Sentinel's rules is, told by the fields that its rules have. */
+/* Which kind a list of Sentinel's rules is, found by the fields that its rules have. */
 #include "rules/sentinel.h"
 
 #include <stdio.h>
@@ -265,8 +265,8 @@ static const struct weir_sentinel_kind *complain_of_two(struct weir_reader *read
 		first_kind = weir_sentinel_kinds[right], second_kind = weir_sentinel_kinds[left];
 	}
 	weir_sentinel_join_names(seen, "", "", ", ", names, sizeof(names));
-	snprintf(hint, sizeof(hint), "give each kind a list of its own: {%s}", names);
-	weir_complain(reader, second, hint, "'%.*s' is of %s %s, but '%.*s' in line %d is of %s %s",
+	snprintf(hint, sizeof(hint), "give each kind its own list: {%s}", names);
+	weir_complain(reader, second, hint, "'%.*s' belongs to %s %s, but '%.*s' in line %d belongs to %s %s",
 		      WEIR_SHOWN(second->text), weir_sentinel_owner(second_kind), second_kind->title,
 		      WEIR_SHOWN(first->text), first->place.line, weir_sentinel_owner(first_kind), first_kind->title);
 	return NULL;
@@ -280,19 +280,18 @@ static const struct weir_sentinel_kind *complain_of_doubt(struct weir_reader *re
 	join_titles(possible, "or", titles, sizeof(titles));
 	weir_sentinel_join_names(possible, "{", "}", " or ", names, sizeof(names));
 	snprintf(hint, sizeof(hint), "say which: %s", names);
-	weir_complain(reader, list, hint, "this list could be of %s", titles);
+	weir_complain(reader, list, hint, "this list could be %s", titles);
 	return NULL;
 }
 
 static const struct weir_sentinel_kind *complain_of_none(struct weir_reader *reader, const struct weir_node *list,
 							 const struct look *look)
 {
-	static const char *const hint =
-		"say what they are: {\"flowRules\": [...]}; docs/sentinel.md has the fields of all";
+	static const char *const hint = "name the kind: {\"flowRules\": [...]}; docs/sentinel.md has the fields of all";
 	char titles[512], others[512];
 
 	if (!look->odd) {
-		weir_complain(reader, list, hint, "no kind of Sentinel's rules has all fields of this list");
+		weir_complain(reader, list, hint, "no kind of Sentinel rules has all fields of this list");
 		return NULL;
 	}
 	weir_sentinel_name_owners(weir_sentinel_kinds_with(look->odd->text), titles, sizeof(titles));
@@ -303,7 +302,7 @@ static const struct weir_sentinel_kind *complain_of_none(struct weir_reader *rea
 	return NULL;
 }
 
-/* Of kinds that all lack some fields of the list, those that lack the fewest. */
+/* Among kinds that all lack some fields of the list, those that lack the fewest. */
 static weir_sentinel_set nearest_kinds(const struct look *look)
 {
 	weir_sentinel_set nearest = 0;

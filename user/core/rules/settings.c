@@ -60,9 +60,8 @@ static void read_except(struct weir_reader *reader, const struct weir_node *node
 	weir_read_items(reader, node, "nonIpExcept", weir_parse_ethertypes, NULL, sizeof(*settings->non_ip_except),
 			(void **)&settings->non_ip_except, &settings->non_ip_except_count);
 	if (settings->non_ip_except_count > WEIR_NON_IP_EXCEPT_MAX)
-		weir_complain(reader, node, "turn 'nonIp' round, if the others are fewer",
-			      "'nonIpExcept' has more than the %d entries that there is room for",
-			      WEIR_NON_IP_EXCEPT_MAX);
+		weir_complain(reader, node, "invert 'nonIp' if the others are fewer",
+			      "'nonIpExcept' has more than %d entries", WEIR_NON_IP_EXCEPT_MAX);
 }
 
 static bool excepts_arp(const struct weir_settings *settings)
@@ -106,7 +105,7 @@ static void read_memory(struct weir_reader *reader, const struct weir_node *node
 	if (!strcmp(word, "system"))
 		return;
 	if (strncmp(word, prefix, strlen(prefix))) {
-		weir_complain(reader, node, hint, "'%.*s' is no value of 'memory'", WEIR_SHOWN(word));
+		weir_complain(reader, node, hint, "'%.*s' is not a value of 'memory'", WEIR_SHOWN(word));
 		return;
 	}
 	path = word + strlen(prefix);
@@ -176,7 +175,7 @@ static void merge(struct weir_reader *reader, const struct weir_node *value, con
 	}
 	if (weir_is_same_value(value, *first, name))
 		return;
-	weir_complain(reader, value, "files merge: set it in one of them, or in both to the same",
+	weir_complain(reader, value, "the files are merged: set it in one of them, or to the same value in both",
 		      "'%s' is '%.*s' here, but '%.*s' in %s:%d", name, WEIR_SHOWN(value->text),
 		      WEIR_SHOWN((*first)->text), (*first)->place.file, (*first)->place.line);
 }
@@ -206,9 +205,9 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	read_connections(reader, values, settings);
 	if (values[SETTING_UNMATCHED] && settings->drop_unmatched)
 		weir_warn(reader, values[SETTING_UNMATCHED],
-			  "have resources for all that is to come in: SSH, DHCP, DNS, ICMP and the answers to this "
-			  "host's own requests, too; 'weir run --observe' shows what would go",
-			  "'unmatched: drop' drops all that is in no resource");
+			  "define resources for everything that must get in: SSH, DHCP, DNS, ICMP and the answers to "
+			  "this host's own requests; 'weir run --observe' shows what would be dropped",
+			  "'unmatched: drop' drops all packets that no resource matches");
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
 		if (values[i] && (i == SETTING_NON_IP_EXCEPT || i == SETTING_CLUSTER)) /* they add up */
 			first[i] = first[i] ?: values[i];
@@ -248,9 +247,8 @@ static void check_occupy_timeout(struct weir_reader *reader, const struct weir_n
 		weir_warn(reader, node, "leave it out, or make a resource 'prioritized: true'",
 			  "'occupyTimeoutInMs' has no effect: no window can be occupied");
 	else if (node && !reader->ruleset->settings.occupy_timeout_ms)
-		weir_warn(reader, node,
-			  "write how many milliseconds of waiting are worth it, or leave out 'prioritized'",
-			  "nothing is ever occupied: every wait is longer than 0 ms");
+		weir_warn(reader, node, "write how many milliseconds a packet may wait, or leave out 'prioritized'",
+			  "no bucket is ever occupied: every wait is longer than 0 ms");
 }
 
 void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT])

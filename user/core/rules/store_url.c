@@ -12,7 +12,7 @@ static const char advice[] =
 
 static int refuse(struct weir_refusal *refusal, const char *url)
 {
-	weir_refuse(refusal, "redis: '%.*s' is not where a store is", WEIR_SHOWN(url));
+	weir_refuse(refusal, "redis: '%.*s' is not the address of a store", WEIR_SHOWN(url));
 	return weir_advise(refusal, "%s", advice);
 }
 
@@ -25,8 +25,8 @@ static int take_user(char **rest, struct weir_store_address *address, struct wei
 		return 0;
 	*end = '\0';
 	if (strchr(*rest, ':')) {
-		weir_refuse(refusal, "redis: a password in a rule file is read by everybody who may see the rules");
-		return weir_advise(refusal, "write it into a file, and its name as 'passwordFile'");
+		weir_refuse(refusal, "redis: everybody who may see the rules can read a password in a rule file");
+		return weir_advise(refusal, "put the password in a file, and name that as 'passwordFile'");
 	}
 	if (strlen(*rest) >= sizeof(address->user)) {
 		weir_refuse(refusal, "redis: the user's name is too long");
@@ -124,8 +124,8 @@ static int read_unix(char *rest, struct weir_store_address *address, struct weir
 	if (query)
 		*query++ = '\0';
 	if (*rest != '/' || strlen(rest) >= sizeof(address->path)) {
-		weir_refuse(refusal, "redis: '%.*s' is no path of a socket", WEIR_SHOWN(rest));
-		return weir_advise(refusal, "write it from '/' on, at most %zu bytes: unix:///run/redis/redis.sock",
+		weir_refuse(refusal, "redis: '%.*s' is not a socket path", WEIR_SHOWN(rest));
+		return weir_advise(refusal, "write an absolute path, at most %zu bytes: unix:///run/redis/redis.sock",
 				   sizeof(address->path) - 1);
 	}
 	strcpy(address->path, rest);

@@ -15,7 +15,7 @@
 #define WEIR_STORE_URL_CHARS 128  /* as WEIR_CLUSTER_URL_CHARS */
 #define WEIR_STORE_PATH_CHARS 108 /* of a socket: sun_path */
 #define WEIR_STORE_USER_CHARS 64
-#define WEIR_STORE_DATABASES 16384 /* as many as Redis can be told to have. Chosen, not derived */
+#define WEIR_STORE_DATABASES 16384 /* as many as Redis can be configured to have. Chosen, not derived */
 
 struct weir_store_address {
 	char path[WEIR_STORE_PATH_CHARS]; /* of a socket; empty: an address */

@@ -42,7 +42,7 @@ static bool read_metric(struct weir_reader *reader, const struct weir_system_dra
 		*ret_metric = metric;
 		return true;
 	}
-	weir_complain(reader, draft->metric, hint, "'%.*s' is no value of 'metricType'", WEIR_SHOWN(word));
+	weir_complain(reader, draft->metric, hint, "'%.*s' is not a value of 'metricType'", WEIR_SHOWN(word));
 	return false;
 }
 
@@ -56,7 +56,7 @@ static bool read_strategy(struct weir_reader *reader, const struct weir_node *no
 		return true;
 	/* Sentinel-Go adapts with BBR alone, and 0 is what a rule of its has that says nothing. */
 	if (strcasecmp(word, "NoAdaptive") && strcmp(word, "-1") && strcmp(word, "0"))
-		weir_complain(reader, node, "write NoAdaptive (-1) or BBR (1)", "'%.*s' is no value of 'strategy'",
+		weir_complain(reader, node, "write NoAdaptive (-1) or BBR (1)", "'%.*s' is not a value of 'strategy'",
 			      WEIR_SHOWN(word));
 	return false;
 }
@@ -79,7 +79,7 @@ static void read_trigger(struct weir_reader *reader, const struct weir_system_dr
 	const char *word;
 
 	if (!node) {
-		weir_complain(reader, draft->node, "say from where on it drops: 'triggerCount: 100'",
+		weir_complain(reader, draft->node, "write where it begins to drop: 'triggerCount: 100'",
 			      "the system rule has no triggerCount");
 		return;
 	}
@@ -94,7 +94,7 @@ static void read_trigger(struct weir_reader *reader, const struct weir_system_dr
 			      WEIR_SHOWN(word));
 	else if (rule->system == WEIR_SYSTEM_CPU_USAGE && rule->threshold_micro > WEIR_MICRO)
 		weir_complain(reader, node, "write the busy share of all CPUs, 0 to 1: 0.8 is 80 %",
-			      "a CpuUsage of '%.*s' is never reached", WEIR_SHOWN(word));
+			      "CpuUsage is never above 1: '%.*s' is never reached", WEIR_SHOWN(word));
 }
 
 static void read_name(struct weir_reader *reader, const struct weir_node *node, struct weir_ruleset_rule *rule)
@@ -197,9 +197,9 @@ void weir_put_system_rules_first(struct weir_reader *reader)
 	}
 	if (first && !ruleset->resource_count && !reader->is_incomplete && !reader->complaints)
 		weir_warn(reader, reader->rule_nodes[0], "define a resource: one without a match takes every IP packet",
-			  "system rules have no effect: they evaluate packets of resources, and there are none");
+			  "system rules have no effect: they apply to packets of resources, and there are none");
 	if (first > WEIR_SYSTEM_RULES_MAX)
 		weir_complain(reader, reader->rule_nodes[WEIR_SYSTEM_RULES_MAX], "drop some",
-			      "%zu system rules are too many: a packet meets them all, and at most %d rules", first,
-			      WEIR_PACKET_RULES_MAX);
+			      "%zu system rules are too many: every packet meets all of them, and at most %d rules",
+			      first, WEIR_PACKET_RULES_MAX);
 }

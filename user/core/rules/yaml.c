@@ -43,9 +43,10 @@ static int attach(struct builder *builder, struct weir_node *node, const struct 
 	/* The outermost list or map has all the weight in the end; lest it overflow, it is asked at each step. */
 	parent->weight += node->weight;
 	if (parent->weight > WEIR_YAML_NODES_MAX || builder->document->node_count > WEIR_YAML_NODES_MAX)
-		return weir_yaml_mistake(builder, place,
-					 "split it: rule files merge; addresses can be in a list file, \"@FILE\"",
-					 "the file holds more than 600000 values");
+		return weir_yaml_mistake(
+			builder, place,
+			"split it, as rule files are merged; or put addresses in a list file, \"@FILE\"",
+			"the file has more than 600000 values");
 	slot = weir_array_add((void **)&parent->items, parent->count, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
@@ -100,11 +101,11 @@ static void advise_tag(const struct weir_document *document, const struct fy_mar
 		snprintf(hint, hint_bytes, "%s", WEIR_NO_ALL_BUT);
 	else if (!weir_parse_tcp_flags(word, &flags, &ignored))
 		snprintf(hint, hint_bytes,
-			 "to YAML a word that begins with '!' is a type; put it in quotes: \"%s\", with other flags "
+			 "in YAML, a word that begins with '!' is a type; put it in quotes: \"%s\", with other flags "
 			 "\"syn,%s\"",
 			 word, word);
 	else
-		snprintf(hint, hint_bytes, "to YAML a word that begins with '!' is a type; put it in quotes: \"%s\"",
+		snprintf(hint, hint_bytes, "in YAML, a word that begins with '!' is a type; put it in quotes: \"%s\"",
 			 word);
 }
 
@@ -119,7 +120,7 @@ static int refuse_tag(struct builder *builder, struct fy_token *tag, const struc
 	if (start && end)
 		tag_place = weir_yaml_place_of(builder, start->input_pos, end->input_pos);
 	advise_tag(builder->document, start, end, hint, sizeof(hint));
-	return weir_yaml_mistake(builder, &tag_place, hint, "YAML tags mean nothing here");
+	return weir_yaml_mistake(builder, &tag_place, hint, "rule files have no YAML tags");
 }
 
 static int add_word(struct builder *builder, struct fy_event *event)
@@ -195,11 +196,10 @@ static int add_alias(struct builder *builder, struct fy_event *event)
 			continue;
 		for (size_t level = 0; level < builder->depth; level++)
 			if (builder->open[level] == node)
-				return weir_yaml_mistake(builder, &place, NULL,
-							 "the alias stands inside its own anchor");
+				return weir_yaml_mistake(builder, &place, NULL, "the alias is inside its own anchor");
 		return attach(builder, node, &place);
 	}
-	return weir_yaml_mistake(builder, &place, "an anchor (&name) must stand before its aliases (*name)",
+	return weir_yaml_mistake(builder, &place, "an anchor (&name) must come before its aliases (*name)",
 				 "the alias has no anchor");
 }
 
@@ -208,7 +208,7 @@ static int start_document(struct builder *builder, struct fy_event *event)
 	struct weir_place place = weir_yaml_event_place(builder, event);
 
 	if (builder->has_document)
-		return weir_yaml_mistake(builder, &place, "put it into a file of its own",
+		return weir_yaml_mistake(builder, &place, "put it in a file of its own",
 					 "a second document begins here");
 	builder->has_document = true;
 	return 0;
@@ -290,8 +290,8 @@ static int check_text(struct builder *builder)
 	if (!is_utf8)
 		return weir_diag_error(builder->diag, &place, NULL, resave, "byte 0x%02x is not UTF-8 text",
 				       (unsigned char)document->text[offset]);
-	return weir_diag_error(builder->diag, &place, NULL, code ? "take it out" : resave,
-			       "%scharacter U+%04X is no text", is_control(code) ? "control " : "", code);
+	return weir_diag_error(builder->diag, &place, NULL, code ? "remove it" : resave,
+			       "%scharacter U+%04X is not text", is_control(code) ? "control " : "", code);
 }
 
 static int skip_comments(struct builder *builder)
@@ -309,14 +309,13 @@ static int skip_comments(struct builder *builder)
 		return 0;
 	place = weir_yaml_place_of(builder, open, open + 2);
 	if (is_strange)
-		return weir_yaml_mistake(builder, &place,
-					 "take it out, or begin it with '#': what is read here is YAML",
+		return weir_yaml_mistake(builder, &place, "remove it, or begin it with '#': this file is read as YAML",
 					 "JSON has no comments");
 	return weir_yaml_mistake(builder, &place, "write '*/' where it ends",
 				 "the comment that begins here is not closed");
 }
 
-/* libfyaml reads a list or map of brackets to its end before it tells of its beginning, some 400 bytes a bracket: eight
+/* libfyaml reads a list or map of brackets to its end before it reports its beginning, some 400 bytes a bracket: eight
  * megabytes of '[' would take three gigabytes. So brackets that stay open are counted first. Those in comments and
  * quotes count as well, which only matters to who writes hundreds of them there and closes none.
  */
@@ -361,13 +360,12 @@ static int check_lines(struct builder *builder)
 			continue;
 		place = weir_yaml_place_of(builder, start, start + 1);
 		if (directives > WEIR_YAML_DIRECTIVES_MAX)
-			return weir_yaml_mistake(builder, &place, "leave them out: they say nothing here",
+			return weir_yaml_mistake(builder, &place, "remove them: they have no meaning in rule files",
 						 "the file has more than 100 lines that begin with '%'");
-		return weir_yaml_mistake(
-			builder, &place,
-			"begin new lines between values ('jq .' does so for JSON); addresses can be in a list "
-			"file, \"@FILE\"",
-			"the line is longer than 256 KB");
+		return weir_yaml_mistake(builder, &place,
+					 "break the line between values ('jq .' does so for JSON), or put addresses in "
+					 "a list file, \"@FILE\"",
+					 "the line is longer than 256 KB");
 	}
 	return 0;
 }

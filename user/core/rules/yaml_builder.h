@@ -7,7 +7,7 @@
 
 #include "rules/yaml.h"
 
-/* A byte of the text and where that is for people. Moved rather than found anew: tokens come nearly in
+/* A byte of the text and where that is for people. Moved along rather than searched for: tokens come nearly in
  * order, and counting each from the start of its line would take minutes where many stand on one line.
  */
 struct position {

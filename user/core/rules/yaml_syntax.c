@@ -112,10 +112,10 @@ static bool explain_open_bracket(const char *text, size_t bytes, struct weir_syn
 	point_at(text, open, error);
 	snprintf(error->message, sizeof(error->message), "'%c' is not closed", text[open]);
 	if (stumbled_line > error->line + 1 || (stumbled_line > error->line && text[line_start(text, stumbled_line)]))
-		advise(error, "write the '%c' that ends it: line %d is read as a part of it",
+		advise(error, "write the closing '%c': without it, line %d is read as part of it",
 		       text[open] == '[' ? ']' : '}', error->line + 1);
 	else
-		advise(error, "write the '%c' that ends it", text[open] == '[' ? ']' : '}');
+		advise(error, "write the closing '%c'", text[open] == '[' ? ']' : '}');
 	return true;
 }
 
@@ -126,7 +126,7 @@ static bool explain_mismatch(const char *text, struct weir_syntax_error *error)
 	scan_brackets(text, offset_of(text, error), &before);
 	if (!before.depth)
 		return false;
-	advise(error, "first close the '%c' of before with '%c'", text[before.open[before.depth - 1]],
+	advise(error, "first close the earlier '%c' with '%c'", text[before.open[before.depth - 1]],
 	       text[before.open[before.depth - 1]] == '[' ? ']' : '}');
 	return true;
 }
@@ -149,8 +149,8 @@ static void explain_plain_key(const char *text, struct weir_syntax_error *error)
 	const char *colon = memchr(text + start, ':', at - start);
 
 	if (text[at] == '/' && (text[at + 1] == '/' || text[at + 1] == '*')) {
-		snprintf(error->message, sizeof(error->message), "this is no comment");
-		advise(error, "in YAML comments begin with '#'");
+		snprintf(error->message, sizeof(error->message), "this is not a comment");
+		advise(error, "in YAML, a comment begins with '#'");
 		return;
 	}
 	if (colon) {
@@ -158,11 +158,11 @@ static void explain_plain_key(const char *text, struct weir_syntax_error *error)
 			next += 1 + strspn(text + next + 1, " ");
 		point_at(text, next, error);
 		snprintf(error->message, sizeof(error->message), "this line is indented too far");
-		advise(error, "begin it in the same column as the line above, which has a value already");
+		advise(error, "begin it in the same column as the line above, which already has a value");
 		return;
 	}
 	snprintf(error->message, sizeof(error->message), "there is no ':' after the name of a field");
-	advise(error, "write 'name: value', with a blank after the ':'");
+	advise(error, "write 'name: value', with a space after the ':'");
 }
 
 /* ---- texts ---- */
@@ -171,36 +171,36 @@ static void explain_plain_key(const char *text, struct weir_syntax_error *error)
 static const struct {
 	const char *said, *message, *hint;
 } remedies[] = {
-	{"may not be used as indentation", NULL, "YAML is indented with spaces, never with tabs"},
-	{"tab used as indentation", NULL, "YAML is indented with spaces, never with tabs"},
-	{"cannot start with '@'", NULL, "YAML keeps '@' for itself: put the name in quotes, \"@FILE\""},
-	{"cannot start with", NULL, "YAML keeps this character for itself: put the word in quotes"},
-	{"invalid alias", NULL, "to YAML a word that begins with '*' is an alias; put it in quotes: \"*\""},
-	{"expected '-' indicator", "this line is indented otherwise than the fields above",
-	 "the fields of one item begin in the same column"},
-	{"indentation in mapping", "this line is indented otherwise than the fields above",
-	 "the fields of one item begin in the same column"},
-	{"at the end of block sequence", "this line is indented otherwise than the fields above",
-	 "the fields of one item begin in the same column"},
-	{"in sequence while in mapping", "this '-' is indented otherwise than those above",
-	 "the items of one list begin in the same column"},
-	{"wrongly indented sequence item", "this '-' is indented otherwise than those above",
-	 "the items of one list begin in the same column"},
+	{"may not be used as indentation", NULL, "indent YAML with spaces, not tabs"},
+	{"tab used as indentation", NULL, "indent YAML with spaces, not tabs"},
+	{"cannot start with '@'", NULL, "YAML reserves '@': put the name in quotes, \"@FILE\""},
+	{"cannot start with", NULL, "YAML reserves this character: put the word in quotes"},
+	{"invalid alias", NULL, "in YAML, a word that begins with '*' is an alias; put it in quotes: \"*\""},
+	{"expected '-' indicator", "this line is indented differently from the fields above",
+	 "begin all fields of one item in the same column"},
+	{"indentation in mapping", "this line is indented differently from the fields above",
+	 "begin all fields of one item in the same column"},
+	{"at the end of block sequence", "this line is indented differently from the fields above",
+	 "begin all fields of one item in the same column"},
+	{"in sequence while in mapping", "this '-' is indented differently from those above",
+	 "begin all items of one list in the same column"},
+	{"wrongly indented sequence item", "this '-' is indented differently from those above",
+	 "begin all items of one list in the same column"},
 	{"invalid value after mapping", "there is no ':' after the name of a field",
-	 "write 'name: value', with a blank after the ':'"},
-	{"missing comma", "a ',' is missing before this", "put one between each two: [a, b], {name: x, flow: source}"},
-	{"extra closing", "this bracket closes nothing", "leave it out, or open one before"},
+	 "write 'name: value', with a space after the ':'"},
+	{"missing comma", "a ',' is missing before this", "put a ',' between entries: [a, b], {name: x, flow: source}"},
+	{"extra closing", "this bracket closes nothing", "remove it, or add the opening bracket"},
 	{"nested block mapping on the same line", "there is a second ': ' on this line",
-	 "put a value with a ':' in it in quotes; or begin a new line, indented further"},
+	 "put a value that contains ':' in quotes, or begin a new line, indented further"},
 	{"block sequence on the same line", "a list cannot begin on the line of its name",
-	 "begin the '-' on a line of its own, or write the list in brackets: [a, b]"},
-	{"trailing content after", "something stands behind the closing quote",
+	 "put the '-' on its own line, or write the list in brackets: [a, b]"},
+	{"trailing content after", "there is text after the closing quote",
 	 "put the whole value in quotes, or none of it"},
-	{"escape", NULL, "in double quotes '\\' has a meaning of its own: use single quotes"},
-	{"invalid mapping in plain multiline", "this line is indented otherwise than the fields above",
-	 "the fields of a file begin in the first column"},
+	{"escape", NULL, "in double quotes, '\\' is special: use single quotes"},
+	{"invalid mapping in plain multiline", "this line is indented differently from the fields above",
+	 "begin the top-level fields in the first column"},
 	{"missing document start", "no field of a rule file begins here",
-	 "a rule file begins with 'resources:' or 'rules:'"},
+	 "begin a rule file with 'resources:' or 'rules:'"},
 };
 
 static void explain_by_table(struct weir_syntax_error *error)
@@ -235,7 +235,7 @@ void weir_explain_syntax(const char *text, size_t bytes, struct weir_syntax_erro
 
 	error->hint[0] = '\0';
 	if (memchr(text + start, '\t', indent))
-		advise(error, "YAML is indented with spaces, never with tabs");
+		advise(error, "indent YAML with spaces, not tabs");
 	else if (is_of_open_quote(error->message))
 		explain_open_quote(text, error);
 	else if (!explain_brackets(text, bytes, error) && strstr(error->message, "multiline plain key"))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the words of the connection tables say (weir_connections.h; docs/connections.md): how many connections of
- * a flow are open, and how the others ended. Pure: entries as they were copied from a map, and a time. The packets
- * go on while a map is copied, so that a count may be of a moment earlier than the next; what cannot be is not shown.
+ * What the words of the connection tables say (weir_connections.h; docs/connections.md): how many connections of a flow
+ * are open, and how the others ended. Pure: entries as they were copied from a map, and a time. Packets keep arriving
+ * while a map is copied, so a count may be of an earlier moment than the next; impossible ones are not shown.
  */
 #ifndef WEIR_TABLES_CONNECTION_COUNTS_H
 #define WEIR_TABLES_CONNECTION_COUNTS_H
@@ -43,7 +43,7 @@ uint64_t weir_connections_in_cells(const struct weir_connection_flow *flow, uint
 void weir_connection_figures(const struct weir_connection_flow *flow, uint32_t tag,
 			     const struct weir_connection_clock *clock, struct weir_connection_figures *ret_figures);
 
-/* Of a whole rule: every CPU's copy of its total, and the entry that decides if the resource has no flow key (else it
+/* A whole rule's: every CPU's copy of its total, and the entry that decides if the resource has no flow key (else it
  * is empty).
  */
 void weir_connection_rule_figures(const struct weir_connection_total *totals, int cpus,

@@ -42,7 +42,7 @@ const char *weir_narrow_words(uint64_t left_ns, char words[WEIR_NARROW_WORDS_BYT
 	if (left_ns >= WEIR_NARROW_LEFT_NS_LOW)
 		return NULL;
 	if (!left_ns)
-		return "attached so long ago that who has used up a limit stays blocked";
+		return "attached so long ago that flows over their limit stay blocked";
 	snprintf(words, WEIR_NARROW_WORDS_BYTES, "attached so long ago that its limits hold for %u more days",
 		 (unsigned int)(left_ns / (86400 * WEIR_NSEC_PER_SEC)));
 	return words;

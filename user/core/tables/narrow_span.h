@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long narrow rows go on to tell buckets apart. A bucket's number in them has 32 bits and counts from the base of
- * its window spec, which is fixed when that is first loaded (weir_state.h): with buckets of 50 ms for 6.8 years. After
- * that the last bucket goes on for ever, and who has used up a limit stays blocked. Only a detach and an attach begin
- * anew: rows are evaluated against the base, so that no reload can move it. Pure: the time is handed in.
+ * How long narrow rows can distinguish buckets. A bucket's number in them has 32 bits and counts from the base of its
+ * window spec, which is fixed when that is first loaded (weir_state.h): with buckets of 50 ms for 6.8 years. After that
+ * the last bucket lasts for ever, and flows over their limit stay blocked. Only a detach and an attach start over: rows
+ * are evaluated against the base, so that no reload can move it. Pure: the time is handed in.
  */
 #ifndef WEIR_TABLES_NARROW_SPAN_H
 #define WEIR_TABLES_NARROW_SPAN_H
@@ -22,7 +22,7 @@
 uint64_t weir_narrow_left_ns(const struct weir_rule_info *rules, uint32_t rule_slots,
 			     const struct weir_window_spec *specs, uint32_t spec_count, uint64_t now_ns);
 
-/* What to tell people of an instance: it "was attached ..."; NULL: nothing, yet. */
+/* What to report about an instance: it "was attached ..."; NULL: nothing, yet. */
 #define WEIR_NARROW_WORDS_BYTES 96
 const char *weir_narrow_words(uint64_t left_ns, char words[WEIR_NARROW_WORDS_BYTES]);
 

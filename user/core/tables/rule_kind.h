@@ -81,7 +81,7 @@ static inline bool weir_has_one_threshold(const struct weir_rule_info *rule)
 	return !weir_warms_flows(rule) && !weir_has_signal(rule) && !weir_is_breaker(rule);
 }
 
-/* What it blocks it goes on blocking, flow by flow; or all packets of its resource together. */
+/* What it blocks it keeps blocking, flow by flow; or all packets of its resource together. */
 static inline bool weir_penalises_flows(const struct weir_rule_info *rule)
 {
 	return rule->penalty_ms && rule->identity.key_fields;

@@ -11,8 +11,8 @@
 #include "thresholds/warm_up.h"
 #include "weir_warm_up.h"
 
-/* Of seconds that nobody knows singly, so many are gone through. Chosen, not derived: it bounds the time of
- * a step, and what is spread over more seconds than a day tells little of any.
+/* At most so many seconds are filled in of which only the sum is known. Chosen, not derived: it bounds the time of
+ * a step, and a sum that is spread over more than a day says little about any second.
  */
 #define FORGOTTEN_SECONDS_MAX 86400u
 

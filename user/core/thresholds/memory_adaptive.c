@@ -34,7 +34,7 @@ int weir_memory_adaptive_set_up(const struct weir_ruleset_rule *rule, struct wei
 	/* The other threshold is smaller. */
 	if (fields->low_units > WEIR_THRESHOLD_UNITS_MAX)
 		return weir_diag_error(diag, &rule->place, NULL, "lower it to 10000000000000 at most",
-				       "rule '%s' has a lowMemUsageThreshold too large to count up to", rule->name);
+				       "rule '%s' has a lowMemUsageThreshold that is too large", rule->name);
 	*ret_params = (struct weir_memory_adaptive){
 		.low_units = fields->low_units,
 		.high_units = fields->high_units,

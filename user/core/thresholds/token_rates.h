@@ -41,9 +41,8 @@ static inline bool weir_tokens_same_rate(const struct weir_token_rate *a, const 
 void weir_tokens_make(const struct weir_ruleset_rule *rule, struct weir_tokens *ret_tokens);
 
 /*
- * The same rule at a reload: its buckets go on with what they lack. If `previous` has a unit that serves `tokens`, as
- * weir_tokens_make() has left it, too, virtual time goes on from where it is, at the new rate. Else false: the buckets
- * begin anew.
+ * The same rule at a reload: its buckets keep what they lack. If the unit of `previous` also serves `tokens`, as
+ * weir_tokens_make() has left it, virtual time continues at the new rate. Else false: the buckets start over.
  */
 bool weir_tokens_continue(const struct weir_ruleset_rule *rule, const struct weir_tokens *previous, uint64_t now_ns,
 			  struct weir_tokens *tokens);

@@ -26,7 +26,7 @@ static int too_large(const struct weir_ruleset_rule *rule, const struct weir_war
 	return weir_diag_error(diag, &rule->place, NULL,
 			       params->limit_den > 1 ? "write a threshold with fewer decimals, or lower warmUpPeriodSec"
 						     : "lower warmUpPeriodSec, or write a rounder threshold",
-			       "rule '%s' warms up by numbers too large to compute with exactly", rule->name);
+			       "rule '%s' warms up with numbers too large for exact arithmetic", rule->name);
 }
 
 /* interval / threshold in lowest terms, or 0 / 1. False: the numerator does not fit. */

@@ -33,7 +33,7 @@ const char *weir_format_breaker_state(const struct weir_breaker_view *view, char
 	if (view->kind == WEIR_BREAKER_OPEN && view->left_ns)
 		snprintf(words, WEIR_WORDS_BYTES, "open, retry in %.3f s", view->left_ns / 1e9);
 	else if (view->kind == WEIR_BREAKER_OPEN)
-		snprintf(words, WEIR_WORDS_BYTES, "open, the next one tries");
+		snprintf(words, WEIR_WORDS_BYTES, "open, the next request probes");
 	else
 		snprintf(words, WEIR_WORDS_BYTES, "%s", weir_breaker_kind_names[view->kind]);
 	return words;

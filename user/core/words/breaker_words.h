@@ -11,7 +11,7 @@
 /* An object: state, leftSeconds, requests, bad, value, changes. */
 json_t *weir_json_breaker(const struct weir_breaker_view *view, enum weir_breaker_strategy strategy);
 
-/* Of a rule: closed, open, halfOpen (how many), changes; and of a whole resource the breaker's own, as above. */
+/* A rule's: closed, open, halfOpen (how many), changes; for a whole resource the breaker's own, as above. */
 json_t *weir_json_breaker_sum(const struct weir_breaker_sum *sum, enum weir_breaker_strategy strategy, bool has_flows);
 
 /* "closed", "open, retry in 2.5 s", "halfOpen" */

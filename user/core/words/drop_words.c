@@ -24,7 +24,7 @@ static bool has_signal(const struct weir_rule_info *rule)
 	return rule->system == WEIR_SYSTEM_AVG_RT || weir_needs_samples(rule);
 }
 
-/* Of a circuit breaker. */
+/* For a circuit breaker. */
 static unsigned long long requests_of(uint64_t used)
 {
 	return used >> 32;

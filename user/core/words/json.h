@@ -44,8 +44,8 @@ json_t *weir_json_tally(const struct weir_tally *tally);
 
 /* An object with what a rule is: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and
  * relation, and what of these they need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs, or sampleCount and
- * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold. Of a circuit breaker the
- * fields that it is written with; of a system rule likewise, and `resource` is null. And `limit`: all of it in words.
+ * window; refResource. A rule of connections has name, resource, metricType, mode, threshold; a circuit breaker the
+ * fields that it is written with; a system rule likewise, and `resource` is null. And `limit`: all of it in words.
  */
 json_t *weir_json_rule(const struct weir_rule_info *rule);
 

@@ -39,7 +39,7 @@ const char *const weir_verdict_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_UNMATCHED_DROP] = "in no resource, dropped",
 	[WEIR_VERDICT_ALLOW] = "passed by an allow list",
 	[WEIR_VERDICT_DENY] = "dropped by a deny list",
-	[WEIR_VERDICT_ERROR] = "dropped by a mistake in weir",
+	[WEIR_VERDICT_ERROR] = "dropped by a bug in weir",
 };
 
 bool weir_verdict_drops(enum weir_verdict verdict)
@@ -109,7 +109,7 @@ void weir_format_micro(uint64_t micro, char *text, size_t text_bytes)
 	snprintf(text, text_bytes, "%llu%s", whole, decimals);
 }
 
-/* Of bytes "12.5MB": with the largest prefix that leaves six decimals and something before them. */
+/* For bytes "12.5MB": with the largest prefix that leaves six decimals and something before them. */
 static void format_amount(uint64_t micro, bool counts_bytes, char *text, size_t text_bytes)
 {
 	static const char *const prefixes[] = {"", "k", "M", "G", "T"};

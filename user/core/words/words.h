@@ -43,7 +43,7 @@ void weir_format_penalty(uint32_t penalty_ms, uint32_t penalty_ms_max, char text
 /* "20/s", "3/100ms", "12.5MB/s", of millionths: as a rule file's `rate` has it. */
 const char *weir_format_rate(uint64_t micro, uint64_t interval_ns, bool counts_bytes, char words[WEIR_WORDS_BYTES]);
 
-/* Of whom a limit is: "per source/24", "per source and destinationPort", "in all". `families` are those of its
+/* Whose limit it is: "per source/24", "per source and destinationPort", "in all". `families` are those of its
  * resource's match: where it is both, an address that is cut short has the length of either, "source/24/56".
  */
 const char *weir_format_whose(const struct weir_flow *flow, uint8_t families, char words[WEIR_WORDS_BYTES]);

@@ -53,9 +53,9 @@ void weir_controller_warn_of_memory(const struct weir_instance *instance, int er
 	const char *cgroup = instance->info.memory_cgroup;
 
 	weir_diag_warning(diag, NULL, NULL,
-			  "until it can be, MemoryAdaptive rules are at highMemUsageThreshold; 'memory' in the "
-			  "settings says where it is read",
-			  "the memory of %s%s%s cannot be read: %s", *cgroup ? "cgroup '" : "the system", cgroup,
+			  "until it can be read, MemoryAdaptive rules use highMemUsageThreshold; 'memory' in the "
+			  "settings says where to read it",
+			  "the memory in use of %s%s%s cannot be read: %s", *cgroup ? "cgroup '" : "the system", cgroup,
 			  *cgroup ? "'" : "", weir_memory_explain(cgroup, err));
 }
 
@@ -68,7 +68,7 @@ static void read_memory(struct weir_controller *controller, uint64_t now_ns, str
 		weir_controller_warn_of_memory(controller->instance, err, diag);
 	else if (!err && controller->misses_memory)
 		weir_diag_warning(diag, NULL, NULL, NULL,
-				  "the memory can be read again: MemoryAdaptive rules follow it");
+				  "the memory in use can be read again: MemoryAdaptive rules follow it");
 	controller->misses_memory = err != 0;
 	if (err)
 		return; /* the last reading holds for its time */
@@ -158,7 +158,7 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 	weir_thresholds_expire(controller->thresholds, expiry_ns(controller->control), now_ns);
 	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot read what passed in instance '%s'", controller->name);
+		return weir_diag_fail(diag, -err, NULL, "cannot read the counts of instance '%s'", controller->name);
 	beat(controller);
 	return 0;
 }
@@ -191,7 +191,7 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 		if (generation == controller->instance->info.generation)
 			return step(controller, diag);
 	}
-	/* An interface may have gone in this very tick: what is opened anew does not know it. */
+	/* An interface may have gone in this very tick: what is reopened does not know it. */
 	if (controller->instance)
 		weir_instance_watch_links(controller->instance, diag);
 	err = weir_controller_open_all(controller, diag);
@@ -310,7 +310,8 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, const struc
 	/* First, as it says it best when nothing is attached. */
 	err = weir_instance_open_now(instance, &controller->instance, diag);
 	if (!err && attached_ns && controller->instance->info.attached_ns != attached_ns) {
-		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' was attached anew by another command", instance);
+		weir_diag_error(diag, NULL, NULL, NULL, "another command detached instance '%s' and attached it again",
+				instance);
 		err = -ESTALE;
 	}
 	if (!err)
@@ -328,7 +329,7 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, const struc
 	if (err)
 		return err;
 	controller->is_noted = true;
-	weir_instance_note(controller->name, WEIR_JOURNAL_CONTROLLER, "a controller begins, process %d", (int)getpid());
+	weir_instance_note(controller->name, WEIR_JOURNAL_CONTROLLER, "controller started, process %d", (int)getpid());
 	*ret_controller = TAKE_PTR(controller);
 	return 0;
 }
@@ -354,7 +355,7 @@ void weir_controller_free(struct weir_controller *controller)
 		__atomic_store_n(&controller->control->heartbeat_ns, 0, __ATOMIC_RELEASE);
 		if (controller->is_noted)
 			weir_instance_note(controller->name, WEIR_JOURNAL_CONTROLLER,
-					   "the controller ends: thresholds that move are at their safe values");
+					   "controller ended: moving thresholds are at their safe values");
 		munmap(controller->control, weir_controller_control_bytes());
 	}
 	weir_thresholds_free(controller->thresholds);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room control: the process that moves the thresholds of an instance, and what others can tell of it.
+ * Room control: the process that moves the thresholds of an instance, and what others can read about it.
  *
  * The controller: the process that moves thresholds of an attached instance, second by second (WarmUp) and with the
- * memory in use (MemoryAdaptive), samples load and CPU usage once a second for system rules, and tells the program by
- * a heartbeat that it is alive. It keeps nothing that is not in maps: it may be killed at any moment, and another goes
- * on where it was. One at a time for an instance.
+ * memory in use (MemoryAdaptive), samples load and CPU usage once a second for system rules, and informs the program
+ * through a heartbeat that it is alive. It keeps nothing that is not in maps: it may be killed at any moment, and
+ * another continues where it was. One at a time for an instance.
  */
 #ifndef WEIR_CONTROL_CONTROLLER_H
 #define WEIR_CONTROL_CONTROLLER_H
@@ -67,7 +67,7 @@ static inline void weir_controller_freep(struct weir_controller **controller)
 }
 
 /*
- * Let drops be reported as long as this word goes on changing, and a few seconds longer. Who changes it may read
+ * Let drops be reported as long as this word keeps changing, and a few seconds longer. Who changes it may read
  * events, and may not write where it is read that somebody listens: the server. NULL: no more.
  */
 void weir_controller_hear(struct weir_controller *controller, const uint64_t *drops_wanted);
@@ -81,7 +81,7 @@ uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 /*
  * Tick until wake_fd can be read (0), or memory begins or ceases to be readable, or an interface goes, or something
  * fails (WEIR_CONTROLLER_WARNS), or the instance was detached (-ENOENT, without a word). It may be called again, with
- * an empty diag: what failed is tried anew after a second, and the limiter goes on meanwhile, on safe thresholds. A
+ * an empty diag: what failed is retried after a second, and the limits stay in force meanwhile, on safe thresholds. A
  * reload by another command is followed.
  */
 int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a controller controls: becoming the only one, and what is attached, anew after each reload. */
+/* What a controller controls: becoming the only one, and reopening what is attached after each reload. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -47,12 +47,13 @@ pid_t weir_controller_find_holder(const char *name)
 static int fail_locked(const char *name, struct weir_diag *diag)
 {
 	pid_t pid = weir_controller_find_holder(name);
-	char hint[160] = "it is another 'weir run' or 'weir control'; one is enough";
+	char hint[160] = "another 'weir run' or 'weir control' is it; one is enough";
 
 	if (pid)
-		snprintf(hint, sizeof(hint),
-			 "it is process %d, and one is enough; should that be a 'weir run', the limits go with it",
-			 pid);
+		snprintf(
+			hint, sizeof(hint),
+			"it is process %d; one is enough. If you end it and it is a 'weir run', the limits end with it",
+			pid);
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' has a controller already", name);
 	return -EBUSY;
 }
@@ -96,7 +97,7 @@ static int fail_unsettled(const char *name, struct weir_diag *diag)
 {
 	if (!weir_bpffs_is_locked())
 		return weir_instance_fail_unsettled(name, diag);
-	weir_diag_error(diag, NULL, NULL, NULL, "a reload of instance '%s' is taking its time", name);
+	weir_diag_error(diag, NULL, NULL, NULL, "a reload of instance '%s' is still running", name);
 	return -EAGAIN;
 }
 

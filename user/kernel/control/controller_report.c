@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Looking on: what others can tell of a controller. */
+/* What others can read about a controller. */
 #include <bpf/bpf.h>
 #include <errno.h>
 
@@ -41,7 +41,7 @@ static void look_at_memory(const struct weir_instance *instance, struct weir_con
 		report->memory_err = weir_memory_read_once(instance->info.memory_cgroup, &report->used_bytes);
 }
 
-/* Of rules that hosts share, whoever is running. */
+/* Rules that hosts share, whoever is running. */
 static int look_at_shares(const struct weir_instance *instance, uint64_t *thresholds, uint64_t now_ns,
 			  struct weir_diag *diag)
 {
@@ -118,13 +118,12 @@ void weir_controller_warn(const char *name, struct weir_diag *diag)
 		weir_controller_warn_of_memory(instance, report.memory_err, diag);
 	if (report.state != WEIR_CONTROLLER_STALE && report.state != WEIR_CONTROLLER_ABSENT)
 		return;
-	snprintf(
-		hint, sizeof(hint),
-		"start 'weir control%s'; until then WarmUp rules are at their plain threshold, MemoryAdaptive rules at "
-		"highMemUsageThreshold, rules that hosts share at what their store has left them last, and Load and "
-		"CpuUsage rules admit",
-		weir_instance_option(name, option));
-	weir_diag_warning(diag, NULL, NULL, hint, "%u rule%s of instance '%s' need%s a controller, and none is running",
+	snprintf(hint, sizeof(hint),
+		 "start 'weir control%s'; until then WarmUp rules use their plain threshold, MemoryAdaptive rules use "
+		 "highMemUsageThreshold, rules that hosts share use what the store last left them, and Load and "
+		 "CpuUsage rules admit",
+		 weir_instance_option(name, option));
+	weir_diag_warning(diag, NULL, NULL, hint, "%u rule%s of instance '%s' need%s a controller, but none is running",
 			  report.rule_count, report.rule_count == 1 ? "" : "s", name,
 			  report.rule_count == 1 ? "s" : "");
 }

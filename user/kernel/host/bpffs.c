@@ -175,23 +175,25 @@ static int mount_root(struct weir_diag *diag)
 	/* Another one on top would hide all pins. */
 	if (is_mounted < 0)
 		return weir_diag_fail(diag, -is_mounted, is_mounted == -EACCES ? "run it as root" : NULL,
-				      "cannot tell whether the BPF file system is mounted at '%s'", weir_bpffs_root());
+				      "cannot find out whether the BPF file system is mounted at '%s'",
+				      weir_bpffs_root());
 	/* It might be a private mount namespace, with which the pins would vanish. */
 	if (!place.witness) {
 		weir_diag_error(diag, NULL, NULL, by_hand,
-				"the BPF file system is not mounted, and whether this mount namespace will stay "
-				"cannot be told");
+				"the BPF file system is not mounted, and weir cannot find out whether this mount "
+				"namespace will last");
 		return -EPERM;
 	}
 	err = place.is_elsewhere ? mount_elsewhere() : mount_here();
 	if (err)
-		return weir_diag_fail(diag, -err, by_hand, "the BPF file system is not mounted, and cannot be at '%s'",
+		return weir_diag_fail(diag, -err, by_hand,
+				      "the BPF file system is not mounted and cannot be mounted at '%s'",
 				      weir_bpffs_root());
 	find_place();
 	return 0;
 }
 
-/* -EAGAIN: another command's weir_bpffs_tidy was faster, and it has to be made anew. */
+/* -EAGAIN: another command's weir_bpffs_tidy was faster, and it has to be recreated. */
 static int open_base(int *ret_fd, struct weir_diag *diag)
 {
 	const char *base = weir_bpffs_base();
@@ -265,8 +267,8 @@ static int wait_for_lock(int fd, struct weir_diag *diag)
 		err = -errno;
 	if (err != -EWOULDBLOCK)
 		return err ? weir_diag_fail(diag, -err, NULL, "cannot lock '%s'", weir_bpffs_base()) : 0;
-	weir_diag_error(diag, NULL, NULL, "wait for it, or look for a stopped one: 'pgrep -a weir'",
-			"another weir command is at work on '%s'", weir_bpffs_base());
+	weir_diag_error(diag, NULL, NULL, "wait for it to end, or look for a stopped one: 'pgrep -a weir'",
+			"another weir command is working on '%s'", weir_bpffs_base());
 	return -EBUSY;
 }
 

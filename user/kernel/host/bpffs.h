@@ -21,7 +21,7 @@ bool weir_bpffs_is_mounted(void);
 /* We are in another mount namespace than process 1, so that /sys/fs/bpf is hidden, or not the machine's. */
 bool weir_bpffs_is_elsewhere(void);
 
-/* It is not here, and whether this mount namespace hides it only root can tell: what is pinned is unknown. */
+/* It is not here, and whether this mount namespace hides it only root can see: what is pinned is unknown. */
 bool weir_bpffs_is_out_of_sight(void);
 
 /* Path of the directory that holds the instances; static, may not exist. */

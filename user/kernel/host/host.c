@@ -17,7 +17,7 @@
 #include "base/util.h"
 
 /*
- * Of the memory that is available, the part that stays free: maps take 1 to 3 % more than their bytes (docs/scale.md),
+ * The part of the available memory that stays free: maps take 1 to 3 % more than their bytes (docs/scale.md),
  * and who else runs needs some. Chosen, not derived.
  */
 #define SPARED_PART 16
@@ -175,7 +175,7 @@ int weir_host_check_privilege(struct weir_diag *diag)
 	}
 	if (!missing[0])
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "run it as root", "no privilege to load BPF programs: %s missing", missing);
+	weir_diag_error(diag, NULL, NULL, "run it as root", "not permitted to load BPF programs: %s missing", missing);
 	return -EPERM;
 }
 
@@ -210,7 +210,8 @@ static void list_interfaces(char *text, size_t text_bytes)
 	if (weir_host_interfaces(&names))
 		return;
 	for (size_t i = 0; i < names.count && used + IF_NAMESIZE + 8 < text_bytes; i++)
-		used += snprintf(text + used, text_bytes - used, "%s%s", used ? ", " : "there is: ", names.names[i]);
+		used += snprintf(text + used, text_bytes - used, "%s%s", used ? ", " : "the interfaces are ",
+				 names.names[i]);
 }
 
 /* Or -ENODEV. As if_nametoindex(), which says ENOENT whatever it was that it got no socket for. */
@@ -236,7 +237,7 @@ int weir_host_ifindex(const char *name, struct weir_diag *diag)
 	if (ifindex > 0)
 		return ifindex;
 	if (ifindex != -ENODEV)
-		return weir_diag_fail(diag, -ifindex, NULL, "cannot look for interface '%s'", name);
+		return weir_diag_fail(diag, -ifindex, NULL, "cannot look up interface '%s'", name);
 	list_interfaces(others, sizeof(others));
 	weir_diag_error(diag, NULL, NULL, others[0] ? others : NULL, "no interface '%s' in this network namespace",
 			name);
@@ -262,12 +263,12 @@ int weir_host_enter_netns(const char *netns, struct weir_diag *diag)
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return weir_diag_fail(diag, errno, "'ip netns list' shows the names; a path may be given too",
+		return weir_diag_fail(diag, errno, "write a name that 'ip netns list' shows, or a path",
 				      "cannot open network namespace '%s'", path);
 	if (!setns(fd, CLONE_NEWNET))
 		return 0;
 	err = weir_diag_fail(diag, errno,
-			     errno == EPERM ? "run it as root" : "give a name of 'ip netns list', or a path to one",
+			     errno == EPERM ? "run it as root" : "write a name that 'ip netns list' shows, or a path",
 			     "cannot enter network namespace '%s'", path);
 	return err == -EINVAL ? -ENOENT : err; /* the kernel's: it is something else */
 }

@@ -31,7 +31,7 @@ uint64_t weir_host_cpu_ns(void);
 /* A time by that clock as the clock on the wall shows it now: ns of CLOCK_REALTIME. */
 uint64_t weir_host_wall_ns(uint64_t monotonic_ns);
 
-/* CLOCK_BOOTTIME: nobody can set it, and it goes on while the machine sleeps. */
+/* CLOCK_BOOTTIME: nobody can set it, and it runs while the machine sleeps. */
 uint64_t weir_host_boot_ns(void);
 
 /* Length of a jiffy, or 0 when it cannot be determined. */
@@ -50,8 +50,8 @@ bool weir_host_kernel_is_at_least(unsigned int major, unsigned int minor);
 uint64_t weir_host_memory_available_bytes(void);
 
 /*
- * Whether maps of so many bytes can be made, and a sixteenth of what is available stays free; yes when it cannot be
- * told. The kernel would rather kill somebody than say no.
+ * Whether maps of so many bytes can be made, and a sixteenth of what is available stays free; yes when that is
+ * unknown. The kernel would rather kill somebody than say no.
  */
 bool weir_host_has_memory(uint64_t needed_bytes, uint64_t *ret_available_bytes);
 
@@ -70,7 +70,7 @@ int weir_host_interfaces(struct weir_names *ret_names);
 /* Go into a network namespace, given by name (as `ip netns` knows it) or path. */
 int weir_host_enter_netns(const char *netns, struct weir_diag *diag);
 
-/* What tells the present network namespace from others: its inode number; 0 when it cannot be determined. */
+/* What distinguishes the present network namespace from others: its inode number; 0 when it cannot be determined. */
 uint64_t weir_host_netns(void);
 
 /* Read a small text file; its end is trimmed. Returns 0 or -errno. */

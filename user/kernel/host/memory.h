@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How much memory is in use: the system's, or a cgroup's (version 2 or 1). Read as often as the caller likes;
- * where the kernel tells of memory pressure (PSI), a descriptor wakes the caller at once. Decides nothing.
+ * where the kernel reports memory pressure (PSI), a descriptor wakes the caller at once. Decides nothing.
  */
 #ifndef WEIR_HOST_MEMORY_H
 #define WEIR_HOST_MEMORY_H
@@ -36,15 +36,15 @@ int weir_memory_read_once(const char *cgroup, uint64_t *ret_used_bytes);
 /* What is wrong when a reading returned -errno, for people. */
 const char *weir_memory_explain(const char *cgroup, int err);
 
-/* To poll for POLLPRI: tasks have just been held up for want of memory. -1 where the kernel does not tell. Reading may
- * change it: a cgroup that went and came back has another.
+/* To poll for POLLPRI: tasks have just been held up for want of memory. -1 where the kernel does not report it. Reading
+ * may change it: a cgroup that went and came back has another.
  */
 int weir_memory_pressure_fd(const struct weir_memory *memory);
 
 /* It reports an error: that cgroup is gone. Until another of its name is found there is nothing to poll. */
 void weir_memory_forget_pressure(struct weir_memory *memory);
 
-/* How soon the kernel tells this process of memory pressure. */
+/* How soon the kernel reports memory pressure to this process. */
 enum weir_memory_pressure {
 	WEIR_MEMORY_PRESSURE_AT_ONCE, /* within half a second */
 	WEIR_MEMORY_PRESSURE_LATE,    /* every two seconds: CAP_SYS_RESOURCE is missing */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a process tells the service manager that has started it, by the protocol of sd_notify(3): lines of text in a
+ * What a process reports to the service manager that started it, by the protocol of sd_notify(3): lines of text in a
  * datagram to the socket that NOTIFY_SOCKET names. The protocol is stable, and its manual page invites to speak it
  * without libsystemd. Where there is no service manager nothing is reported, and nothing fails: what it would not hear
  * is no reason to stop limiting.

@@ -35,15 +35,15 @@ static int check_host(const struct weir_targets *targets, struct weir_diag *diag
 
 	if (weir_host_is_realtime()) {
 		weir_diag_error(diag, NULL, NULL, "boot a kernel without PREEMPT_RT",
-				"this kernel is a realtime one (PREEMPT_RT), on which packets can interleave on one "
-				"CPU: limits would not be exact");
+				"this is a realtime kernel (PREEMPT_RT): packets can interleave on one CPU, so limits "
+				"would not be exact");
 		return -EOPNOTSUPP;
 	}
 	if (weir_host_cpus_have_gaps()) {
 		weir_diag_error(
 			diag, NULL, NULL, "boot with possible CPUs numbered from 0 on",
-			"numbers are missing among this machine's possible CPUs "
-			"(/sys/devices/system/cpu/possible): some would be overlooked, and limits not be exact");
+			"this machine's possible CPUs are not numbered without gaps "
+			"(/sys/devices/system/cpu/possible): some would be overlooked, so limits would not be exact");
 		return -EOPNOTSUPP;
 	}
 	for (size_t i = 0; i < targets->count; i++) {
@@ -77,7 +77,7 @@ static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYT
 }
 
 /* An instance without a link is what an attach that was killed left behind. One whose interfaces are all gone limits
- * nothing, and never will again: as after a container that is started anew, under the same names.
+ * nothing, and never will again: as after a container that is restarted, under the same names.
  */
 static int refuse_second_attach(const char *instance, bool is_on_others, struct weir_diag *diag)
 {
@@ -92,10 +92,10 @@ static int refuse_second_attach(const char *instance, bool is_on_others, struct 
 	name_interfaces(instance, words);
 	snprintf(hint, sizeof(hint), "'weir reload%s' replaces its rules, 'weir detach%s' takes it off%s",
 		 weir_instance_option(instance, option), option,
-		 is_on_others ? "; '--instance NAME' makes another" : "");
+		 is_on_others ? "; '--instance NAME' creates another" : "");
 	if (weir_instance_is_incompatible(instance, &head))
 		snprintf(hint, sizeof(hint),
-			 "by another version of weir: 'weir reload%s --fresh FILE...' makes it this one's",
+			 "by another version of weir: 'weir reload%s --fresh FILE...' moves it to this version",
 			 weir_instance_option(instance, option));
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is already attached to %s", instance, words);
 	return -EEXIST;
@@ -225,7 +225,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 	if (err) {
 		struct weir_diag ignored = {};
 
-		weir_instance_remove(options->instance, &ignored); /* the first mistake is the one to tell */
+		weir_instance_remove(options->instance, &ignored); /* the first mistake is the one to report */
 		weir_diag_free(&ignored);
 		return err;
 	}
@@ -253,9 +253,8 @@ static bool are_free(const struct weir_targets *targets)
 /* Where nobody watches, a pattern that means nothing now will never mean anything. */
 static int refuse_no_target(const struct weir_attach_options *options, struct weir_diag *diag)
 {
-	weir_diag_error(diag, NULL, NULL,
-			"'weir run' waits for interfaces to come, and 'ip link' shows those there are",
-			"no interface of this network namespace is meant by '-i %s'", options->interfaces[0]);
+	weir_diag_error(diag, NULL, NULL, "'ip link' shows the interfaces; 'weir run' waits for interfaces to appear",
+			"no interface of this network namespace matches '-i %s'", options->interfaces[0]);
 	return -ENODEV;
 }
 

@@ -24,7 +24,7 @@ bool weir_instance_name_is_valid(const char *name)
 static int fail_out_of_sight(struct weir_diag *diag)
 {
 	weir_diag_error(diag, NULL, NULL, "run it as root",
-			"cannot see what is attached: there is no BPF file system in this mount namespace");
+			"cannot see what is attached: this mount namespace has no BPF file system");
 	return -EACCES;
 }
 
@@ -89,11 +89,11 @@ static void hint_at_attached(char hint[HINT_BYTES])
 	struct weir_names names = {};
 	size_t at = 0;
 
-	snprintf(hint, HINT_BYTES, "nothing is attached; 'weir attach' starts one");
+	snprintf(hint, HINT_BYTES, "nothing is attached; 'weir attach' attaches one");
 	if (!weir_instance_list(&names, &ignored) && names.count) {
 		for (size_t i = 0; i < names.count && at < HINT_BYTES - WEIR_INSTANCE_NAME_BYTES - 64; i++)
 			at += snprintf(hint + at, HINT_BYTES - at, "%s'%s'", i ? ", " : "attached: ", names.names[i]);
-		snprintf(hint + at, HINT_BYTES - at, "; say which by '--instance NAME'");
+		snprintf(hint + at, HINT_BYTES - at, "; choose one with '--instance NAME'");
 	}
 	weir_names_free(&names);
 	weir_diag_free(&ignored);

@@ -36,9 +36,12 @@ static void remove_pace(const char *instance, bool was_live, struct weir_diag *d
 	if (!weir_pace_detach(instance) || !paced || !was_live)
 		return;
 	weir_pace_device(instance, device);
-	snprintf(hint, sizeof(hint), "there, 'ip link del %s' takes it off; next time name it: '--netns PATH'", device);
+	snprintf(hint, sizeof(hint),
+		 "in that namespace, 'ip link del %s' removes it; next time, name the namespace: '--netns PATH'",
+		 device);
 	weir_diag_warning(diag, NULL, NULL, hint,
-			  "the network namespace of instance '%s' is not found: what held its packets is left in it",
+			  "cannot find the network namespace of instance '%s': the device that held back its packets "
+			  "is left there",
 			  instance);
 }
 
@@ -156,7 +159,7 @@ static int detach_one(const char *name, const char *interface, struct weir_diag 
 						      : remove_named(instance, interface, diag);
 	if (err)
 		return err;
-	weir_instance_note(name, WEIR_JOURNAL_INTERFACE, "'%s' is not limited any more: taken off", interface);
+	weir_instance_note(name, WEIR_JOURNAL_INTERFACE, "'%s' is no longer limited: detached", interface);
 	if (!weir_instance_count_links(name) && !weir_wanted_has_patterns(instance->info.wanted))
 		return weir_instance_remove(name, diag);
 	weir_instance_trim_pace(name);
@@ -186,14 +189,15 @@ int weir_instance_detach(const char *name, const char *interface, uint64_t attac
 		return err;
 	err = weir_instance_expect_attached(name, diag);
 	if (err) {
-		/* told */
+		/* reported */
 	} else if (attached_ns && !is_same_attachment(name, attached_ns)) {
-		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' was attached anew by another command", name);
+		weir_diag_error(diag, NULL, NULL, NULL, "another command detached instance '%s' and attached it again",
+				name);
 		err = -ESTALE;
 	} else if (interface) {
 		err = detach_one(name, interface, diag);
 	} else {
-		weir_instance_note(name, WEIR_JOURNAL_DETACH, "taken off all interfaces");
+		weir_instance_note(name, WEIR_JOURNAL_DETACH, "detached from all interfaces");
 		err = weir_instance_remove(name, diag);
 	}
 	weir_bpffs_tidy();

@@ -103,8 +103,8 @@ static void take_off_left_out(const struct weir_instance *instance, const struct
 			continue;
 		weir_link_pin(link->attached_as, link->is_native, pin);
 		weir_instance_remove_link(instance->name, pin);
-		weir_diag_note(diag, "interface '%s' is not limited any more: %s", left_out->name, left_out->why);
-		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is not limited any more: %s",
+		weir_diag_note(diag, "interface '%s' is no longer limited: %s", left_out->name, left_out->why);
+		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is no longer limited: %s",
 				   left_out->name, left_out->why);
 	}
 	if (has_left_out(instance, targets))
@@ -152,7 +152,7 @@ static int expect_here(const struct weir_instance *instance, struct weir_diag *d
 {
 	if (instance->info.netns == weir_host_netns())
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "'weir status' says where it is; '--netns NAME' goes there",
+	weir_diag_error(diag, NULL, NULL, "'weir status' shows which one; add '--netns NAME'",
 			"instance '%s' is in another network namespace", instance->name);
 	return -ENODEV;
 }
@@ -205,8 +205,7 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 		weir_left_out_tell(&targets.left_out[i], diag);
 	err = weir_cases_follow(instance->name);
 	if (err)
-		return weir_diag_fail(diag, -err, NULL,
-				      "cannot tell the rules of instance '%s' which interfaces there are",
+		return weir_diag_fail(diag, -err, NULL, "cannot update the interfaces in the rules of instance '%s'",
 				      instance->name);
 	return put_all(instance, &terms, &targets, diag);
 }
@@ -256,7 +255,7 @@ static bool is_refused(const struct weir_follow *follow, uint32_t ifindex)
 	return false;
 }
 
-/* It is tried again with each event, and told of once. When memory is out it is reported again, ignoring. */
+/* It is tried again with each event, and reported once. When memory is out it is reported again, ignoring. */
 static void note_refused(struct weir_follow *follow, uint32_t ifindex)
 {
 	uint32_t *slot = weir_array_add((void **)&follow->refused, follow->refused_count, sizeof(*slot));
@@ -289,7 +288,7 @@ static bool was_left_out(const struct weir_follow *follow, uint32_t ifindex)
 	return false;
 }
 
-/* Each is reported once. Of those that are there at the start attach has told. */
+/* Each is reported once. Attach has reported those that are there at the start. */
 static void note_left_out(struct weir_follow *follow, const struct weir_targets *targets, struct weir_diag *diag)
 {
 	uint32_t *left_out = NULL;
@@ -343,7 +342,7 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 		err = put_on(instance, &terms, target, &told);
 		are_all_limited &= !err;
 		if (err && (err == -ENODEV || is_refused(follow, target->ifindex))) {
-			weir_diag_free(&told); /* gone again meanwhile, or told already */
+			weir_diag_free(&told); /* gone again meanwhile, or reported already */
 			continue;
 		}
 		weir_diag_move(diag, &told, err);
@@ -356,15 +355,14 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 	return read_links_again(instance, diag);
 }
 
-/* Before they are limited, so that no packet of theirs meets other resources. Told once. */
+/* Before they are limited, so that no packet of theirs meets other resources. Reported once. */
 static void follow_cases(const struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
 {
 	int err = weir_cases_follow(instance->name);
 
 	if (err && !follow->misses_cases)
-		weir_diag_warning(diag, NULL, NULL, "'weir reload' looks for them once more",
-				  "interfaces that came may be missing where rules have 'interface': %s",
-				  strerror(-err));
+		weir_diag_warning(diag, NULL, NULL, "'weir reload' looks for them again",
+				  "rules with 'interface' may miss interfaces that have appeared: %s", strerror(-err));
 	follow->misses_cases = err != 0;
 }
 
@@ -379,7 +377,7 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 		return 0;
 	err = read_info(instance, &info);
 	if (!err && info.generation != instance->info.generation)
-		return -EBUSY; /* a reload: it is opened anew at once */
+		return -EBUSY; /* a reload: it is reopened at once */
 	if (!err)
 		memcpy(instance->info.wanted, info.wanted, sizeof(info.wanted));
 	if (!err)

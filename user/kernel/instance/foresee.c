@@ -44,7 +44,7 @@ static void find_emptied(const struct weir_instance *instance, const struct weir
 		if (!change->keeps_state || !weir_instance_empties(instance, &image->rule_info[image->rules[i].slot]))
 			continue;
 		change->keeps_state = false;
-		change->why_anew = "another version of weir laid out its table";
+		change->why_anew = "another version of weir uses another layout for its table";
 		forecast->kept_rules--;
 	}
 }
@@ -106,7 +106,7 @@ int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 	_cleanup_(weir_closep) int lock_fd = -1;
 	int err;
 
-	/* Who only compares is told what a reload would say, and sees the rest. */
+	/* A user who only compares sees what a reload would report, and the rest. */
 	if (!options->starts_afresh)
 		transition.emptied = loads ? WEIR_EMPTIED_REFUSED : WEIR_EMPTIED_TO_BE_REFUSED;
 	err = weir_instance_open_any(name, &instance, diag);

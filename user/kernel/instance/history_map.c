@@ -100,8 +100,8 @@ int weir_instance_keep(const struct weir_ruleset *ruleset, uint64_t generation, 
 
 	if (err == -EFBIG) {
 		*ret_set = NULL;
-		weir_diag_warning(diag, NULL, NULL, "lists of their own files ('@FILE') do not count",
-				  "the rule set is larger than 8 MB in one file, and is not kept: 'weir show' and "
+		weir_diag_warning(diag, NULL, NULL, "lists in files of their own ('@FILE') do not count",
+				  "the rule set takes more than 8 MB as one file, so it is not kept: 'weir show' and "
 				  "'weir rollback' will not have it");
 		return 0;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room instance: what is attached, from attach to detach. Other rooms need this header alone; instance_internal.h
- * says which file does what.
+ * Room instance: what is attached, from attach to detach. Other rooms need this header alone; instance_internal.h says
+ * which file does what.
  *
- * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives
- * under /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that
- * change instances take transitions by a lock; those that only read need none, but to tell what is half done from what
- * is broken. Never evaluates packets, never prints.
+ * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives under
+ * /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that change instances take
+ * transitions by a lock; those that only read need none, except to distinguish what is half done from what is broken.
+ * Never evaluates packets, never prints.
  */
 #ifndef WEIR_INSTANCE_H
 #define WEIR_INSTANCE_H
@@ -82,7 +82,7 @@ static inline int weir_instance_scan(const struct weir_instance *instance, enum 
 /* Letters, digits, '_' and '-', at most 63: the BPF file system allows no dots. */
 bool weir_instance_name_is_valid(const char *name);
 
-/* What a command needs to be told to mean this instance: " --instance NAME", or nothing. Returns `words`. */
+/* The option with which a command means this instance: " --instance NAME", or nothing. Returns `words`. */
 #define WEIR_INSTANCE_OPTION_BYTES (WEIR_INSTANCE_NAME_BYTES + 16)
 const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTION_BYTES]);
 
@@ -108,7 +108,7 @@ int weir_instance_open_now(const char *name, struct weir_instance **ret_instance
 
 /*
  * Bring an instance that is kept open up to date, at a tenth of what opening it takes: its links are read again. False:
- * it was reloaded since, or taken off, or cannot be read: it has to be opened anew.
+ * it was reloaded since, or taken off, or cannot be read: it has to be reopened.
  */
 bool weir_instance_refresh(struct weir_instance *instance);
 
@@ -166,7 +166,7 @@ bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_N
 
 struct weir_attach_options {
 	const char *instance;
-	/* Of the present network namespace, no two the same: names, patterns (fnmatch(3)), and exceptions from the
+	/* In the present network namespace, no two the same: names, patterns (fnmatch(3)), and exceptions from the
 	 * patterns, which begin with '!'. A pattern means no loopback
 	 * interface, none without an Ethernet header, and none all of whose packets come in by others that it means. */
 	const char *const *interfaces;
@@ -174,7 +174,7 @@ struct weir_attach_options {
 	enum weir_attach_mode mode;
 	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
 	bool is_controlled;
-	bool ends_with_run;	      /* the caller will take it off in the end, or who goes on with it */
+	bool ends_with_run;	      /* the caller will detach it in the end, or whoever takes it over */
 	bool takes_over_incompatible; /* for weir_instance_is_attached_as(): what another version attached, too */
 	bool allows_merging;	      /* packets that were merged may count as one in skb mode (network/merging.h) */
 };
@@ -185,13 +185,13 @@ bool weir_attach_means(const struct weir_attach_options *options, const char *in
 /*
  * Load the rules and put them on the interfaces: maps first, links last. When anything fails nothing
  * is left behind; -EINVAL means that the rules are wrong. *diag may hold warnings after success. *ret_attached_ns (may
- * be NULL) tells this attachment from a later one of the same name.
+ * be NULL) distinguishes this attachment from a later one of the same name.
  */
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
 			 uint64_t *ret_attached_ns, struct weir_diag *diag);
 
 struct weir_attachment {
-	uint64_t attached_ns; /* tells it from a later one of the same name */
+	uint64_t attached_ns; /* distinguishes it from a later one of the same name */
 	bool ends_with_run;   /* as it was attached */
 };
 
@@ -211,7 +211,7 @@ struct weir_follow {
 	uint32_t *left_out; /* ifindex */
 	size_t left_out_count;
 	bool has_looked;
-	bool misses_cases; /* interfaces that came could not be told to the rules (newcomers.c) */
+	bool misses_cases; /* the rules could not learn of interfaces that appeared (newcomers.c) */
 };
 
 /*
@@ -242,7 +242,7 @@ struct weir_reload_result {
 void weir_reload_result_free(struct weir_reload_result *result);
 
 struct weir_reload_options {
-	/* Tables that another version of weir has laid out, and windows of a rule that its new ones cannot go on with,
+	/* Tables with another version's layout, and windows of a rule that its new ones cannot continue with,
 	 * start empty, with a warning. False: say which they are, and change nothing (-EINVAL).
 	 */
 	bool starts_afresh;
@@ -250,7 +250,7 @@ struct weir_reload_options {
 };
 
 /*
- * Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means that the new
+ * Replace the rules, atomically for every packet. When anything fails the old ones stay; -EINVAL means that the new
  * ones are wrong. But WEIR_RELOAD_NOT_DESCRIBED: the new ones are in force, and what says so to other commands could
  * not be written, or only in part; another reload puts that right. *diag may hold warnings after success. The caller
  * frees *ret_result, which is touched only on success.
@@ -260,7 +260,7 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
 			 const struct weir_reload_options *options, struct weir_reload_result *ret_result,
 			 struct weir_diag *diag);
 
-/* What a reload would change, keep, begin anew, and cost. */
+/* What a reload would change, keep, start empty, and cost. */
 struct weir_reload_forecast {
 	struct weir_forecast changes;
 	bool is_before_known;  /* what is in force was kept: then lines are compared, and not only names */

@@ -21,12 +21,12 @@
 /* Say that it is not attached. Returns -ENOENT. */
 int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag);
 
-/* 1 when it has a directory of pins, 0 when it has none; or -errno, told. Who may not look must not be told that
- * nothing is there, nor take what is there for nothing.
+/* 1 when it has a directory of pins, 0 when it has none; or -errno, reported. A user who may not look must not read
+ * that nothing is there, nor take what is there for nothing.
  */
 int weir_instance_look_for(const char *name, struct weir_diag *diag);
 
-/* Before the lock, so that nothing is made or mounted when nothing is attached. -ENOENT: told, too. */
+/* Before the lock, so that nothing is made or mounted when nothing is attached. -ENOENT: reported, too. */
 int weir_instance_expect_attached(const char *name, struct weir_diag *diag);
 
 /* ---- open.c ---- */
@@ -265,14 +265,14 @@ int weir_reload_check_pace(const struct weir_instance *instance, const struct we
 
 /* ---- reload_plan.c ---- */
 
-/* A table that is made anew, and replaced together with the program. */
+/* A table that is recreated, and replaced together with the program. */
 bool weir_reload_replaces(const struct weir_instance *instance, const struct weir_image *image,
 			  enum weir_table_id table);
 
 /* What a reload needs beside what there is: the old generation stays until the new one is in its place. */
 uint64_t weir_reload_new_bytes(const struct weir_instance *instance, const struct weir_image *image);
 
-/* The rules with their virtual times as they are now, where buckets go on from. The caller's to free. */
+/* The rules with their virtual times as they are now, where buckets continue from. The caller's to free. */
 struct weir_rule_info *weir_reload_rules_now(const struct weir_instance *instance);
 
 /* Borrows all that it points to. */

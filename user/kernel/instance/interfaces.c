@@ -103,10 +103,10 @@ static const char *gone_hint(const struct weir_instance *instance, char hint[256
 	char option[WEIR_INSTANCE_OPTION_BYTES];
 
 	if (instance->info.netns == weir_host_netns())
-		return "should it come back, it is limited again";
+		return "if it comes back, it is limited again";
 	snprintf(hint, 256,
-		 "should it come back, nothing is limited there: 'weir control%s' watches for that in the network "
-		 "namespace of its interfaces",
+		 "if it comes back, it is not limited: 'weir control%s' watches for that, in the network namespace of "
+		 "its interfaces",
 		 weir_instance_option(instance->name, option));
 	return hint;
 }
@@ -130,8 +130,8 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 			continue;
 		link->ifindex = 0;
 		weir_diag_warning(diag, NULL, NULL, gone_hint(instance, hint),
-				  "interface '%s' is gone, and the limits with it", link->interface);
-		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is gone, and the limits with it",
+				  "interface '%s' is gone, and its limits with it", link->interface);
+		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is gone, and its limits with it",
 				   link->interface);
 	}
 }

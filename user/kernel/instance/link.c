@@ -50,7 +50,7 @@ int weir_instance_expect_ethernet(const char *interface, struct weir_diag *diag)
 	if (!type)
 		return 0;
 	weir_diag_error(diag, NULL, NULL, WEIR_NO_ETHERNET_ADVICE,
-			"cannot attach to '%s': its packets have no Ethernet header (link/%s), and would pass by every "
+			"cannot attach to '%s': its packets have no Ethernet header (link/%s), and would bypass every "
 			"limit as \"not IP\"",
 			interface, type);
 	return -EPROTONOSUPPORT;
@@ -60,7 +60,7 @@ static int explain_link_failure(const char *interface, uint32_t ifindex, int err
 				struct weir_diag *diag)
 {
 	const char *mode = is_native ? "native" : "skb", *why = strerror(-err);
-	const char *hint = "'weir doctor INTERFACE' tells more";
+	const char *hint = "'weir doctor INTERFACE' shows more";
 
 	if (err == -EBUSY || err == -EEXIST) {
 		int busy = weir_instance_refuse_other_program(interface, ifindex, diag);
@@ -69,16 +69,16 @@ static int explain_link_failure(const char *interface, uint32_t ifindex, int err
 			return busy;
 	}
 	if (err == -ENODEV) {
-		weir_diag_error(diag, NULL, NULL, "'ip link' shows those there are",
-				"interface '%s' has gone while weir was attaching to it", interface);
+		weir_diag_error(diag, NULL, NULL, "'ip link' shows the interfaces",
+				"interface '%s' disappeared while weir was attaching to it", interface);
 		return err;
 	}
 	if (is_native && (err == -EOPNOTSUPP || err == -ENOTSUP)) {
 		why = "the driver has no XDP support";
 		hint = "try '--mode skb' (slower), or another interface";
 	} else if (is_native && (err == -EINVAL || err == -ERANGE || err == -E2BIG || err == -ENOSPC)) {
-		why = "the driver refuses it as the interface is set up now (MTU, LRO or number of queues)";
-		hint = "'weir doctor INTERFACE' tells more; '--mode skb' always works, but is slower";
+		why = "the driver refuses it with the interface's current settings (MTU, LRO or number of queues)";
+		hint = "'weir doctor INTERFACE' shows more; '--mode skb' always works, but is slower";
 	}
 	weir_diag_error(diag, NULL, NULL, hint, "cannot attach to '%s' in %s mode: %s (%s)", interface, mode, why,
 			strerrorname_np(-err));
@@ -116,22 +116,22 @@ static int check_merging(const struct weir_link_terms *terms, const char *interf
 		return 0;
 	if (merging.is_fixed)
 		snprintf(hint, sizeof(hint),
-			 "the device cannot turn that off; '--allow-gro' counts each as one packet");
+			 "the device cannot turn that off; '--allow-gro' counts each merged packet as one");
 	else
 		snprintf(hint, sizeof(hint),
-			 "'ethtool -K %s %s off'; or '--allow-gro': then what was merged counts as one packet",
+			 "run 'ethtool -K %s %s off'; or add '--allow-gro': each merged packet then counts as one",
 			 merging.interface, merging.offload);
 	if (terms->allows_merging) {
-		weir_diag_warning(diag, NULL, NULL, NULL,
-				  "%s of '%s' merges packets before skb mode sees them on '%s': each counts as one",
-				  merging.offload, merging.interface, interface);
+		weir_diag_warning(
+			diag, NULL, NULL, NULL,
+			"%s of '%s' merges packets before skb mode sees them on '%s': each merged packet counts as one",
+			merging.offload, merging.interface, interface);
 		return 0;
 	}
-	weir_diag_error(
-		diag, NULL, NULL, hint,
-		"cannot attach to '%s' in skb mode: %s of '%s' merges packets before they are evaluated, and limits "
-		"would let many times as much through",
-		interface, merging.offload, merging.interface);
+	weir_diag_error(diag, NULL, NULL, hint,
+			"cannot attach to '%s' in skb mode: %s of '%s' merges packets before they are evaluated, and "
+			"limits would admit many times as much",
+			interface, merging.offload, merging.interface);
 	return -EOPNOTSUPP;
 }
 
@@ -157,10 +157,10 @@ static int clear_pin(const struct weir_link_terms *terms, const char *interface,
 		weir_unpin(terms->instance, pin);
 		return 0;
 	}
-	weir_diag_error(diag, NULL, NULL, "take that off first: 'weir status' shows what it is called now",
-			"cannot attach to '%s': the interface that had this name before has been renamed, and is "
-			"still limited",
-			interface);
+	weir_diag_error(
+		diag, NULL, NULL, "detach that first: 'weir status' shows its current name",
+		"cannot attach to '%s': the interface that had this name before was renamed and is still limited",
+		interface);
 	return -EEXIST;
 }
 

@@ -34,7 +34,7 @@ int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 		return 0;
 	weir_diag_error(diag, NULL, NULL,
 			"lower settings.flowsPerCpu or connections; 'weir check' shows what takes the memory",
-			"the maps need %.1f MB and %.1f MB are available, of which a sixteenth must stay free",
+			"the maps need %.1f MB; %.1f MB are available, of which a sixteenth must stay free",
 			needed_bytes / 1e6, available_bytes / 1e6);
 	return -ENOMEM;
 }
@@ -53,7 +53,7 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct w
 	};
 
 	if (cpus < 0)
-		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+		return weir_diag_fail(diag, -cpus, NULL, "cannot find out how many CPUs there are");
 	err = weir_image_build(ruleset, &options, &image, diag);
 	if (err)
 		return err;
@@ -64,7 +64,7 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct w
 	return 0;
 }
 
-/* Of the tables of rows that are in use, what the smallest has room for: a reload keeps those that there are. */
+/* What the smallest of the tables of rows in use has room for: a reload keeps those that there are. */
 static uint32_t flows_in_force(const struct weir_image *image)
 {
 	const struct weir_config *config = &image->config;

@@ -6,7 +6,7 @@
  *
  * Pins are taken one by one, and a reload may be killed between two of them: the head says which map the rest is of.
  * While rules are not confirmed, only the new ones learn of what comes; should those before return, they are loaded
- * anew by the first command that comes by, which looks at all interfaces.
+ * again by the first command that comes by, which looks at all interfaces.
  */
 #include "instance/instance_internal.h"
 

@@ -25,15 +25,15 @@ int weir_instance_return(const char *name, struct weir_diag *diag)
 		return 0;
 	}
 	if (err) {
-		weir_diag_warning(diag, NULL, NULL, "'weir rollback', or 'weir reload FILE...', puts that right",
-				  "instance '%s' limits by the rules before, as the last were not confirmed; but what "
-				  "is shown of it is not true: %s",
+		weir_diag_warning(diag, NULL, NULL, "'weir rollback' or 'weir reload FILE...' repairs that",
+				  "instance '%s' is back to its previous rules, as the last ones were not confirmed; "
+				  "but commands may show the wrong ones: %s",
 				  name, told.count ? told.entries[0].message : strerrorname_np(-err));
 	} else {
-		weir_diag_warning(diag, NULL, NULL, NULL,
-				  "the rules of instance '%s' were not confirmed in time: those before are in force "
-				  "again",
-				  name);
+		weir_diag_warning(
+			diag, NULL, NULL, NULL,
+			"the rules of instance '%s' were not confirmed in time: the previous ones are in force again",
+			name);
 	}
 	weir_diag_free(&told);
 	return err;
@@ -79,7 +79,7 @@ static int open_listed(const char *name, bool waits_for_reload, struct weir_inst
 		return err;
 	/* The program has returned to the rules before, and nobody has described them yet. */
 	if (weir_instance_return(name, diag))
-		return 0; /* told: what is opened is what was described last */
+		return 0; /* reported: what is opened is what was described last */
 	weir_instance_free(TAKE_PTR(*ret_instance));
 	return open_soon(name, waits_for_reload, ret_instance, diag);
 }
@@ -88,7 +88,7 @@ int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag)
 {
 	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
 
-	snprintf(hint, sizeof(hint), "'weir reload%s' puts it right", weir_instance_option(name, option));
+	snprintf(hint, sizeof(hint), "'weir reload%s' repairs it", weir_instance_option(name, option));
 	weir_diag_error(diag, NULL, NULL, hint, "a reload of instance '%s' was cut short", name);
 	return -EAGAIN;
 }

@@ -62,7 +62,7 @@ int weir_instance_open_programs(const struct weir_instance *instance, struct wei
 			continue;
 		program->fd = open_program(instance->name, link->program_id);
 		if (program->fd < 0)
-			return weir_diag_fail(diag, -program->fd, "the old rules go on",
+			return weir_diag_fail(diag, -program->fd, "the old rules stay",
 					      "cannot open the program on '%s'", link->interface);
 		program->id = link->program_id;
 	}
@@ -89,7 +89,7 @@ static void warn_gone(const struct weir_instance *instance, const struct weir_li
 
 	snprintf(hint, sizeof(hint), "'weir detach%s -i %s' forgets it", weir_instance_option(instance->name, option),
 		 link->interface);
-	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and the rules with it", link->interface);
+	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and its limits with it", link->interface);
 }
 
 int weir_instance_swap_links(const struct weir_instance *instance, int program_fd, struct weir_old_program *old,
@@ -107,7 +107,7 @@ int weir_instance_swap_links(const struct weir_instance *instance, int program_f
 		}
 		err = swap_link(instance, link, program_fd);
 		if (err)
-			weir_diag_fail(diag, -err, "the old rules go on", "cannot replace the program on '%s'",
+			weir_diag_fail(diag, -err, "the old rules stay", "cannot replace the program on '%s'",
 				       link->interface);
 	}
 	/* The same call that has just worked the other way round. */

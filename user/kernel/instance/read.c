@@ -59,17 +59,16 @@ static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 	return 0;
 }
 
-/* Of a pin that is not there, though the instance is, some command has been killed before it was done. */
+/* If a pin is missing though the instance is there, some command was killed before it was done. */
 static int fail_to_open(const char *name, int err, const char *pin, struct weir_diag *diag)
 {
 	char hint[192], option[WEIR_INSTANCE_OPTION_BYTES];
 
 	if (err != ENOENT)
 		return weir_diag_fail(diag, err, NULL, "cannot open '%s' of instance '%s'", pin, name);
-	snprintf(hint, sizeof(hint), "'weir detach%s' takes it away, 'weir attach' puts it back",
-		 weir_instance_option(name, option));
+	snprintf(hint, sizeof(hint), "run 'weir detach%s', then 'weir attach'", weir_instance_option(name, option));
 	weir_diag_error(diag, NULL, NULL, hint,
-			"instance '%s' is half there, left by a command that was killed: '%s' is missing", name, pin);
+			"instance '%s' is incomplete, left by a command that was killed: '%s' is missing", name, pin);
 	return -err;
 }
 
@@ -263,7 +262,7 @@ int weir_instance_find_rule(const struct weir_instance *instance, const char *na
 			*ret_slot = instance->rule_order[i];
 			return 0;
 		}
-	weir_diag_error(diag, NULL, NULL, "'weir status' names its rules", "instance '%s' has no rule '%s'",
+	weir_diag_error(diag, NULL, NULL, "'weir stats' lists its rules", "instance '%s' has no rule '%s'",
 			instance->name, name);
 	return -EINVAL;
 }

@@ -42,7 +42,7 @@ static int carry_timed_first(const struct weir_instance *instance, const struct 
 {
 	int err = carry_timed(instance, image, object);
 
-	return err ? weir_diag_fail(diag, -err, NULL, "cannot carry over what instance '%s' blocks for a while",
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot carry over the timed entries of instance '%s'",
 				    instance->name)
 		   : 0;
 }
@@ -124,7 +124,7 @@ static bool replaces_any(const struct weir_instance *instance, const struct weir
 /*
  * Pins are taken one by one, and a reload may be killed between two of them: the description would then speak of other
  * maps than those that are pinned. So tables that are being replaced have no version meanwhile, and the next reload
- * makes them anew.
+ * recreates them.
  */
 static int mark_replaced(const struct weir_instance *instance, const struct weir_image *image,
 			 const struct weir_object *object, struct weir_diag *diag)
@@ -221,7 +221,7 @@ int weir_reload_check_pace(const struct weir_instance *instance, const struct we
 }
 
 /*
- * *ret_is_new: it has to be taken off again if the reload fails. Where another version's tc program paces, it goes on
+ * *ret_is_new: it has to be taken off again if the reload fails. Where another version's tc program paces, it continues
  * until the rules are swapped.
  */
 static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
@@ -247,7 +247,7 @@ static int replace_pace(const struct weir_instance *instance, const struct weir_
 	weir_pace_detach(instance->name); /* there may be none */
 	if (!attach_pace(instance, diag))
 		return 0;
-	weir_diag_error(diag, NULL, NULL, NULL, "the new rules of instance '%s' are in force, but no packet waits",
+	weir_diag_error(diag, NULL, NULL, NULL, "the new rules of instance '%s' are in force, but nothing is paced",
 			instance->name);
 	return WEIR_RELOAD_NOT_DESCRIBED;
 }
@@ -291,10 +291,10 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 	if (old[0].id && old[1].id) {
 		char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
 
-		snprintf(hint, sizeof(hint), "'weir reload%s FILE...' puts that right",
+		snprintf(hint, sizeof(hint), "'weir reload%s FILE...' repairs that",
 			 weir_instance_option(instance->name, option));
 		weir_diag_error(diag, NULL, NULL, hint,
-				"a reload of instance '%s' was cut short: there is no one rule set to return to",
+				"a reload of instance '%s' was cut short: there is no single rule set to return to",
 				instance->name);
 		return -EAGAIN;
 	}
@@ -344,15 +344,15 @@ static int swap_in(struct weir_instance *instance, struct weir_transition *trans
 			weir_guard_remove(instance->name); /* of what was on the links before, if there is one */
 		return 0;
 	}
-	snprintf(hint, sizeof(hint), "once more: 'weir reload%s FILE...'",
+	snprintf(hint, sizeof(hint), "run it again: 'weir reload%s FILE...'",
 		 weir_instance_option(instance->name, option));
 	weir_diag_error(diag, NULL, NULL, hint,
-			"the new rules of instance '%s' are in force, but other commands cannot see that yet",
+			"the new rules of instance '%s' are in force, but other commands cannot see them yet",
 			instance->name);
 	return WEIR_RELOAD_NOT_DESCRIBED;
 }
 
-/* Of the rules that kept their slots, those whose windows went with a table of another version. */
+/* The rules that kept their slots, but whose windows went with a table of another version. */
 static uint32_t count_emptied(const struct weir_instance *instance, const struct weir_image *image)
 {
 	uint32_t count = 0;

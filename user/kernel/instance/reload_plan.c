@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a reload comes to, before anything is changed: what stays, what is made anew, and what is refused. */
+/* What a reload comes to, before anything is changed: what stays, what is recreated, and what is refused. */
 #include "instance/instance_internal.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
 
-/* ---- what stays, and what is made anew ---- */
+/* ---- what stays, and what is recreated ---- */
 
 /* A table of another size than the image wants held nothing of use (compile/compile.h); but timed entries, which are
  * carried over.
@@ -110,7 +110,7 @@ struct weir_previous weir_reload_what_runs(const struct weir_instance *instance,
 	return previous;
 }
 
-/* The rules whose warm-up goes on; NULL: none. */
+/* The rules whose warm-up continues; NULL: none. */
 static const struct weir_rule_info *rules_that_warm(const struct weir_instance *instance)
 {
 	return instance->is_incompatible[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
@@ -150,14 +150,14 @@ static int check_netns(const struct weir_instance *instance, const struct weir_r
 	if (!names_interfaces(ruleset) || instance->info.netns == weir_host_netns())
 		return 0;
 	weir_netns_name(instance->info.netns, name);
-	snprintf(hint, sizeof(hint), "reload it from there: '--netns %s'", name);
+	snprintf(hint, sizeof(hint), "reload from there: add '--netns %s'", name);
 	weir_diag_error(diag, NULL, NULL, hint,
-			"instance '%s' is attached in another network namespace, and the rules name interfaces",
+			"instance '%s' is attached in another network namespace, and its rules name interfaces",
 			instance->name);
 	return -EINVAL;
 }
 
-/* Rules whose buckets cannot be told apart must not be put in force, or not for long. */
+/* Rules whose buckets cannot be distinguished must not be put in force, or not for long. */
 static int check_span(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
 	static const char *const hint = "detach it and attach again";
@@ -188,9 +188,10 @@ static int check_links(const struct weir_instance *instance, struct weir_diag *d
 			return 0;
 	if (weir_instance_is_controlled(instance->name)) /* which waits for them */
 		return 0;
-	snprintf(hint, sizeof(hint), "'weir detach%s' clears it away", weir_instance_option(instance->name, option));
+	snprintf(hint, sizeof(hint), "'weir detach%s' cleans up", weir_instance_option(instance->name, option));
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
-			instance->link_count ? "those that it was on are gone" : "an attach or a detach was cut short");
+			instance->link_count ? "those it was attached to are gone"
+					     : "an attach or a detach was cut short");
 	return -ENOENT;
 }
 
@@ -209,12 +210,12 @@ static int check_timed(const struct weir_instance *instance, const struct weir_i
 	if (!err && !room)
 		err = weir_timed_prefixes_count(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], now_ns, &prefixes);
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot read what instance '%s' blocks or allows for a while",
+		return weir_diag_fail(diag, -err, NULL, "cannot read the timed entries of instance '%s'",
 				      instance->name);
 	if (addresses + prefixes <= room)
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "raise it, or end some of them: 'weir block --list', 'weir allow --list'",
-			"settings.timedEntries is %u, and %zu addresses%s are blocked or allowed for a while", room,
+	weir_diag_error(diag, NULL, NULL, "raise it, or end some of them: see 'weir block --list', 'weir allow --list'",
+			"settings.timedEntries is %u, but %zu addresses%s are blocked or allowed for a while", room,
 			addresses + prefixes, room ? "" : " and prefixes");
 	return -ENOSPC;
 }
@@ -232,11 +233,11 @@ static int warn_of_renumbering(const struct weir_previous *previous, const struc
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot compare the rules");
 	resource = weir_rule_changes_renumber(&changes, image->rule_info, image->rule_slots);
 	if (resource)
-		weir_diag_warning(
-			diag, NULL, NULL, "give each a 'name': then it keeps its own wherever it stands",
-			"rules of '%s' that have no name are told by their number, and that has moved: some go "
-			"on with the windows of another",
-			resource);
+		weir_diag_warning(diag, NULL, NULL,
+				  "give each rule a 'name': it then keeps its own counters at any position",
+				  "unnamed rules of '%s' are matched by position, and positions changed: some now "
+				  "inherit another rule's counters",
+				  resource);
 	return 0;
 }
 

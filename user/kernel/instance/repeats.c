@@ -25,7 +25,7 @@ static int add_repeat(const struct weir_stacked *upper, const struct weir_stacke
 	return 0;
 }
 
-/* Of the present network namespace. With `only`, those that this interface is one of. */
+/* In the present network namespace. With `only`, those that this interface is one of. */
 static size_t find(const struct weir_link *links, size_t link_count, uint32_t only, struct weir_repeat **repeats)
 {
 	_cleanup_(weir_stack_free) struct weir_stack stack = {};
@@ -70,11 +70,11 @@ void weir_instance_warn_of_repeats(const char *instance, uint32_t ifindex, struc
 	for (size_t i = 0; i < count; i++) {
 		char hint[96];
 
-		snprintf(hint, sizeof(hint), "attach to one of them; '%s' sees all that comes in", repeats[i].lower);
-		weir_diag_warning(
-			diag, NULL, NULL, hint,
-			"'%s' stands on '%s': packets that come in by both are evaluated twice, and pass by half "
-			"of their limits",
-			repeats[i].upper, repeats[i].lower);
+		snprintf(hint, sizeof(hint), "attach to one of them; '%s' sees all packets that arrive",
+			 repeats[i].lower);
+		weir_diag_warning(diag, NULL, NULL, hint,
+				  "'%s' stands on '%s': packets that arrive through both are counted twice, so they "
+				  "get half of their limits",
+				  repeats[i].upper, repeats[i].lower);
 	}
 }

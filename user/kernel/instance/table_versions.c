@@ -208,23 +208,24 @@ static const char *why(const struct weir_instance *instance, int map, char words
 	uint32_t theirs = instance->info.tables[map].version, ours = weir_table_version(map);
 
 	if (theirs == ours)
-		snprintf(words, WHY_BYTES, "table '%s' is of no use without another that does", weir_table_name(map));
+		snprintf(words, WHY_BYTES, "table '%s' is unusable without another one that is incompatible",
+			 weir_table_name(map));
 	else if (!theirs)
-		snprintf(words, WHY_BYTES, "it has no table '%s' that is complete", weir_table_name(map));
+		snprintf(words, WHY_BYTES, "its table '%s' is missing or incomplete", weir_table_name(map));
 	else if (theirs == WEIR_TABLE_INCOMPATIBLE)
 		snprintf(words, WHY_BYTES,
-			 "another build of this version made its table '%s', with values of other sizes",
+			 "another build of this version created its table '%s', with values of other sizes",
 			 weir_table_name(map));
 	else
-		snprintf(words, WHY_BYTES, "its table '%s' is of version %u, and this weir has %u",
-			 weir_table_name(map), theirs, ours);
+		snprintf(words, WHY_BYTES, "its table '%s' has version %u, and this weir has %u", weir_table_name(map),
+			 theirs, ours);
 	return words;
 }
 
 static const char *why_all(const struct weir_instance *instance, char words[WHY_BYTES])
 {
 	if (instance->info.abi_version != WEIR_ABI_VERSION) {
-		snprintf(words, WHY_BYTES, "its description is of version %u, and this weir has %u",
+		snprintf(words, WHY_BYTES, "its description has version %u, and this weir has %u",
 			 instance->info.abi_version, WEIR_ABI_VERSION);
 		return words;
 	}
@@ -242,10 +243,10 @@ int weir_instance_fail_incompatible(const struct weir_instance *instance, struct
 	weir_instance_option(instance->name, option);
 	if (instance->info.magic)
 		snprintf(hint, sizeof(hint),
-			 "'weir reload%s --fresh FILE...' makes it this one's, 'weir detach%s' takes it off", option,
-			 option);
+			 "'weir reload%s --fresh FILE...' moves it to this version, 'weir detach%s' takes it off",
+			 option, option);
 	else
-		snprintf(hint, sizeof(hint), "'weir detach%s' takes it off; then attach again", option);
+		snprintf(hint, sizeof(hint), "run 'weir detach%s', then attach again", option);
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' was attached by another version of weir: %s",
 			instance->name, why_all(instance, words));
 	return -EPROTO;
@@ -260,9 +261,10 @@ int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t t
 		if (!(tables & WEIR_TABLE_BIT(table)) || !instance->is_incompatible[table])
 			continue;
 		snprintf(hint, sizeof(hint),
-			 "the weir that loaded its rules can; 'weir reload%s --fresh FILE...' makes it this one's",
+			 "use the weir that loaded its rules; or 'weir reload%s --fresh FILE...', which moves it to "
+			 "this version",
 			 weir_instance_option(instance->name, option));
-		weir_diag_error(diag, NULL, NULL, hint, "cannot get at %s of instance '%s': %s", what, instance->name,
+		weir_diag_error(diag, NULL, NULL, hint, "cannot access %s of instance '%s': %s", what, instance->name,
 				why(instance, table, words));
 		return -EPROTO;
 	}
@@ -300,11 +302,11 @@ static int refuse_all(const struct weir_instance *instance, struct weir_diag *di
 {
 	char words[WHY_BYTES], hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
 
-	snprintf(hint, sizeof(hint), "'weir reload%s --fresh FILE...' does so, without a gap; the old rules go on",
+	snprintf(hint, sizeof(hint), "'weir reload%s --fresh FILE...' does so, without a gap; the old rules stay",
 		 weir_instance_option(instance->name, option));
 	return weir_diag_error(diag, NULL, NULL, hint,
 			       "another version of weir attached instance '%s': all its windows, connections and "
-			       "counters would start afresh (%s)",
+			       "counters would start empty (%s)",
 			       instance->name, why_all(instance, words));
 }
 
@@ -314,11 +316,11 @@ static int refuse_some(const struct weir_instance *instance, struct weir_diag *d
 
 	if (!list_losses(instance, true, diag))
 		return 0;
-	snprintf(hint, sizeof(hint), "'weir reload%s --fresh FILE...' does so, without a gap; the old rules go on",
+	snprintf(hint, sizeof(hint), "'weir reload%s --fresh FILE...' does so, without a gap; the old rules stay",
 		 weir_instance_option(instance->name, option));
 	return weir_diag_error(
 		diag, NULL, NULL, hint,
-		"another version of weir attached instance '%s', and a reload would lose what is named here",
+		"another version of weir attached instance '%s': a reload would lose the state listed here",
 		instance->name);
 }
 
@@ -332,7 +334,7 @@ int weir_instance_accept_incompatible(const struct weir_instance *instance, bool
 	if (!starts_afresh)
 		return instance->is_all_incompatible ? refuse_all(instance, diag) : refuse_some(instance, diag);
 	if (instance->is_all_incompatible)
-		weir_diag_warning(diag, NULL, NULL, NULL, "all windows, connections and counters start afresh: %s",
+		weir_diag_warning(diag, NULL, NULL, NULL, "all windows, connections and counters start empty: %s",
 				  why_all(instance, words));
 	else
 		list_losses(instance, false, diag);

@@ -26,10 +26,11 @@ static int refuse_unconfirmed(const struct weir_instance *instance, struct weir_
 	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
 
 	weir_instance_option(instance->name, option);
-	snprintf(hint, sizeof(hint), "'weir confirm%s' keeps them, 'weir rollback%s' takes them back; then reload",
-		 option, option);
+	snprintf(hint, sizeof(hint),
+		 "first run 'weir confirm%s' to keep them or 'weir rollback%s' to undo them; then reload", option,
+		 option);
 	weir_diag_error(diag, NULL, NULL, hint,
-			"the rules of instance '%s' are not confirmed yet: those before return in %llu s",
+			"the rules of instance '%s' are not confirmed yet: the previous ones return in %llu s",
 			instance->name, (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed));
 	return -EBUSY;
 }
@@ -37,12 +38,13 @@ static int refuse_unconfirmed(const struct weir_instance *instance, struct weir_
 static int fail_no_set_before(const struct weir_instance *instance, const struct weir_history *history,
 			      struct weir_diag *diag)
 {
-	const char *why = history->sets[0] ? "nothing was reloaded since, or it has been taken back"
-					   : "none is kept of what another version of weir loaded, or of what is too "
-					     "large";
+	const char *why =
+		history->sets[0]
+			? "nothing was reloaded since it was attached, or the reload was undone"
+			: "a rule set that another version of weir loaded, or one that is too large, is not kept";
 
-	weir_diag_error(diag, NULL, NULL, "'weir reload FILE...' puts any other in force",
-			"instance '%s' has no rule set before this one: %s", instance->name, why);
+	weir_diag_error(diag, NULL, NULL, "'weir reload FILE...' loads any other",
+			"instance '%s' has no previous rule set: %s", instance->name, why);
 	return -ENOENT;
 }
 
@@ -77,7 +79,7 @@ static int plan_load(const struct weir_instance *instance, const struct weir_rel
 	if (err)
 		return err;
 	if (options->confirm_ns && (!set || !transition->history.sets[0])) {
-		err = fail_no_way_back(instance, set ? "those in force are not kept, reload them once" : "too large",
+		err = fail_no_way_back(instance, set ? "those in force were not kept: reload them once" : "too large",
 				       diag);
 		weir_kept_set_free(set);
 		return err;

@@ -47,9 +47,9 @@ static int confirm_history(const struct weir_instance *instance, struct weir_dia
 
 static int fail_late(const struct weir_instance *instance, struct weir_diag *diag)
 {
-	weir_diag_error(diag, NULL, NULL, "reload them once more",
-			"too late: the rules of instance '%s' were not "
-			"confirmed in time, and those before are in force again",
+	weir_diag_error(diag, NULL, NULL, "reload them again",
+			"too late: the rules of instance '%s' were not confirmed in time, and the previous ones are in "
+			"force again",
 			instance->name);
 	return -ETIME;
 }
@@ -61,7 +61,7 @@ static int fail_nothing_to_confirm(const struct weir_instance *instance, struct 
 	weir_instance_history(instance, &history);
 	if (history.sets[0] && history.sets[0]->transition == WEIR_TRANSITION_RETURNED)
 		return fail_late(instance, diag);
-	weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has nothing to confirm: its rules are to stay",
+	weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has nothing to confirm: its rules stay anyway",
 			instance->name);
 	return -ENOENT;
 }

@@ -208,6 +208,6 @@ void weir_guard_take_back(const struct weir_instance *instance, struct weir_prev
 	_cleanup_(weir_freep) struct weir_resource_info *resources =
 		read_copy(instance->name, pins[PIN_RESOURCES], instance->info.resource_slots, sizeof(*resources));
 
-	if (rules && resources) /* else another version kept them: its rules start anew */
+	if (rules && resources) /* else another version kept them: its rules start over */
 		weir_previous_take_back(previous, rules, resources, weir_host_now_ns());
 }

@@ -58,7 +58,7 @@ int weir_wanted_add(struct weir_wanted *wanted, const char *word, struct weir_di
 	if (weir_wanted_names(wanted, word))
 		return 0;
 	if (count == WEIR_WANTED_MAX) {
-		weir_diag_error(diag, NULL, NULL, "one pattern can stand for many: '-i \"veth*\"'",
+		weir_diag_error(diag, NULL, NULL, "one pattern can cover many: '-i \"veth*\"'",
 				"'%s' is one interface too many: an instance has at most %d names, patterns and "
 				"exceptions",
 				word, WEIR_WANTED_MAX);
@@ -144,9 +144,9 @@ static bool is_limited(const struct weir_stacked *link, const void *wanted)
 	return !weir_link_type_without_ethernet(link->type, buffer) && weir_wanted_means(wanted, link->name);
 }
 
-/* Who names one wants it, and is told what is wrong with it; a pattern only happens to mean it. Of an interface and
- * those that it stands on, the lower ones are taken: all packets come in there, and the driver may have native mode.
- * Where one of the lower ones is not limited, the upper one stays: what comes in by that one would have no limit.
+/* A user who names one wants it, and sees what is wrong with it; a pattern only happens to mean it. From an interface
+ * and those that it stands on, the lower ones are taken: all packets arrive there, and the driver may have native mode.
+ * Where one of the lower ones is not limited, the upper one stays: packets that arrive there would have no limit.
  */
 static bool is_of_no_use(const struct weir_stack *stack, const struct weir_wanted *wanted,
 			 const struct weir_stacked *link, char ret_why[WEIR_LEFT_OUT_BYTES])
@@ -159,7 +159,7 @@ static bool is_of_no_use(const struct weir_stack *stack, const struct weir_wante
 		snprintf(ret_why, WEIR_LEFT_OUT_BYTES, "its packets have no Ethernet header (link/%s)", type);
 	else if (weir_stack_is_covered(stack, link, is_limited, wanted, &first))
 		snprintf(ret_why, WEIR_LEFT_OUT_BYTES,
-			 "its packets come in by '%s' first, and are limited there ('-i %s' evaluates them twice)",
+			 "its packets arrive through '%s' first and are limited there ('-i %s' would count them twice)",
 			 first->name, link->name);
 	else
 		return false;
@@ -196,7 +196,7 @@ int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret
 
 void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *diag)
 {
-	weir_diag_note(diag, "interface '%s' is left out of what a pattern means: %s", left_out->name, left_out->why);
+	weir_diag_note(diag, "interface '%s' is excluded from a pattern: %s", left_out->name, left_out->why);
 }
 
 bool weir_targets_leave_out(const struct weir_wanted *wanted, const char *name)

@@ -53,7 +53,7 @@ static uint32_t count_rss_queues(int fd, const char *name)
 	if (!table)
 		return 0;
 	table->cmd = ETHTOOL_GRXFHINDIR;
-	if (!weir_ethtool_ask(fd, name, table) || table->size > RSS_TABLE_MAX) /* with a size of 0 it tells the size */
+	if (!weir_ethtool_ask(fd, name, table) || table->size > RSS_TABLE_MAX) /* size 0: returns the size */
 		return 0;
 	table->cmd = ETHTOOL_GRXFHINDIR;
 	if (!weir_ethtool_ask(fd, name, table))

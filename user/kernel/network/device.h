@@ -50,7 +50,7 @@ const char *weir_link_type_without_ethernet(uint16_t type, char buffer[WEIR_LINK
 
 /* What to do about one. */
 #define WEIR_NO_ETHERNET_ADVICE                                                                                        \
-	"attach to the Ethernet interface that carries it, where its outer packets are evaluated; 'nft' limits what "  \
+	"attach to the Ethernet interface that carries it, where its outer packets are limited; 'nft' limits what "    \
 	"is "                                                                                                          \
 	"inside"
 

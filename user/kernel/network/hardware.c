@@ -117,7 +117,7 @@ static void read_affinity(const char *root, const char *number, struct cpus *cpu
 	}
 }
 
-/* Of the device, or of the one that carries it (virtio's PCI function). */
+/* The device's, or those of the one that carries it (virtio's PCI function). */
 static void read_interrupts(const char *root, const char *name, struct weir_hardware *hardware)
 {
 	_cleanup_(weir_names_free) struct weir_names numbers = {};

@@ -12,7 +12,7 @@
 
 struct weir_hardware {
 	bool is_known;
-	/* Interrupts that tell of received packets, and the CPUs that handle them now; 0: none, or not known. */
+	/* Interrupts for received packets, and the CPUs that handle them now; 0: none, or not known. */
 	uint32_t interrupts, interrupt_cpus;
 	uint32_t last_cpu; /* one of these */
 	uint32_t rps_cpus; /* to which RPS hands packets on, of all queues; 0: it is off */

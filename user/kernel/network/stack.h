@@ -23,7 +23,7 @@ struct weir_stacked {
 	uint32_t ifindex;
 	uint16_t type;		 /* ARPHRD_*: weir_link_type_without_ethernet() */
 	uint32_t master, parent; /* 0: none in this namespace */
-	/* What its ports bring in comes in by it again, if it goes on to it (bridge, bond, team); what its parent does
+	/* Packets of its ports arrive through it again if they are for it (bridge, bond, team); so do its parent's
 	 * (VLAN, macvlan, ipvlan). Not so of a tunnel, which takes another packet out of the one that came.
 	 */
 	bool repeats_ports, repeats_parent;

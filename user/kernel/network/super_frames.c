@@ -45,7 +45,8 @@ static bool find_loopback(const struct weir_stacked *link, struct weir_super_fra
 	read_senders(link->name, options);
 	if (!options[0])
 		return false;
-	snprintf(frames->text, sizeof(frames->text), "programs on this host send super-frames by '%s'", link->name);
+	snprintf(frames->text, sizeof(frames->text), "programs on this host send super-frames through '%s'",
+		 link->name);
 	snprintf(frames->advice, sizeof(frames->advice), "'ethtool -K %s%s'", link->name, options);
 	return true;
 }
@@ -88,9 +89,7 @@ static bool find_veth(const struct weir_stacked *link, struct weir_super_frames 
 		return find_peer(link, netns[0] ? there : "nsenter --net=... ", frames);
 	}
 	snprintf(frames->text, sizeof(frames->text),
-		 "the peer of '%s' may send super-frames: its network namespace "
-		 "cannot be looked into",
-		 link->name);
+		 "the peer of '%s' may send super-frames: its network namespace cannot be examined", link->name);
 	snprintf(frames->advice, sizeof(frames->advice),
 		 "%s; or, there, 'ethtool -K PEER tso off tx-udp-segmentation off'",
 		 native_words(link, frames, native));
@@ -102,8 +101,8 @@ static bool find_tun(const struct weir_stacked *link, struct weir_super_frames *
 	if (!link->has_vnet_header)
 		return false;
 	frames->evades_native = true;
-	snprintf(frames->text, sizeof(frames->text), "what feeds '%s', as a virtual machine, may send super-frames",
-		 link->name);
+	snprintf(frames->text, sizeof(frames->text),
+		 "the sender behind '%s', such as a virtual machine, may send super-frames", link->name);
 	snprintf(frames->advice, sizeof(frames->advice),
 		 "in the machine: 'ethtool -K IFACE tso off tx-udp-segmentation off'");
 	return true;

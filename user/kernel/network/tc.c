@@ -22,7 +22,7 @@
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
-/* A list that somebody changes while it is read is read anew; so often, and no more. Chosen, not derived. */
+/* A list that somebody changes while it is read is re-read; so often, and no more. Chosen, not derived. */
 #define DUMPS_MAX 10
 
 /* Whether `nest`, which may be NULL, contains an attribute of this type with this text. */

@@ -88,7 +88,8 @@ static int explain(const struct weir_netlink *netlink, int err, const char *what
 		if (lacking)
 			return lacking;
 	}
-	return weir_diag_fail(diag, -err, "'throttling: police' decides the same, and needs none of it",
+	return weir_diag_fail(diag, -err,
+			      "write 'throttling: police', which makes the same decisions and needs none of it",
 			      "cannot pace: no %s%s%s", what, netlink->reason[0] ? ": " : "", netlink->reason);
 }
 
@@ -112,8 +113,8 @@ static int remove_old_device(struct weir_netlink *netlink, const char *name, str
 		return 0;
 	if (weir_tc_is_ifb(netlink, ifindex))
 		return weir_tc_delete_link(netlink, ifindex);
-	weir_diag_error(diag, NULL, NULL, "rename it, or name the instance differently: '--instance NAME'",
-			"cannot pace: there is an interface '%s', and it is not weir's", name);
+	weir_diag_error(diag, NULL, NULL, "rename that interface, or choose another instance name: '--instance NAME'",
+			"cannot pace: an interface '%s' exists and is not weir's", name);
 	return -EEXIST;
 }
 
@@ -196,8 +197,8 @@ static int put_filter(struct weir_netlink *netlink, const char *instance, uint32
 	weir_tc_read_filters(netlink, ifindex, &filters); /* for a warning only, ignoring */
 	if (filters.others_before)
 		weir_diag_warning(diag, NULL, NULL, "'tc filter show dev INTERFACE ingress' lists them",
-				  "interface number %u has other tc filters at ingress: what they accept for good, or "
-				  "redirect, does not wait",
+				  "interface number %u has other tc filters at ingress: packets that they accept for "
+				  "good or redirect are not paced",
 				  ifindex);
 	err = weir_tc_set_filter(netlink, ifindex, program_fd, device);
 	return err ? explain(netlink, err, "filter", diag) : 0;
@@ -419,10 +420,10 @@ void weir_pace_trim(const char *instance, const uint32_t *ifindexes, size_t coun
 
 int weir_pace_refuse_skb(const char *interface, struct weir_diag *diag)
 {
-	weir_diag_error(
-		diag, NULL, NULL,
-		"use an interface with native XDP, or 'throttling: police': the same decisions, without the delay",
-		"cannot pace on '%s' in skb mode: the kernel would ask the rules again when a packet has waited",
-		interface);
+	weir_diag_error(diag, NULL, NULL,
+			"use an interface with native XDP, or write 'throttling: police': the same decisions, without "
+			"the delay",
+			"cannot pace on '%s' in skb mode: the kernel would evaluate a packet again after its wait",
+			interface);
 	return -EOPNOTSUPP;
 }

@@ -31,7 +31,7 @@
 enum weir_pace_answer {
 	WEIR_PACE_YES,
 	WEIR_PACE_NO,
-	WEIR_PACE_UNKNOWN, /* only root can tell */
+	WEIR_PACE_UNKNOWN, /* only root can see it */
 };
 
 struct weir_pace_ability {
@@ -46,7 +46,7 @@ struct weir_pace_ability {
  */
 void weir_pace_probe(struct weir_pace_ability *ret_ability);
 
-/* 0, or -EOPNOTSUPP and what is missing. What cannot be determined is let pass: attaching will tell. */
+/* 0, or -EOPNOTSUPP and what is missing. What cannot be determined is let pass: attaching will show it. */
 int weir_pace_check(struct weir_diag *diag);
 
 /* Name of an instance's ifb. */

@@ -26,7 +26,7 @@ static const struct {
 	[PART_REDIRECT] = {"act_mirred", "CONFIG_NET_ACT_MIRRED", "the tc action mirred"},
 };
 
-/* How the child tells: the number of the part that is missing, or one of these. */
+/* What the child reports: the number of the part that is missing, or one of these. */
 #define TOLD_ALL_THERE 100
 #define TOLD_NOTHING 101
 
@@ -130,14 +130,14 @@ void weir_pace_probe(struct weir_pace_ability *ret_ability)
 
 	if (told == TOLD_NOTHING) {
 		ability.answer = WEIR_PACE_UNKNOWN;
-		snprintf(ability.text, sizeof(ability.text), "whether this host can pace cannot be told");
-		snprintf(ability.advice, sizeof(ability.advice), "ask as root");
+		snprintf(ability.text, sizeof(ability.text), "cannot find out whether this host can pace");
+		snprintf(ability.advice, sizeof(ability.advice), "run it as root");
 	} else if (told < PART_COUNT) {
 		ability.answer = WEIR_PACE_NO;
 		snprintf(ability.text, sizeof(ability.text), "this kernel cannot pace: it lacks %s (%s)",
 			 parts[told].what, parts[told].option);
 		snprintf(ability.advice, sizeof(ability.advice),
-			 "install its module %s or boot a kernel that has it; or 'throttling: police': the same "
+			 "install its module %s or boot a kernel that has it; or write 'throttling: police': the same "
 			 "decisions, without the delay",
 			 parts[told].module);
 	}

@@ -13,7 +13,7 @@
 #define NATIVE_PREFIX "native-"
 #define SKB_PREFIX "skb-"
 
-/* Of a pin that is about to replace the one without. */
+/* For a pin that is about to replace the one without. */
 #define NEW_SUFFIX "-new"
 
 void weir_pin_path(const char *instance, const char *pin, char *path)

@@ -11,7 +11,7 @@
 #include "program/object_internal.h"
 #include "weir.skel.h"
 
-/* Maps that the program only reads: those of a generation, and what userspace tells it. */
+/* Maps that the program only reads: those of a generation, and what userspace writes. */
 static const char *const shared_names[] = {
 	"vectors",     "thresholds",	  "interfaces",	    "prefix_nodes", "overrides",
 	"timings",     "list_roots",	  "list_buckets",   "list_words",   "listed_prefixes",
@@ -35,8 +35,8 @@ static bool is_in_one_chunk(const char *name)
 
 static int fail_incompatible(struct weir_diag *diag)
 {
-	weir_diag_error(diag, NULL, NULL, "'weir reload' puts this version's program in force, and keeps the windows",
-			"the program that is attached is not the one of this weir: another version or build loaded it");
+	weir_diag_error(diag, NULL, NULL, "'weir reload' loads this version's program and keeps the windows",
+			"the attached program is not this weir's: another version or build loaded it");
 	return -EPROTO;
 }
 
@@ -139,7 +139,7 @@ static int compare_programs(const struct weir_object *object, __u32 program_id, 
 	if (!err)
 		err = weir_program_tag(weir_object_program_fd(object), ours);
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot look at the program that is attached");
+		return weir_diag_fail(diag, -err, NULL, "cannot examine the attached program");
 	return memcmp(theirs, ours, sizeof(ours)) ? fail_incompatible(diag) : 0;
 }
 
@@ -158,7 +158,7 @@ int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_co
 		return fail_incompatible(diag);
 	if (err)
 		return weir_diag_fail(diag, -err, err == -EPERM ? "run it as root, or with CAP_SYS_ADMIN" : NULL,
-				      "cannot look at the program that is attached");
+				      "cannot examine the attached program");
 	err = weir_object_load_opened(object, diag);
 	if (!err)
 		err = compare_programs(object, program_id, diag);

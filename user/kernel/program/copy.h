@@ -12,9 +12,9 @@
 
 /*
  * Tables of rows have one chunk each in the copy, whatever their size in the original: of a set's number the lowest
- * bits tell its place there. Shared sets have the same numbers in both. All CPUs' rows are asked about each flow.
+ * bits are its index there. Shared sets have the same numbers in both. All CPUs' rows are asked about each flow.
  *
- * Only the match fields in `fields` are asked about: what is not known of a packet tells no resources apart.
+ * Only the match fields in `fields` are asked about: what is not known of a packet distinguishes no resources.
  * *ret_fields is what the original asks about.
  *
  * -EPROTO when the attached program is another version's, or another build's.

@@ -36,11 +36,11 @@ int weir_guard_load(int new_fd, int old_fd, const struct weir_guard *state, stru
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot load the guard of the new rules");
 	object->skel = guard_bpf__open_and_load();
 	if (!object->skel)
-		return weir_diag_fail(diag, errno, "without '--confirm' none is needed",
+		return weir_diag_fail(diag, errno, "reload without '--confirm', which needs no guard",
 				      "cannot load the guard of the new rules");
 	err = fill(object, new_fd, old_fd, state);
 	if (err)
-		return weir_diag_fail(diag, -err, "without '--confirm' none is needed",
+		return weir_diag_fail(diag, -err, "reload without '--confirm', which needs no guard",
 				      "cannot hand the rules to their guard");
 	*ret_object = TAKE_PTR(object);
 	return 0;

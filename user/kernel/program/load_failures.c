@@ -71,7 +71,7 @@ static bool is_verifiers(const struct listener *listener)
 
 /*
  * libbpf tries once what the kernel knows, and takes every failure for "it does not": also one for want of memory. It
- * goes on without the types of functions, and the verifier, which then takes each function anew wherever it is called,
+ * continues without the types of functions, and the verifier, which then verifies each function wherever it is called,
  * needs ten seconds to find the program too complex; or without the maps of global data, and the verifier calls them
  * invalid. Every kernel from 6.1 on knows all of it.
  */
@@ -151,12 +151,11 @@ int weir_object_explain_load_failure(int err, const struct listener *listener, s
 		return weir_diag_fail(diag, -err, last_lines(listener),
 				      "cannot load the BPF program: weir needs Linux 6.1 or later");
 	if (is_half_a_program(listener))
-		return weir_diag_fail(
-			diag, ENOMEM,
-			"try again; if that does not help, raise the memory limit of the cgroup "
-			"that this runs in, or its limit of open files",
-			"cannot load the BPF program: the kernel refused a part of it, mostly for want of "
-			"memory or of file descriptors");
+		return weir_diag_fail(diag, ENOMEM,
+				      "try again; if that fails, raise the memory limit of the cgroup that this runs "
+				      "in, or its limit of open files",
+				      "cannot load the BPF program: the kernel refused a part of it, usually for lack "
+				      "of memory or file descriptors");
 	/* E2BIG is the verifier's as well as that of maps. */
 	if (err == -E2BIG && is_verifiers(listener))
 		return weir_diag_fail(diag, -err, last_lines(listener),
@@ -174,7 +173,7 @@ int weir_object_explain_load_failure(int err, const struct listener *listener, s
 	if (lacks_kernel_btf(listener)) {
 		weir_diag_error(diag, NULL, NULL, "try again",
 				"cannot load the BPF program: the kernel's BTF (/sys/kernel/btf/vmlinux) cannot be "
-				"read, mostly for want of memory or of file descriptors");
+				"read, usually for lack of memory or file descriptors");
 		return -EIO;
 	}
 	return weir_diag_fail(diag, -err, last_lines(listener), "cannot load the BPF program");

@@ -13,7 +13,7 @@
  */
 int weir_program_map_open(__u32 program_id, const char *name);
 
-/* What tells a program's instructions from another's, as the kernel does. Returns 0 or -errno. */
+/* What distinguishes a program's instructions from another's, as the kernel does. Returns 0 or -errno. */
 #define WEIR_PROGRAM_TAG_BYTES 8
 int weir_program_tag(int program_fd, __u8 ret_tag[WEIR_PROGRAM_TAG_BYTES]);
 

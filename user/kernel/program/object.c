@@ -212,7 +212,7 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 	_cleanup_(weir_freep) void *zeros = NULL;
 
 	if (cpus < 0)
-		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+		return weir_diag_fail(diag, -cpus, NULL, "cannot find out how many CPUs there are");
 	/* Values of a per-CPU map cross the system call in multiples of eight bytes, one for each CPU. */
 	zeros = calloc(cpus, ((size_t)bpf_map__value_size(map) + 7) / 8 * 8);
 	if (!zeros)
@@ -335,7 +335,7 @@ static int clear_fresh_slots(const struct weir_object *object, const struct weir
 
 /*
  * Maps of the instance. Those that are new are all zeros and get their descriptions; in those that go
- * on, slots that had another owner are cleared. Descriptions that go on are the caller's: they change
+ * on, slots that had another owner are cleared. Descriptions that continue are the caller's: they change
  * when the program does.
  */
 static int fill_instance(const struct weir_object *object, const struct weir_image *image,

@@ -42,8 +42,8 @@ struct weir_object_options {
 	__u64 now_ns;		 /* the program's clock: WarmUp rules that are new are cold then */
 	/* the rules by slot, as they were before this load; NULL: there was none */
 	const struct weir_rule_info *previous_rules;
-	bool is_trial; /* it is only to be seen whether it loads: nothing is written to maps that go on */
-	int reuse_fd[WEIR_STATE_TABLE_COUNT]; /* maps to go on with; 0 or less: make it anew */
+	bool is_trial; /* it is only to be seen whether it loads: nothing is written to maps that continue */
+	int reuse_fd[WEIR_STATE_TABLE_COUNT]; /* maps to continue with; 0 or less: recreate it */
 };
 
 struct weir_object;
@@ -81,7 +81,7 @@ volatile struct weir_harness *weir_object_harness(const struct weir_object *obje
  */
 int weir_object_evaluate(const struct weir_object *object, const void *frame, __u32 frame_bytes);
 
-/* The same `times` times, one after the other at the same instant: the harness tells of the last. */
+/* The same `times` times, one after the other at the same instant: the harness reports the last. */
 int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times);
 
 #endif

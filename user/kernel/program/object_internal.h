@@ -27,7 +27,7 @@ int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag);
 /* Map the harness. */
 int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag);
 
-/* Of the verifier's log the last lines tell; the rest is how it got there. */
+/* In the verifier's log, the last lines matter; the rest is how it got there. */
 #define LOG_LINES 8
 
 /* libbpf talks through one function for the whole process; each thread that loads listens to its own. */

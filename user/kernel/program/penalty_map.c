@@ -34,7 +34,7 @@ void weir_penalties_unmap(struct weir_penalties *penalties)
 	*penalties = (struct weir_penalties){};
 }
 
-/* Of a resource without a flow key. */
+/* For a resource without a flow key. */
 static void visit_rules(const struct weir_penalties *penalties, const struct weir_rule_info *rules, uint64_t now_ns,
 			weir_penalty_visit *visit, void *data)
 {

@@ -256,7 +256,7 @@ int weir_thresholds_follow(struct weir_thresholds *thresholds, uint64_t now_ns, 
 	uint32_t steps = 0;
 	int err = 0;
 
-	if (!thresholds->warms_tokens) /* nobody can tell */
+	if (!thresholds->warms_tokens) /* unknown */
 		return weir_thresholds_step(thresholds, now_ns, memory);
 	if (!thresholds->is_synced) {
 		err = sync_warming(thresholds, 0); /* cold for ever */

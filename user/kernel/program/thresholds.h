@@ -55,8 +55,8 @@ int weir_thresholds_step(struct weir_thresholds *thresholds, uint64_t now_ns, co
 /* The same for who looks at a capture: as a controller that is never late, at each whole second since the last step. */
 int weir_thresholds_follow(struct weir_thresholds *thresholds, uint64_t now_ns, const struct weir_memory_use *memory);
 
-/* What was pushed expired at that time (now_ns: expires now): push what the program has gone by since. Of rules with
- * tokens, whose virtual time goes on from there.
+/* What was pushed expired at that time (now_ns: expires now): push what the program has gone by since. For rules with
+ * tokens, whose virtual time continues from there.
  */
 void weir_thresholds_expire(struct weir_thresholds *thresholds, uint64_t expiry_ns, uint64_t now_ns);
 

@@ -59,7 +59,7 @@ int weir_tick_find_origin(uint64_t tick_ns, uint64_t *ret_origin_ns, struct weir
 	int err;
 
 	if (!tick_ns)
-		return weir_diag_fail(diag, ENOTSUP, NULL, "cannot tell how long a tick of this kernel is");
+		return weir_diag_fail(diag, ENOTSUP, NULL, "cannot find out how long a tick of this kernel is");
 	skel = tick_bpf__open_and_load();
 	if (!skel)
 		return weir_diag_fail(diag, errno, NULL, "cannot load the BPF program that reads the tick");

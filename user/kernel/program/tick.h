@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What time is a tick? The data plane numbers buckets of leap windows by jiffies, told as ns of CLOCK_MONOTONIC:
+ * What time is a tick? The data plane numbers buckets of leap windows by jiffies, in ns of CLOCK_MONOTONIC:
  * jiffies * tick_ns + origin_ns. The kernel moves jiffies by that very clock, so the origin holds until the machine is
- * booted anew; every load of an instance uses the one that was found at attach.
+ * booted again; every load of an instance uses the one that was found at attach.
  */
 #ifndef WEIR_TICK_H
 #define WEIR_TICK_H

@@ -77,7 +77,7 @@ void weir_top_drops_visit(const struct weir_top_drops *top_drops, uint64_t now_n
 				visit(&dropped, data);
 }
 
-/* Of one CPU's set: what came before it got its place there; without a place, what the set has missed. */
+/* For one CPU's set: what came before it got its place there; without a place, what the set has missed. */
 static uint64_t missed_in_set(const struct weir_top_drops *top_drops, uint32_t set,
 			      const struct weir_dropped_flow *dropped)
 {

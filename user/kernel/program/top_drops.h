@@ -35,7 +35,7 @@ struct weir_dropped_flow {
 	uint64_t first_ns, last_ns; /* CLOCK_MONOTONIC, some 17 ms early at most */
 };
 
-/* Show all of them. Times are told apart by now_ns, the program's clock now. */
+/* Show all of them. Times are distinguished by now_ns, the program's clock now. */
 typedef void weir_dropped_flow_visit(const struct weir_dropped_flow *dropped, void *data);
 void weir_top_drops_visit(const struct weir_top_drops *top_drops, uint64_t now_ns, weir_dropped_flow_visit *visit,
 			  void *data);

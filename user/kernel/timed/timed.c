@@ -296,13 +296,13 @@ bool weir_timed_is_readable(const struct weir_instance *instance)
 
 static int expect_room(const struct weir_instance *instance, struct weir_diag *diag)
 {
-	int err = weir_instance_expect_tables(instance, TIMED_TABLES, "what is blocked or allowed for a while", diag);
+	int err = weir_instance_expect_tables(instance, TIMED_TABLES, "the timed entries", diag);
 
 	if (!err && !instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size)
-		err = weir_diag_error(diag, NULL, NULL, "leave settings.timedEntries out of its rules, and reload them",
-				      "instance '%s' was loaded without room for addresses that are blocked or allowed "
-				      "for a while",
-				      instance->name);
+		err = weir_diag_error(
+			diag, NULL, NULL, "remove settings.timedEntries from its rules and reload them",
+			"instance '%s' was loaded without room for addresses to block or allow for a while",
+			instance->name);
 	return err;
 }
 
@@ -335,7 +335,7 @@ static int tell_full(const struct giving *giving, const struct full *full, const
 		return 0;
 	if (full->count > 1)
 		snprintf(how_many, sizeof(how_many), "%zu %s, the first of them ", full->count, what);
-	weir_diag_error(giving->diag, NULL, NULL, hint, "no room for %s%s: there is room for %u %s", how_many,
+	weir_diag_error(giving->diag, NULL, NULL, hint, "no room for %s%s: only %u %s fit", how_many,
 			weir_format_prefix(&full->first, first), places, what);
 	return -ENOSPC;
 }
@@ -344,9 +344,9 @@ static int tell_left_out(const struct giving *giving)
 {
 	int addresses = tell_full(giving, &giving->no_address, "addresses",
 				  giving->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size,
-				  "raise settings.timedEntries, and reload");
+				  "raise settings.timedEntries and reload");
 	int prefixes = tell_full(giving, &giving->no_prefix, "prefixes", WEIR_TIMED_PREFIXES_MAX,
-				 "a long list of prefixes belongs into 'allow' or 'deny' of a rule file");
+				 "put a long list of prefixes in 'allow' or 'deny' of a rule file");
 
 	return addresses ?: prefixes;
 }
@@ -500,7 +500,7 @@ int weir_timed_count(const struct weir_instance *instance, struct weir_timed_cou
 	int err = instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size ? count_all(instance, &counting) : 0;
 
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot read what instance '%s' blocks or allows for a while",
+		return weir_diag_fail(diag, -err, NULL, "cannot read the timed entries of instance '%s'",
 				      instance->name);
 	*ret_counts = counting.counts;
 	return 0;

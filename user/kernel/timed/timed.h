@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room timed: what operators order while packets go on: sources that are blocked or allowed for a while (weir_timed.h).
+ * Room timed: what operators order while packets pass: sources that are blocked or allowed for a while (weir_timed.h).
  * An order is in force on all CPUs when the call returns, and ends by itself. Nothing here evaluates packets.
  */
 #ifndef WEIR_TIMED_TIMED_H

@@ -50,7 +50,7 @@ function element(name, text, className) {
 	return made;
 }
 
-// Only what differs is written, so that a screen reader is not told the same again and a selection stays.
+// Only what differs is written, so that a screen reader does not repeat it and a selection stays.
 function setText(node, text) {
 	if (node.textContent !== text)
 		node.textContent = text;
@@ -179,7 +179,7 @@ function showNow(status, stats, flows) {
 	setText(mode, dropsNothing ? "observes: drops nothing" : "enforces");
 	const unconfirmed = byId("unconfirmed");
 	unconfirmed.hidden = status.returnsSeconds === null;
-	setText(unconfirmed, `not confirmed: the rules before return in ${status.returnsSeconds} s`);
+	setText(unconfirmed, `not confirmed: the previous rules return in ${status.returnsSeconds} s`);
 	const penalised = status.rules.reduce((sum, rule) => sum + (rule.penalisedFlows ?? 0), 0), badge = byId("penalised");
 	badge.hidden = !penalised;
 	setText(badge, `${penalised} penalised`);
@@ -314,7 +314,7 @@ async function showRuleFile(status) {
 
 const verdictWords = {
 	pass: "passed by the rules", block: "blocked by a rule", allow: "passed by an allow list", deny: "dropped by a deny list",
-	error: "dropped by a mistake in weir", unmatchedPass: "in no resource, passed", unmatchedDrop: "in no resource, dropped",
+	error: "dropped by a bug in weir", unmatchedPass: "in no resource, passed", unmatchedDrop: "in no resource, dropped",
 	nonIpPass: "not IP, passed", nonIpDrop: "not IP, dropped", malformedPass: "malformed, passed", malformedDrop: "malformed, dropped",
 	unsupportedPass: "unsupported, passed", unsupportedDrop: "unsupported, dropped",
 };
@@ -324,7 +324,7 @@ function showCluster(cluster) {
 	byId("cluster-section").hidden = !cluster || !cluster.rules.length;
 	if (!cluster)
 		return;
-	const hosts = cluster.hostsLive === null ? "its hosts are not known now"
+	const hosts = cluster.hostsLive === null ? "its hosts are unknown now"
 		: `${cluster.hostsLive} live${cluster.hostsSilent ? `, ${cluster.hostsSilent} silent` : ""}`;
 	const store = cluster.store.latencyUs === null ? "does not answer" : `answers after ${(cluster.store.latencyUs / 1000).toFixed(1)} ms`;
 	setText(byId("cluster-words"), `Host ${cluster.host} of cluster ${cluster.cluster}: ${hosts}; the store ${store}.`);
@@ -477,7 +477,7 @@ async function update() {
 }
 
 // The first rates take two answers: the second is not waited for. Then a slow answer makes the next question come later: at most a tenth of the time is spent in waiting for a server that
-// has other work, but that it is lost is told each second.
+// has other work, but it reports each second that weir is lost.
 async function goOn() {
 	const begun = performance.now(), isFirst = !wasNumbers;
 	if (!isPaused && !document.hidden)

@@ -227,7 +227,7 @@ static void print_missed(const struct weir_reported *reported, const struct weir
 	else if (reported->missed.of == WEIR_REPORTED_DROP)
 		fprintf(text, "%llu more drop%s not shown", count, weir_plural(count));
 	else
-		fprintf(text, "%llu %s came faster than they were read", count, missed_name(reported));
+		fprintf(text, "%llu %s arrived faster than they were read", count, missed_name(reported));
 }
 
 static void print_words(const struct weir_instance *instance, const struct weir_reported *reported, FILE *text)
@@ -248,7 +248,7 @@ static void print_words(const struct weir_instance *instance, const struct weir_
 		fprintf(text, "%s", reported->entry.text);
 		break;
 	case WEIR_REPORTED_STALE:
-		fprintf(text, "the controller has not been heard of: thresholds that move are at their safe values");
+		fprintf(text, "the controller is silent: moving thresholds are at their safe values");
 		break;
 	case WEIR_REPORTED_MISSED:
 		print_missed(reported, rule, text);
@@ -292,7 +292,7 @@ char *weir_reported_comment(const struct weir_instance *instance, const struct w
 	return as_text(print_comment, instance, reported);
 }
 
-/* Of one rule at most this part of a list, unless there is room. Chosen, not derived. */
+/* For one rule at most this part of a list, unless there is room. Chosen, not derived. */
 #define RULE_PART 4
 
 /* It is a change of a rule of which `count` more come after it. */

@@ -22,7 +22,7 @@ json_t *weir_events_describe_past(const struct weir_instance *instance, const st
 /* What happened, without when. The caller frees it; NULL: out of memory. */
 char *weir_reported_words(const struct weir_instance *instance, const struct weir_reported *reported);
 
-/* Of a drop, why: "drop: rule 'dns', source 203.0.113.9, used 20 of 20 packets, resource 'dns'". The caller frees it;
+/* For a drop, why: "drop: rule 'dns', source 203.0.113.9, used 20 of 20 packets, resource 'dns'". The caller frees it;
  * NULL: out of memory.
  */
 char *weir_reported_comment(const struct weir_instance *instance, const struct weir_reported *reported);

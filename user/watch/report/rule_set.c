@@ -66,7 +66,7 @@ int weir_rule_set_describe(const struct weir_instance *instance, json_t **ret_do
 	weir_instance_history(instance, &history);
 	if (history.sets[0])
 		return describe(instance, history.sets[0], ret_document, diag);
-	weir_diag_error(diag, NULL, NULL, "'weir reload FILE...' keeps it",
-			"the rule set in force is not kept: another version of weir loaded it, or it is too large");
+	weir_diag_error(diag, NULL, NULL, "'weir reload FILE...' loads one that is kept",
+			"the rule set in force was not kept: another version of weir loaded it, or it is too large");
 	return -ENOENT;
 }

@@ -47,7 +47,7 @@ static void find_stage(struct reasons *reasons)
 static void find_quiet(struct reasons *reasons)
 {
 	const uint64_t rest_ns = reasons->rule->rule->identity.interval_ns + WEIR_CLUSTER_SETTLE_NS;
-	/* Of a rule with a key what flows were given may end a lease later. */
+	/* For a rule with a key what flows were given may end a lease later. */
 	const uint64_t leases = reasons->rule->rule->identity.key_fields ? 2 : 1;
 	const uint64_t quiet_us = (leases * WEIR_CLUSTER_LEASE_NS + rest_ns + rest_ns / WEIR_CLUSTER_DRIFT) / 1000;
 	const int64_t left_us = (int64_t)quiet_us - reasons->rule->ledger_us;
@@ -126,17 +126,16 @@ static void say_now(struct reasons *reasons)
 static void say_why_alone(struct reasons *reasons)
 {
 	if (reasons->rule->shared.trouble == WEIR_SHARE_TAKEN)
-		say(reasons, "why",
-		    "another process has this host's name, '%s': it must end first, or be called otherwise",
+		say(reasons, "why", "another process has this host's name, '%s': end it, or give it another name",
 		    reasons->view->host);
 	else if (!reasons->view->answers)
 		say(reasons, "why", "the store cannot be reached: %s", reasons->view->trouble);
 	else if (!reasons->rule->has_ledger)
-		say(reasons, "why", "the store has no ledger of this rule: no host has asked");
+		say(reasons, "why", "the store has no ledger for this rule: no host has asked for a share");
 	else
 		say(reasons, "why",
-		    "the store answers now, and this host's controller has no lease: it is not there, has "
-		    "just come, or its answers take more than 0.3 s");
+		    "the store answers now, but this host's controller has no lease: it is not running, has just "
+		    "started, or gets answers only after more than 0.3 s");
 }
 
 static void say_hosts(struct reasons *reasons)
@@ -150,8 +149,8 @@ static void say_hosts(struct reasons *reasons)
 	say(reasons, "hosts", "%zu known: %u live, %zu silent", known, reasons->level.live, silent);
 	if (reasons->rule->owed)
 		say(reasons, "left alone",
-		    "%llu of %llu: for hosts that are silent or have just left, and %llu of that for those of a "
-		    "ledger that was lost",
+		    "%llu of %llu: for hosts that are silent or have just left, including %llu for hosts of a lost "
+		    "ledger",
 		    (unsigned long long)reasons->level.left_alone, (unsigned long long)reasons->threshold,
 		    (unsigned long long)reasons->rule->owed);
 	else if (reasons->level.left_alone)
@@ -165,16 +164,16 @@ static void say_level(struct reasons *reasons)
 	const unsigned long long wanted = level->wanted, budget = level->budget;
 
 	if (!level->live)
-		say(reasons, "level", "no host is live: the store has not heard of any for a second");
+		say(reasons, "level", "no host is live: the store has heard from none for a second");
 	else if (level->is_scarce)
 		say(reasons, "level",
-		    "live hosts want %llu, and there are %llu: who wants more than %llu gets %llu, others what they "
-		    "want",
+		    "live hosts want %llu, and %llu are available: a host that wants more than %llu gets %llu, the "
+		    "others get what they want",
 		    wanted, budget, (unsigned long long)level->units, (unsigned long long)level->units);
 	else
 		say(reasons, "level",
-		    "live hosts want %llu, and there are %llu: each gets what it wants, and %llu more", wanted, budget,
-		    (unsigned long long)level->spare);
+		    "live hosts want %llu, and %llu are available: each gets what it wants and %llu more", wanted,
+		    budget, (unsigned long long)level->spare);
 }
 
 static void say_why_leased(struct reasons *reasons)
@@ -185,34 +184,32 @@ static void say_why_leased(struct reasons *reasons)
 
 	if (!reasons->mine || reasons->mine->wanted < 0) {
 		if (!reasons->view->answers)
-			say(reasons, "why", "it cannot be told: the store cannot be reached: %s",
-			    reasons->view->trouble);
+			say(reasons, "why", "unknown: the store cannot be reached: %s", reasons->view->trouble);
 		else
-			say(reasons, "why", "the ledger is lost, or does not know this host: the next round tells it");
+			say(reasons, "why", "the ledger is lost or does not list this host: the next round adds it");
 		return;
 	}
 	wanted = (unsigned long long)reasons->mine->wanted;
 	if (reasons->quiet_ms) {
 		say(reasons, "why",
-		    "this host wants %llu; the ledger is new: for %.1f s yet nobody gets more than its fallback",
+		    "this host wants %llu; the ledger is new: for another %.1f s no host gets more than its fallback",
 		    wanted, (double)reasons->quiet_ms / 1e3);
 		return;
 	}
 	if (!reasons->mine->is_live)
-		say(reasons, "why", "this host wants %llu, and has just come back: its share cannot grow yet", wanted);
+		say(reasons, "why", "this host wants %llu and has just come back: its share cannot grow yet", wanted);
 	else if (share + slack < due)
 		say(reasons, "why",
-		    "this host wants %llu, and %llu is due to it: it gets that when what others give up has been "
-		    "unused for an interval",
+		    "this host wants %llu and is due %llu: it gets that when what others give up has been unused for "
+		    "an interval",
 		    wanted, due);
 	else if (share > due + slack && reasons->level.is_scarce)
-		say(reasons, "why",
-		    "this host wants %llu, and %llu is due to it: it gives back the rest in the next rounds", wanted,
-		    due);
+		say(reasons, "why", "this host wants %llu and is due %llu: it gives back the rest in the next rounds",
+		    wanted, due);
 	else if (share > due + slack)
-		say(reasons, "why", "this host wants %llu, and nobody lacks what it has more than that", wanted);
+		say(reasons, "why", "this host wants %llu, and no other host needs what it has beyond that", wanted);
 	else
-		say(reasons, "why", "this host wants %llu, and has what is due to it: %llu", wanted, due);
+		say(reasons, "why", "this host wants %llu and has what it is due: %llu", wanted, due);
 }
 
 static void say_fallback(struct reasons *reasons)
@@ -226,8 +223,9 @@ static void say_fallback(struct reasons *reasons)
 	else if (!reasons->rule->shared.hosts)
 		say(reasons, "alone", "without the store it keeps nothing, as it has never had a lease");
 	else if (fallback < part)
-		say(reasons, "alone", "without the store it keeps %llu, and %llu (an equal part) when others keep less",
-		    fallback, (unsigned long long)part);
+		say(reasons, "alone",
+		    "without the store it keeps %llu, and %llu (an equal part) once the others keep less", fallback,
+		    (unsigned long long)part);
 	else
 		say(reasons, "alone", "without the store it keeps %llu: an equal part, of %llu host%s", fallback,
 		    (unsigned long long)hosts, weir_plural(hosts));
@@ -242,10 +240,10 @@ static void say_without_answer(struct reasons *reasons)
 	const double ends = seconds_until(reasons, stages->until_ns[WEIR_SHARE_LEASED]);
 
 	if (stages->until_ns[WEIR_SHARE_ENDED] == UINT64_MAX || ended == fallback)
-		say(reasons, "next", "an answer every 0.2 s; should none come, %llu from %.1f s on", ended, ends);
+		say(reasons, "next", "an answer every 0.2 s; without one, %llu from %.1f s on", ended, ends);
 	else
-		say(reasons, "next", "an answer every 0.2 s; should none come, %llu in %.1f s, and %llu in %.1f s",
-		    ended, ends, fallback, seconds_until(reasons, stages->until_ns[WEIR_SHARE_ENDED]));
+		say(reasons, "next", "an answer every 0.2 s; without one, %llu in %.1f s, and %llu in %.1f s", ended,
+		    ends, fallback, seconds_until(reasons, stages->until_ns[WEIR_SHARE_ENDED]));
 }
 
 static void say_next(struct reasons *reasons)
@@ -254,17 +252,17 @@ static void say_next(struct reasons *reasons)
 	const unsigned long long fallback = stages->units[WEIR_SHARE_FALLEN_BACK];
 
 	if (!reasons->was_pushed)
-		say(reasons, "next", "nothing, until 'weir run' or 'weir control' is there");
+		say(reasons, "next", "nothing, until 'weir run' or 'weir control' runs");
 	else if (reasons->stage == WEIR_SHARE_LEASED)
 		say_without_answer(reasons);
 	else if (reasons->stage == WEIR_SHARE_ENDED)
-		say(reasons, "next", "%llu in %.1f s, unless the store answers before", fallback,
+		say(reasons, "next", "%llu in %.1f s, unless the store answers first", fallback,
 		    seconds_until(reasons, stages->until_ns[WEIR_SHARE_ENDED]));
 	else if (reasons->rule->shared.trouble == WEIR_SHARE_TAKEN)
-		say(reasons, "next", "it stays so until the name is free: 2.0 s after the other process has ended");
+		say(reasons, "next", "no change until the name is free, 2.0 s after the other process has ended");
 	else
 		say(reasons, "next",
-		    "it stays so until the store answers; %.1f s after that this host's share can grow again",
+		    "no change until the store answers; %.1f s after that, this host's share can grow again",
 		    (double)WEIR_CLUSTER_SETTLED_NS / WEIR_NSEC_PER_SEC);
 }
 

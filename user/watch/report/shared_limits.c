@@ -233,7 +233,7 @@ const char *weir_share_words(const struct weir_shared_view *view, uint64_t now_n
 	if (!view->shared.version)
 		snprintf(words, WEIR_SHARE_WORDS_BYTES, "no controller has asked yet");
 	else if (view->shared.trouble == WEIR_SHARE_TAKEN && now_ns >= ends_ns)
-		snprintf(words, WEIR_SHARE_WORDS_BYTES, "waits: its name is another process's");
+		snprintf(words, WEIR_SHARE_WORDS_BYTES, "waiting: another process has its name");
 	else if (now_ns < ends_ns)
 		snprintf(words, WEIR_SHARE_WORDS_BYTES, "%.1f s", (double)(ends_ns - now_ns) / WEIR_NSEC_PER_SEC);
 	else
@@ -331,7 +331,7 @@ json_t *weir_cluster_describe(const struct weir_cluster_view *view)
 
 const char *weir_cluster_words(const struct weir_cluster_view *view, char words[WEIR_CLUSTER_WORDS_BYTES])
 {
-	char hosts[48] = "hosts not known", silent[32] = "", store[32] = "store lost", alone[80] = "";
+	char hosts[48] = "hosts unknown", silent[32] = "", store[32] = "store lost", alone[80] = "";
 	char reserved[48] = "";
 
 	if (view->live)
@@ -376,7 +376,7 @@ static int forget_in(struct weir_store *store, const struct weir_cluster_view *v
 	weir_ledger_field(host, field);
 	reply = ask(store, 3, words, trouble, sizeof(trouble));
 	if (!reply)
-		return weir_diag_fail(diag, EIO, NULL, "cannot take '%s' out of the ledger of rule '%s': %s", host,
+		return weir_diag_fail(diag, EIO, NULL, "cannot remove '%s' from the ledger of rule '%s': %s", host,
 				      rule->rule->name, trouble);
 	weir_store_free_reply(reply);
 	return 0;
@@ -414,17 +414,17 @@ int weir_cluster_forget(const struct weir_instance *instance, const char *host, 
 	if (err)
 		return err;
 	if (view.rule_count && !view.answers) {
-		weir_diag_error(diag, NULL, NULL, NULL, "cannot speak to the store '%s': %s",
-				instance->info.cluster.redis, view.trouble);
+		weir_diag_error(diag, NULL, NULL, NULL, "cannot reach the store '%s': %s", instance->info.cluster.redis,
+				view.trouble);
 		return -EIO;
 	}
 	err = find_in_all(&view, host);
 	if (err == -ENOENT)
-		weir_diag_error(diag, NULL, NULL, "'weir cluster status' lists those that are known",
-				"no ledger has a host '%s'", host);
+		weir_diag_error(diag, NULL, NULL, "'weir cluster status' lists the hosts",
+				"no ledger lists a host '%s'", host);
 	if (err == -EBUSY)
-		weir_diag_error(diag, NULL, NULL, "end its 'weir run' first, which gives all back",
-				"host '%s' is live: it would be back at once", host);
+		weir_diag_error(diag, NULL, NULL, "end its 'weir run' first, which gives its share back",
+				"host '%s' is live: it would come back at once", host);
 	if (!err)
 		err = weir_store_open(&instance->info.cluster, &store, diag);
 	for (size_t i = 0; !err && i < view.rule_count; i++)

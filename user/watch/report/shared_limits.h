@@ -41,7 +41,7 @@ struct weir_cluster_view {
 	uint32_t trip_us;      /* until the latest answer of the store; 0: it has not answered for a second */
 	uint32_t alone;	       /* rules without a lease */
 	uint64_t alone_ns;     /* the longest that one of them has been so */
-	/* Of the rule of which most is reserved for silent hosts. */
+	/* For the rule of which most is reserved for silent hosts. */
 	uint32_t reserved_percent;
 };
 
@@ -83,7 +83,7 @@ const char *weir_share_words(const struct weir_shared_view *view, uint64_t now_n
 
 /*
  * Take a host out of all ledgers of the instance's rules: what was reserved for it is others'. Refused (-EBUSY) for one
- * that is live, as it would go on; -ENOENT when no ledger has it.
+ * that is live, as it would continue; -ENOENT when no ledger has it.
  */
 int weir_cluster_forget(const struct weir_instance *instance, const char *host, struct weir_diag *diag);
 

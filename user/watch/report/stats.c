@@ -26,8 +26,8 @@ static int read_pace(struct weir_stats_view *view, struct weir_diag *diag)
 	err = weir_pace_read(name, &view->pace);
 	view->has_pace = !err;
 	if (err) /* somebody has removed its ifb, perhaps: no reason to hide the counters */
-		weir_diag_warning(diag, NULL, NULL, "a reload with 'throttling: police', and one with 'pace', mend it",
-				  "cannot read how instance '%s' paces: %s", name, strerror(-err));
+		weir_diag_warning(diag, NULL, NULL, "reload with 'throttling: police', then with 'throttling: pace'",
+				  "cannot read the pacing of instance '%s': %s", name, strerror(-err));
 	return 0;
 }
 

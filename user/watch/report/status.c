@@ -367,7 +367,7 @@ static json_t *describe_netns(const struct weir_instance *instance)
 			 inode == weir_host_netns());
 }
 
-/* Those that a reload by this version would have to make anew. */
+/* Those that a reload by this version would have to make again. */
 static json_t *describe_incompatible_tables(const struct weir_instance *instance)
 {
 	json_t *names = json_array();

@@ -3,7 +3,7 @@
  * Room state: looking on without touching: an instance's counters (this header), its busiest flows, its connections,
  * and what on this host would stop or bend a limit (examine.h). Only the room report and commands include it.
  *
- * The counters of an instance, added up over all CPUs. Packets go on while they are read, so that
+ * The counters of an instance, added up over all CPUs. Packets continue while they are read, so that
  * figures of one reading are of slightly different moments.
  */
 #ifndef WEIR_STATE_COUNTERS_H

@@ -144,10 +144,10 @@ static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
 	err = count_drops(watch, &dropped);
 	if (err)
 		return err;
-	if (!watch->is_counting) { /* what is told from here on is counted from here on */
+	if (!watch->is_counting) { /* what is reported from here on is counted from here on */
 		watch->rings[0] = weir_events_end(watch->events, 0);
 		watch->is_counting = true;
-	} else if (dropped >= watch->dropped) { /* else a reload has made them anew */
+	} else if (dropped >= watch->dropped) { /* else a reload has made them again */
 		watch->untold += (int64_t)(dropped - watch->dropped);
 	}
 	watch->dropped = dropped;
@@ -230,7 +230,7 @@ static uint64_t flooded_until_ns(const struct weir_event_watch *watch)
 	return latest_ns;
 }
 
-/* When changes of this rule were last not told; never: what is missing is older than what is there. */
+/* When changes of this rule were last left out; never: what is missing is older than what is there. */
 static uint64_t missed_ns(const struct weir_event_watch *watch, enum weir_event_lane lane, uint32_t slot,
 			  const struct weir_reported_events *events, uint64_t now_ns)
 {
@@ -266,14 +266,14 @@ static int tell_untold_changes(struct weir_event_watch *watch, struct weir_repor
 		if (changes > *accounted && rule->state != WEIR_SLOT_FREE)
 			err = add_missed(events, (enum weir_reported_kind)lane, changes - *accounted, slot,
 					 missed_ns(watch, lane, slot, events, now_ns));
-		*accounted = changes; /* or a reload has made them anew */
+		*accounted = changes; /* or a reload has made them again */
 	}
 	return err;
 }
 
 /* ---- a sample of a reading ---- */
 
-/* Of the same flow under the same rule; of those that no rule dropped, of the same verdict. */
+/* For the same flow under the same rule; of those that no rule dropped, of the same verdict. */
 static bool is_of_same_flow(const struct weir_event *a, const struct weir_event *b)
 {
 	return a->rule_slot == b->rule_slot && a->verdict == b->verdict &&
@@ -288,7 +288,7 @@ static bool has_flow_of(const struct weir_reported *drops, size_t count, const s
 	return false;
 }
 
-/* Of the drops from `first` on. */
+/* For the drops from `first` on. */
 static void keep_sample(struct weir_event_watch *watch, struct weir_reported_events *events, size_t first)
 {
 	struct weir_reported *all = events->all;
@@ -307,7 +307,7 @@ static void keep_sample(struct weir_event_watch *watch, struct weir_reported_eve
 
 /* ---- reading ---- */
 
-/* What was overwritten before it was read is among what counters know and nobody has told. */
+/* What was overwritten before it was read is among what counters have and no line reports. */
 static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_reported_events *events)
 {
 	_Static_assert((int)WEIR_REPORTED_DROP == WEIR_LANE_DROPS &&
@@ -358,7 +358,7 @@ static int read_journal(struct weir_event_watch *watch, enum weir_journal_number
 	}
 	missed = cursor->missed;
 	cursor->missed = 0;
-	/* Of what was there before the reader came nothing was missed. */
+	/* What was there before the reader came was not missed. */
 	return missed && has_begun
 		       ? add_missed(events, WEIR_REPORTED_JOURNAL, missed, WEIR_EVENT_NO_RULE, weir_host_now_ns())
 		       : 0;
@@ -428,7 +428,7 @@ static int refresh(struct weir_event_watch *watch, struct weir_diag *diag)
 		return err;
 	weir_instance_free(watch->instance);
 	watch->instance = now;
-	/* A reload by another version of weir, or --fresh, may have made them anew. */
+	/* A reload by another version of weir, or --fresh, may have made them again. */
 	err = map_events(watch, diag);
 	for (size_t ring = 0; !err && ring < WEIR_EVENT_RINGS; ring++)
 		if (weir_events_end(watch->events, ring).passed < watch->rings[ring].passed)

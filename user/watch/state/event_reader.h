@@ -62,9 +62,9 @@ int weir_event_watch_open(const char *instance, bool wants_drops, bool from_the_
 void weir_event_watch_close(struct weir_event_watch *watch);
 
 /*
- * A sample of drops, from now on, for who only looks now and then and may not write: somebody else lets drops be
- * told (weir_instance_listen). Of one reading the latest drop of each flow, of `drops_most` flows; the others are among
- * those that are counted as not told.
+ * A sample of drops, from now on, for a reader that only looks now and then and may not write: another process has
+ * drops reported (weir_instance_listen). A reading has the latest drop of each flow, of `drops_most` flows; the others
+ * are among those that are counted as left out.
  */
 int weir_event_watch_open_sample(const char *instance, size_t drops_most, struct weir_event_watch *ret_watch,
 				 struct weir_diag *diag);
@@ -93,7 +93,7 @@ void weir_reported_events_free(struct weir_reported_events *events);
 const struct weir_rule_info *weir_reported_rule(const struct weir_instance *instance,
 						const struct weir_reported *reported);
 
-/* It tells how the flow stood under its rule. */
+/* It has how much the flow had used under its rule. */
 bool weir_reported_has_figures(const struct weir_reported *reported);
 
 #endif

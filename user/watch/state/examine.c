@@ -40,10 +40,10 @@ static void examine_kernel(struct weir_findings *findings)
 			  "Linux %s is older than weir needs", kernel.release);
 	if (weir_host_is_realtime())
 		weir_find(findings, WEIR_FINDING_PROBLEM, "realtime", "boot a kernel without PREEMPT_RT",
-			  "PREEMPT_RT: two packets can interleave on one CPU, limits would not be exact");
+			  "PREEMPT_RT: packets can interleave on one CPU, so limits would not be exact");
 	if (weir_host_cpus_have_gaps())
 		weir_find(findings, WEIR_FINDING_PROBLEM, "cpus", "boot with possible CPUs numbered from 0 on",
-			  "numbers are missing among the possible CPUs: limits would not be exact");
+			  "possible CPUs are not numbered without gaps, so limits would not be exact");
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		weir_find(findings, WEIR_FINDING_PROBLEM, "btf",
 			  "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
@@ -74,7 +74,7 @@ static void examine_switches(struct weir_findings *findings)
 	}
 	if (!weir_host_read_text("/proc/sys/kernel/bpf_stats_enabled", text, sizeof(text)) && text[0] != '0')
 		weir_find(findings, WEIR_FINDING_NOTE, "bpfStats", "sysctl -w kernel.bpf_stats_enabled=0",
-			  "run time statistics of BPF programs are on: some 45 ns more a packet");
+			  "run-time statistics of BPF programs are on, which costs about 45 ns a packet");
 }
 
 static void examine_clock(struct weir_findings *findings)
@@ -90,13 +90,14 @@ static void examine_clock(struct weir_findings *findings)
 		is_slow |= !strcmp(source, slow[i]);
 	if (is_slow)
 		weir_find(findings, WEIR_FINDING_NOTE, "clock",
-			  "find out why the kernel gave up its better clock: 'dmesg'",
+			  "look in 'dmesg' why the kernel gave up its better clock",
 			  "clock source %s is slow to read, or coarse", source);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "clock", NULL, "clock source %s, a tick is %.1f ms; %s", source,
 			  weir_host_tick_ns() / 1e6,
-			  weir_host_kernel_is_at_least(6, 2) ? "seldom read for 'leap' windows"
-							     : "read for each packet admitted (Linux 6.2 seldom does)");
+			  weir_host_kernel_is_at_least(6, 2)
+				  ? "rarely read for 'leap' windows"
+				  : "read for each admitted packet (rarely from Linux 6.2 on)");
 }
 
 static void examine_memory(struct weir_findings *findings)
@@ -105,7 +106,7 @@ static void examine_memory(struct weir_findings *findings)
 
 	if (available_bytes)
 		weir_find(findings, WEIR_FINDING_OK, "memory", NULL,
-			  "%.0f MB available, %d possible CPUs: 'weir check' says what a rule file takes",
+			  "%.0f MB available, %d possible CPUs: 'weir check' shows what a rule file takes",
 			  available_bytes / 1e6, weir_host_cpus());
 }
 
@@ -115,20 +116,20 @@ static void examine_pressure(struct weir_findings *findings)
 	switch (weir_memory_pressure()) {
 	case WEIR_MEMORY_PRESSURE_AT_ONCE:
 		weir_find(findings, WEIR_FINDING_OK, "pressure", NULL,
-			  "memory pressure is told within half a second: MemoryAdaptive rules hear of it between "
+			  "memory pressure is reported within half a second: MemoryAdaptive rules react between "
 			  "readings");
 		return;
 	case WEIR_MEMORY_PRESSURE_LATE:
 		weir_find(findings, WEIR_FINDING_NOTE, "pressure",
 			  geteuid() ? "run it as root, or with CAP_SYS_RESOURCE"
-				    : "it takes CAP_SYS_RESOURCE, which root lacks here",
-			  "memory pressure is told every two seconds only: MemoryAdaptive rules go by readings");
+				    : "this needs CAP_SYS_RESOURCE, which root lacks here",
+			  "memory pressure is reported only every two seconds: MemoryAdaptive rules rely on readings");
 		return;
 	case WEIR_MEMORY_PRESSURE_NEVER:
 		weir_find(findings, WEIR_FINDING_NOTE, "pressure",
 			  geteuid() ? "boot with psi=1 on a kernel that has it; as root"
 				    : "boot with psi=1, on a kernel that has it",
-			  "memory pressure is not told: MemoryAdaptive rules go by readings, twenty a second");
+			  "memory pressure is not reported: MemoryAdaptive rules rely on readings, twenty a second");
 		return;
 	}
 }
@@ -157,10 +158,10 @@ static void examine_bpffs(struct weir_findings *findings)
 	const char *where = weir_bpffs_root();
 
 	if (!weir_bpffs_is_mounted())
-		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL, "not mounted yet at %s: attach does it", where);
+		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL, "not mounted yet at %s: attach mounts it", where);
 	else if (weir_bpffs_is_elsewhere())
 		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL,
-			  "this mount namespace hides it ('ip netns exec' does): weir reaches it all the same");
+			  "hidden in this mount namespace ('ip netns exec' does that): weir reaches it all the same");
 	else
 		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL, "mounted at %s", where);
 }
@@ -221,7 +222,7 @@ static void sum_evictions(const struct weir_instance *instance, const struct wei
 }
 
 /* Flows of windows, token buckets, TATs and penalties that were pushed out are remembered, until there is no
- * room for that either: they begin anew, and may have more than their limit. Those of other kinds begin anew at once.
+ * room for that either: they start over, and may have more than their limit. Those of other kinds start over at once.
  */
 static void examine_evictions(const char *name, struct weir_findings *findings)
 {
@@ -235,31 +236,31 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 	    weir_row_ghosts_look(instance, &row_ghosts, &ignored))
 		return;
 	if (weir_row_ghosts_are_nearly_full(&row_ghosts))
-		weir_find(
-			findings, WEIR_FINDING_PROBLEM, "flows",
-			"raise settings.flowsPerCpu, 'weir detach', and attach again",
-			"instance '%s' remembers %llu flows without a row, of %llu that there is room for: others are "
-			"forgotten, and may pass more than their limits, or share one ('whenFull: aggregate')",
-			name, (unsigned long long)row_ghosts.used, (unsigned long long)row_ghosts.places);
+		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
+			  "raise settings.flowsPerCpu, run 'weir detach', and attach again",
+			  "instance '%s' keeps counts of %llu evicted flows, of at most %llu: others lose theirs and "
+			  "may exceed their limits, or share one ('whenFull: aggregate')",
+			  name, (unsigned long long)row_ghosts.used, (unsigned long long)row_ghosts.places);
 	sum_evictions(instance, &counters, &evictions);
 	if (evictions.remembered)
 		weir_find(findings, WEIR_FINDING_NOTE, "flows",
-			  "raise settings.flowsPerCpu, 'weir detach', and attach again",
-			  "%llu flows of instance '%s' lost their slots to others: more than its %u a CPU are active",
+			  "raise settings.flowsPerCpu, run 'weir detach', and attach again",
+			  "%llu flows of instance '%s' lost their slots to others: more than its %u per CPU are active",
 			  (unsigned long long)evictions.remembered, name, instance->info.flows_per_cpu);
 	if (row_ghosts.ghosts_displaced)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
-			  "raise settings.flowsPerCpu, 'weir detach', and attach again; a rule on the whole resource "
-			  "bounds all of them together",
-			  "%llu flows of instance '%s' (tokens, Throttling, penalties) lost their slots, were "
-			  "forgotten and began anew: they may have passed more than their limits",
+			  "raise settings.flowsPerCpu, run 'weir detach', and attach again; a rule on the whole "
+			  "resource bounds all of them together",
+			  "%llu flows of instance '%s' (tokens, Throttling, penalties) lost their slots and their "
+			  "history: they may have exceeded their limits",
 			  (unsigned long long)row_ghosts.ghosts_displaced, name);
 	if (evictions.connections)
-		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
-			  "raise settings.connections and settings.connectionFlows, 'weir detach', and attach again",
-			  "%llu connections, requests or flows of rule '%.40s' and the like lost their slots: not all "
-			  "of them may count when they come again",
-			  (unsigned long long)evictions.connections, evictions.of_connections);
+		weir_find(
+			findings, WEIR_FINDING_PROBLEM, "flows",
+			"raise settings.connections and settings.connectionFlows, run 'weir detach', and attach again",
+			"%llu connections, requests or flows of rule '%.40s' and similar ones lost their slots: some "
+			"may not count when they return",
+			(unsigned long long)evictions.connections, evictions.of_connections);
 }
 
 /* What its system rules go by. */
@@ -272,8 +273,8 @@ static void examine_signals(const char *name, struct weir_findings *findings)
 	if (weir_instance_open(name, &instance, &ignored) || weir_signals_look(instance, &signals, &ignored))
 		return;
 	if (signals.has_samples && !signals.has_load1 && !signals.has_cpu)
-		weir_find(findings, WEIR_FINDING_NOTE, "system", "'weir run' and 'weir control' do",
-			  "nobody samples load and CPU usage for the system rules of instance '%s'", name);
+		weir_find(findings, WEIR_FINDING_NOTE, "system", "run 'weir control' (or 'weir run')",
+			  "no process samples load and CPU usage for the system rules of instance '%s'", name);
 	if (signals.has_connections)
 		weir_find(findings, WEIR_FINDING_OK, "system", NULL,
 			  "connections open: %llu; AvgRT %.3f ms, maxComplete %llu a second, minRt %.3f ms",
@@ -291,13 +292,13 @@ static void examine_weir(uint32_t program_id, struct weir_findings *findings)
 		return;
 	}
 	if (weir_instance_is_incompatible(name, &head)) {
-		snprintf(advice, sizeof(advice), "'weir reload --instance %s --fresh FILE...' makes it this one's",
+		snprintf(advice, sizeof(advice), "'weir reload --instance %s --fresh FILE...' moves it to this version",
 			 name);
 		weir_find(findings, WEIR_FINDING_NOTE, "programs", advice,
 			  "another version of weir is attached: instance '%s'", name);
 		return;
 	}
-	snprintf(advice, sizeof(advice), "'weir detach --instance %s', and attach again", name);
+	snprintf(advice, sizeof(advice), "run 'weir detach --instance %s', and attach again", name);
 	weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)", name,
 		  program_id);
 	examine_span(name, advice, findings);

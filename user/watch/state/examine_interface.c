@@ -27,7 +27,7 @@ void weir_examine_type(const char *interface, const struct weir_device *device, 
 
 	if (type)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "type", WEIR_NO_ETHERNET_ADVICE,
-			  "packets of '%s' have no Ethernet header (link/%s), and attach refuses it", interface, type);
+			  "packets of '%s' have no Ethernet header (link/%s): attach refuses it", interface, type);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "type", NULL, "packets of '%s' have an Ethernet header",
 			  interface);
@@ -38,16 +38,18 @@ void weir_examine_driver(const char *interface, const struct weir_device *device
 	const char *driver = device->driver[0] ? device->driver : "(unknown)";
 
 	if (!device->is_up)
-		weir_find(findings, WEIR_FINDING_NOTE, "link", NULL, "'%s' is down: attach works, packets come later",
-			  interface);
+		weir_find(findings, WEIR_FINDING_NOTE, "link", NULL,
+			  "'%s' is down: attach works, packets arrive once it is up", interface);
 	if (device->hardware.keeps_merging)
 		weir_find(findings, WEIR_FINDING_NOTE, "driver",
-			  "of the virtual machine's host: guest_csum, guest_tso4, guest_tso6, guest_ecn, guest_ufo off",
-			  "driver %s refuses native XDP: the host merges packets, and lets nobody here turn it off",
+			  "on the virtual machine's host, turn off guest_csum, guest_tso4, guest_tso6, guest_ecn, "
+			  "guest_ufo",
+			  "driver %s refuses native XDP: the host merges packets, which cannot be turned off here",
 			  driver);
 	else if (!device->has_xdp_features)
-		weir_find(findings, WEIR_FINDING_NOTE, "driver", "'weir attach --mode native' tells: it refuses if not",
-			  "driver %s: before Linux 6.3 no one can tell whether it has native XDP", driver);
+		weir_find(findings, WEIR_FINDING_NOTE, "driver",
+			  "try 'weir attach --mode native', which refuses if not",
+			  "driver %s: before Linux 6.3, it is unknown whether it has native XDP", driver);
 	else if (device->has_native_xdp)
 		weir_find(findings, WEIR_FINDING_OK, "driver", NULL, "driver %s has native XDP", driver);
 	else
@@ -60,15 +62,15 @@ void weir_examine_mtu(const char *interface, const struct weir_device *device, s
 	const bool has_large_frames = device->mtu > ONE_BUFFER_MTU;
 
 	if (!device->mtu)
-		weir_find(findings, WEIR_FINDING_NOTE, "mtu", NULL, "the MTU of '%s' cannot be told", interface);
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", NULL, "the MTU of '%s' is unknown", interface);
 	else if (has_large_frames && !device->has_xdp_features)
 		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
-			  "MTU %u needs several buffers a frame: whether native XDP takes them no one can tell before "
-			  "Linux 6.3",
+			  "MTU %u needs several buffers per frame: before Linux 6.3, it is unknown whether native XDP "
+			  "accepts them",
 			  device->mtu);
 	else if (has_large_frames && device->has_native_xdp && !device->has_native_frags)
 		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
-			  "MTU %u needs several buffers a frame, which this driver's native XDP may refuse",
+			  "MTU %u needs several buffers per frame, which this driver's native XDP may refuse",
 			  device->mtu);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "mtu", NULL, "MTU %u", device->mtu);
@@ -79,13 +81,12 @@ void weir_examine_offloads(const char *interface, const struct weir_device *devi
 	char advice[96];
 
 	if (!device->has_offloads) {
-		weir_find(findings, WEIR_FINDING_NOTE, "vlan",
-			  "should rules ask for 'vlan': 'ethtool -k' may know more",
-			  "the driver does not tell whether VLAN tags stay in the packet, nor of LRO");
+		weir_find(findings, WEIR_FINDING_NOTE, "vlan", "if rules match 'vlan', see 'ethtool -k'",
+			  "the driver does not report LRO, nor whether VLAN tags stay in the packet");
 	} else if (device->strips_vlan) {
 		snprintf(advice, sizeof(advice), "for rules with 'vlan': ethtool -K %s rxvlan off", interface);
 		weir_find(findings, WEIR_FINDING_NOTE, "vlan", advice,
-			  "VLAN tags can be taken off before XDP sees the packet: it would seem untagged");
+			  "VLAN tags may be removed before XDP sees the packet: it then seems untagged");
 	} else {
 		weir_find(findings, WEIR_FINDING_OK, "vlan", NULL, "VLAN tags stay in the packet");
 	}
@@ -98,21 +99,21 @@ void weir_examine_merging(const char *interface, uint32_t ifindex, const struct 
 	char advice[96];
 
 	if (!weir_merging_find(interface, ifindex, &merging)) {
-		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges packets that come in");
+		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges arriving packets");
 		return;
 	}
 	if (!strcmp(merging.offload, "gro") && device->has_xdp_features && device->has_native_xdp) {
-		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "GRO merges packets behind native XDP only");
+		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "GRO merges packets only after native XDP");
 		return;
 	}
 	if (merging.is_fixed)
 		snprintf(advice, sizeof(advice),
-			 "it cannot be turned off here; '--allow-gro' counts each as one packet");
+			 "it cannot be turned off here; '--allow-gro' counts each merged packet as one");
 	else
 		snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
 	weir_find(findings, WEIR_FINDING_NOTE, strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
 		  "%s of '%s' merges packets before skb mode sees them: attach refuses that%s", merging.offload,
-		  merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse, too" : "");
+		  merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse as well" : "");
 }
 
 void weir_examine_super_frames(const char *interface, uint32_t ifindex, const struct weir_device *device,
@@ -122,9 +123,9 @@ void weir_examine_super_frames(const char *interface, uint32_t ifindex, const st
 	struct weir_super_frames frames;
 
 	if (!weir_super_frames_find(interface, ifindex, &frames))
-		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "no sender on this host has super-frames for it");
+		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "no sender on this host sends it super-frames");
 	else if (is_native && !frames.evades_native)
-		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: native XDP has them in packets", frames.text);
+		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: native XDP sees them as packets", frames.text);
 	else
 		weir_find(findings, WEIR_FINDING_NOTE, "gso", frames.advice, "%s: each counts as one packet",
 			  frames.text);
@@ -136,7 +137,7 @@ static bool examine_repeats(const char *interface, const char *name, struct weir
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
 	_cleanup_(weir_freep) struct weir_repeat *repeats = NULL;
-	char advice[128];
+	char advice[160];
 	size_t count;
 
 	if (weir_instance_open(name, &instance, &ignored))
@@ -145,12 +146,12 @@ static bool examine_repeats(const char *interface, const char *name, struct weir
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(repeats[i].upper, interface) != 0 && strcmp(repeats[i].lower, interface) != 0)
 			continue;
-		snprintf(advice, sizeof(advice), "'weir detach --instance %s -i %s': '%s' sees all that comes in", name,
+		snprintf(advice, sizeof(advice),
+			 "run 'weir detach --instance %s -i %s': '%s' sees all packets that arrive", name,
 			 repeats[i].upper, repeats[i].lower);
 		weir_find(findings, WEIR_FINDING_NOTE, "stack", advice,
-			  "'%s' stands on '%s', and instance '%s' evaluates packets that come in by both twice: they "
-			  "pass "
-			  "by half of their limits",
+			  "'%s' stands on '%s', and instance '%s' counts packets that arrive through both twice: they "
+			  "get half of their limits",
 			  repeats[i].upper, repeats[i].lower, name);
 		return true;
 	}
@@ -162,7 +163,7 @@ void weir_examine_stack(const char *interface, uint32_t ifindex, const struct we
 {
 	const uint32_t program_id = weir_device_program(device);
 	_cleanup_(weir_stack_free) struct weir_stack stack = {};
-	char below[96] = "", options[96] = "", advice[160], name[WEIR_INSTANCE_NAME_BYTES];
+	char below[96] = "", options[96] = "", advice[192], name[WEIR_INSTANCE_NAME_BYTES];
 	size_t below_bytes = 0, options_bytes = 0;
 
 	if (program_id && weir_instance_of_program(program_id, name) && examine_repeats(interface, name, findings))
@@ -177,10 +178,10 @@ void weir_examine_stack(const char *interface, uint32_t ifindex, const struct we
 		options_bytes += snprintf(options + options_bytes, sizeof(options) - options_bytes, " -i %s",
 					  stack.bottoms[i].name);
 	}
-	snprintf(advice, sizeof(advice), "'weir attach%s' limits them together, and what is not for '%s' too", options,
-		 interface);
-	weir_find(findings, WEIR_FINDING_NOTE, "stack", advice,
-		  "'%s' stands on %s: what comes in there passes them first", interface, below);
+	snprintf(advice, sizeof(advice),
+		 "'weir attach%s' limits them together, including packets that are not for '%s'", options, interface);
+	weir_find(findings, WEIR_FINDING_NOTE, "stack", advice, "'%s' stands on %s: packets arrive through that first",
+		  interface, below);
 }
 
 void weir_examine_queues(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -189,14 +190,14 @@ void weir_examine_queues(const char *interface, const struct weir_device *device
 
 	snprintf(advice, sizeof(advice), "ethtool -X %s equal %u", interface, device->rx_queues);
 	if (!device->rx_queues)
-		weir_find(findings, WEIR_FINDING_OK, "queues", NULL, "the driver does not tell its receive queues");
+		weir_find(findings, WEIR_FINDING_OK, "queues", NULL, "the driver does not report its receive queues");
 	else if (device->rx_queues == 1 && weir_host_cpus() > 1)
-		weir_find(findings, WEIR_FINDING_NOTE, "queues", "'ethtool -L' can add some, where the driver has more",
+		weir_find(findings, WEIR_FINDING_NOTE, "queues", "'ethtool -L' can add some if the driver has more",
 			  "one receive queue: one CPU does all the work%s",
 			  device->hardware.rps_cpus > 1 ? " in native mode; RPS spreads that of skb mode" : "");
 	else if (device->rss_queues && device->rss_queues < device->rx_queues)
 		weir_find(findings, WEIR_FINDING_NOTE, "queues", advice,
-			  "RSS sends packets to %u of %u receive queues: the CPUs of the others have nothing to do",
+			  "RSS sends packets to %u of %u receive queues: the CPUs of the others are idle",
 			  device->rss_queues, device->rx_queues);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "queues", NULL, "%u receive queue%s", device->rx_queues,
@@ -232,7 +233,7 @@ void weir_examine_rings(const char *interface, const struct weir_device *device,
 	snprintf(advice, sizeof(advice), "ethtool -G %s rx %u", interface, device->rx_ring_max);
 	if (device->rx_ring < RX_RING_MIN && device->rx_ring < device->rx_ring_max)
 		weir_find(findings, WEIR_FINDING_NOTE, "rings", advice,
-			  "a receive queue holds %u packets of at most %u: a burst is lost before weir sees it",
+			  "a receive queue holds %u packets of at most %u: bursts may be lost before weir sees them",
 			  device->rx_ring, device->rx_ring_max);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "rings", NULL, "a receive queue holds %u packets",

@@ -42,12 +42,12 @@ static void examine_rules_flows(uint64_t overrides, uint32_t flows, struct weir_
 	if (overrides > flows / 2)
 		weir_find(findings, WEIR_FINDING_NOTE, "flows",
 			  "raise settings.flowsPerCpu to twice the flows you expect on a CPU",
-			  "the rules name %llu flows by overrides, and a CPU has room for %u, half of which fit for "
-			  "sure",
+			  "the overrides name %llu flows; a CPU has %u slots, and only half of that many flows are "
+			  "sure to fit",
 			  (unsigned long long)overrides, flows);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "flows", NULL,
-			  "room for %u flows a CPU: enough for %u that are active there within an interval", flows,
+			  "room for %u flows per CPU: enough for %u that are active there within an interval", flows,
 			  flows / 2);
 }
 
@@ -70,13 +70,13 @@ static void examine_rules_mode(const struct weir_device *device, struct weir_fin
 	if (weir_link_type_without_ethernet(device->type, buffer))
 		return; /* attach refuses it */
 	if (!device->has_xdp_features)
-		weir_find(findings, WEIR_FINDING_OK, "mode", NULL,
-			  "attach would try native mode first, and skb mode then");
+		weir_find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would try native mode, then skb mode");
 	else if (device->has_native_xdp)
 		weir_find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would choose native mode");
 	else
 		weir_find(findings, WEIR_FINDING_NOTE, "mode",
-			  "see the lines about offloads: merged packets count as one", "attach would choose skb mode");
+			  "see the lines about offloads: each merged packet counts as one",
+			  "attach would choose skb mode");
 }
 
 static void examine_rules_vlan(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -86,12 +86,13 @@ static void examine_rules_vlan(const char *interface, const struct weir_device *
 	snprintf(advice, sizeof(advice), "ethtool -K %s rxvlan off", interface);
 	if (device->has_offloads && device->strips_vlan)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "fields", advice,
-			  "the rules match 'vlan', and the device may take tags off before they are seen");
+			  "the rules match 'vlan', and the device may remove tags before weir sees them");
 	else
-		weir_find(findings, WEIR_FINDING_OK, "fields", NULL, "the rules match 'vlan', and nothing hides it");
+		weir_find(findings, WEIR_FINDING_OK, "fields", NULL,
+			  "the rules match 'vlan', and nothing hides the tags");
 }
 
-/* What offloads hide of single packets. A device that tells nothing of native XDP gets it, perhaps. */
+/* What offloads hide of single packets. A device that reports nothing about native XDP gets it, perhaps. */
 static void examine_rules_fields(const char *interface, uint32_t ifindex, const struct weir_device *device,
 				 uint32_t fields, struct weir_findings *findings)
 {
@@ -105,9 +106,10 @@ static void examine_rules_fields(const char *interface, uint32_t ifindex, const 
 	    (device->has_xdp_features && device->has_native_xdp))
 		return;
 	if (weir_merging_find(interface, ifindex, &merging) || weir_super_frames_find(interface, ifindex, &frames)) {
-		snprintf(advice, sizeof(advice), "'weir doctor %s' says how, in its lines 'gro' and 'gso'", interface);
+		snprintf(advice, sizeof(advice),
+			 "'weir doctor %s' shows how to stop that, in its lines 'gro' and 'gso'", interface);
 		weir_find(findings, WEIR_FINDING_NOTE, "fields", advice,
-			  "the rules match 'length' or 'tcpFlags', of which packets in one frame have one for all");
+			  "the rules match 'length' or 'tcpFlags', which merged packets share");
 	}
 }
 
@@ -132,8 +134,8 @@ static void examine_rules_interface(const char *interface, const struct weir_rul
 	}
 	if (first)
 		weir_find(findings, WEIR_FINDING_NOTE, "interface", NULL,
-			  "%zu resource%s of the rules match%s nothing on '%s', by 'interface': the first is '%.64s'",
-			  count, count == 1 ? "" : "s", count == 1 ? "es" : "", interface, first);
+			  "%zu resource%s match%s nothing on '%s' because of 'interface': the first is '%.64s'", count,
+			  count == 1 ? "" : "s", count == 1 ? "es" : "", interface, first);
 }
 
 static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
@@ -146,7 +148,7 @@ static void examine_rules_pace(const struct weir_image *image, struct weir_findi
 	if (ability.answer == WEIR_PACE_YES)
 		return; /* the host's own line says so */
 	weir_find(findings, WEIR_FINDING_PROBLEM, "throttling", ability.advice,
-		  "the rules throttle by 'pace', which this host cannot: %s", ability.text);
+		  "the rules use 'throttling: pace', which this host cannot do: %s", ability.text);
 }
 
 /* What was noted of the host, and these rules never meet. A problem stays: it is one for any rules. */
@@ -210,7 +212,7 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 
 /* ---- the rules, where they are in force ---- */
 
-/* Of those that are looked at here. */
+/* For those that are looked at here. */
 static uint32_t fields_of(const struct weir_ruleset *ruleset)
 {
 	uint32_t fields = 0;
@@ -287,8 +289,8 @@ static void warn_of_pattern(const struct weir_instance *instance, const struct w
 	for (size_t i = 0; i < instance->link_count; i++)
 		if (instance->links[i].ifindex && weir_words_mean(word, 1, instance->links[i].interface))
 			return;
-	weir_diag_warning(diag, &resource->place, NULL, "should one come, and be limited, it matches there",
-			  "resource '%s' matches nothing by '%s' now: no interface that is limited has such a name",
+	weir_diag_warning(diag, &resource->place, NULL, "if such an interface appears and is limited, it matches there",
+			  "resource '%s' matches nothing by '%s' now: no limited interface has such a name",
 			  resource->name, *word);
 }
 

@@ -25,7 +25,7 @@
 /* For all ledgers together. Chosen, not derived. */
 #define LEDGERS_NS_MAX (3 * WEIR_NSEC_PER_SEC)
 
-/* What the protocol allows a clock to be wrong by (docs/cluster.md, [1]): half of the thousandth that is taken off. */
+/* How wrong a clock may be (docs/cluster-protocol.md, [1]): half of the thousandth that is subtracted. */
 #define CLOCK_PPM (1e6 / WEIR_CLUSTER_DRIFT / 2)
 
 /* ---- asking ---- */
@@ -63,7 +63,7 @@ static bool read_clock(struct weir_store *store, struct weir_clock_reading *ret_
 	if (micros)
 		reading.store_us = strtoull(seconds, NULL, 10) * 1000000 + strtoull(micros, NULL, 10);
 	else
-		snprintf(trouble, WEIR_FINDING_CHARS, "it does not tell its time");
+		snprintf(trouble, WEIR_FINDING_CHARS, "it does not report its time");
 	weir_store_free_reply(reply);
 	*ret_reading = reading;
 	return micros;
@@ -89,24 +89,25 @@ static void tell_version(const char *info, const char *address, uint64_t took_ns
 	const char *kind;
 
 	if (!weir_store_read_version(info, &version)) {
-		weir_find(findings, WEIR_FINDING_PROBLEM, "store", "have Redis 6 or later, or Valkey",
+		weir_find(findings, WEIR_FINDING_PROBLEM, "store", "use Redis 6 or later, or Valkey",
 			  "'%s' answers, but names no version of Redis", address);
 		return;
 	}
 	kind = version.is_valkey ? "Valkey" : "Redis";
 	if (version.redis_major < WEIR_STORE_MAJOR_MIN)
-		weir_find(findings, WEIR_FINDING_PROBLEM, "store", "have Redis 6 or later, or Valkey",
+		weir_find(findings, WEIR_FINDING_PROBLEM, "store", "use Redis 6 or later, or Valkey",
 			  "'%s' is %s %s, which is too old", address, kind, version.text);
 	else if (took_ns >= SLOW_NS)
 		weir_find(findings, took_ns >= WEIR_CLUSTER_TRIP_NS ? WEIR_FINDING_PROBLEM : WEIR_FINDING_NOTE, "store",
-			  "have a store that is nearer, or less busy: after 300 ms an answer counts as lost",
+			  "use a store that is nearer or less busy: after 300 ms an answer counts as lost",
 			  "'%s' (%s %s) takes %.0f ms to answer", address, kind, version.text, (double)took_ns / 1e6);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "store", NULL, "'%s' (%s %s) answers after %.1f ms", address, kind,
 			  version.text, (double)took_ns / 1e6);
 	if (weir_store_may_evict(info))
-		weir_find(findings, WEIR_FINDING_NOTE, "store", "maxmemory-policy noeviction, or a store of its own",
-			  "'%s' may throw ledgers away when its memory is full; each costs some seconds of fallbacks",
+		weir_find(findings, WEIR_FINDING_NOTE, "store",
+			  "set maxmemory-policy noeviction, or use a separate store",
+			  "'%s' may evict ledgers when its memory is full; each costs some seconds of fallbacks",
 			  address);
 }
 
@@ -118,14 +119,13 @@ static void tell_drift(const struct weir_clock_reading *first, const struct weir
 
 	if (fabs(drift_ppm) - error_ppm > 2 * CLOCK_PPM)
 		weir_find(findings, WEIR_FINDING_NOTE, "clocks",
-			  "one is wrong: the store's does not matter, this host's does ('chronyc tracking')",
+			  "one is wrong: only this host's matters ('chronyc tracking')",
 			  "this host's clock and the store's differ by %.0f ppm, give or take %.0f", fabs(drift_ppm),
 			  error_ppm);
 	else
-		weir_find(
-			findings, WEIR_FINDING_OK, "clocks", NULL,
-			"this host's clock and the store's differ by %.0f ppm, give or take %.0f; %.0f are allowed for",
-			fabs(drift_ppm), error_ppm, 2 * CLOCK_PPM);
+		weir_find(findings, WEIR_FINDING_OK, "clocks", NULL,
+			  "this host's clock and the store's differ by %.0f ppm, give or take %.0f; %.0f are tolerated",
+			  fabs(drift_ppm), error_ppm, 2 * CLOCK_PPM);
 }
 
 /* ---- this host's own clock ---- */
@@ -156,14 +156,14 @@ static void tell_slew(const struct own_clocks *first, const struct own_clocks *s
 
 	if (fabs(slew_ppm) > CLOCK_PPM)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "clocks",
-			  "'maxslewrate 500' in chrony.conf; set the clock before weir starts",
-			  "this host's clock is being set right by %.0f ppm: %.0f are allowed for", fabs(slew_ppm),
+			  "write 'maxslewrate 500' in chrony.conf; set the clock before weir starts",
+			  "this host's clock is being slewed by %.0f ppm: %.0f are tolerated", fabs(slew_ppm),
 			  CLOCK_PPM);
 }
 
 /* ---- together ---- */
 
-/* The first connects, and who waits for that does not tell how long an answer takes. */
+/* The first one connects, and that wait says nothing about how long an answer takes. */
 static bool find_latency(struct weir_store *store, uint64_t *ret_took_ns, char trouble[WEIR_FINDING_CHARS])
 {
 	uint64_t sent_ns = 0;
@@ -191,8 +191,8 @@ static void examine_store_itself(struct weir_store *store, const char *address, 
 		info = ask(store, "INFO", trouble);
 	if (!info) {
 		weir_find(findings, WEIR_FINDING_PROBLEM, "store",
-			  "without it each host has its fallback at most, and a new one nothing",
-			  "'%s' cannot be asked: %s", address, trouble);
+			  "without it, each host gets at most its fallback, and a new host nothing",
+			  "'%s' cannot be reached: %s", address, trouble);
 		return;
 	}
 	tell_version(weir_reply_text(info) ? weir_reply_text(info) : "", address, took_ns, findings);
@@ -201,7 +201,7 @@ static void examine_store_itself(struct weir_store *store, const char *address, 
 
 /* ---- what is reserved for silent hosts ---- */
 
-/* Of a rule's ledger; 0 where there is none. */
+/* For a rule's ledger; 0 where there is none. */
 static uint64_t add_up_reserved(const struct weir_reply *ledger, size_t *ret_hosts)
 {
 	struct weir_ledger_head head = {};
@@ -252,7 +252,7 @@ static void examine_ledger(struct weir_store *store, const struct weir_cluster_i
 		threshold *= hosts;
 	if (reserved)
 		weir_find(findings, WEIR_FINDING_NOTE, "silent hosts",
-			  "'weir cluster status' names them; 'weir cluster forget HOST' if one will not come back",
+			  "'weir cluster status' lists them; run 'weir cluster forget HOST' if one will not come back",
 			  "%u %% of rule '%s' is reserved for them", weir_ledger_percent(reserved, threshold),
 			  rule->name);
 }

@@ -158,7 +158,7 @@ static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum 
 		add_known(scan, place, weir_shared_set(hash, sets), tag, rule_slot, key);
 }
 
-/* Of flows that were dropped the key is known, whoever was noted since. The window that an associated rule reads is
+/* For flows that were dropped the key is known, whoever was noted since. The window that an associated rule reads is
  * another rule's, under whose slot the same key has another hash.
  */
 static void collect_dropped(const struct weir_dropped_flow *dropped, void *data)

@@ -68,7 +68,7 @@ static void add_observed(const struct weir_observed *found, void *data)
 
 	if (name && (!found->is_sure || name->rule_slot == found->slot))
 		weir_flows_set_name(&use, name);
-	/* Of a rule that a reload removed. */
+	/* For a rule that a reload removed. */
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN && !weir_flows_is_in_use(&scan->instance->rules[use.rule_slot]))
 		return;
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN && use.is_wait) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which flows are in the tables now, and how full their windows are: the rows of all CPUs put together.
- * Read while packets go on, so that a flow's figure may be off by what passed in between.
+ * Read while packets continue, so that a flow's figure may be off by what passed in between.
  */
 #ifndef WEIR_STATE_FLOWS_H
 #define WEIR_STATE_FLOWS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Flows that all CPUs share, as they are now: one function a kind of limit (include/weir_kinds.def), each in a file of
- * its own. For flows.c, which knows whose they are. Read while packets go on.
+ * its own. For flows.c, which knows whose they are. Read while packets continue.
  */
 #ifndef WEIR_STATE_OBSERVE_H
 #define WEIR_STATE_OBSERVE_H

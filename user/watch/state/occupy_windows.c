@@ -52,7 +52,7 @@ static void add_up(const struct scan *scan, const struct weir_occupy_window *flo
 		use->occupied += weir_occupy_units(flow, use->tag, rule, now + ahead);
 }
 
-/* A cell tells whether it is of this flow under a rule with such buckets, and not which rule that is. */
+/* A cell shows whether it belongs to this flow under a rule with such buckets, and not which rule that is. */
 static int add_set(uint32_t index, const void *values, int cpus, void *data)
 {
 	const struct weir_occupy_set *set = values;

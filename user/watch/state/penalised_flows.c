@@ -89,8 +89,8 @@ int weir_penalties_lay_ghosts(const struct weir_instance *instance, struct weir_
 		return 0;
 	ghosts = weir_array_map(instance->map_fd[WEIR_TABLE_GHOSTS], sets, sizeof(*ghosts), true);
 	if (!ghosts)
-		return weir_diag_fail(diag, errno, NULL,
-				      "cannot end the penalties of instance '%s' that were pushed out", instance->name);
+		return weir_diag_fail(diag, errno, NULL, "cannot end evicted penalties of instance '%s'",
+				      instance->name);
 	memset(ghosts, 0, sets * sizeof(*ghosts));
 	weir_array_unmap(ghosts, sets, sizeof(*ghosts));
 	return 0;

@@ -115,7 +115,7 @@ int weir_row_ghosts_look(const struct weir_instance *instance, struct weir_row_g
 	if (err > 0)
 		err = count_used(instance, sets, now_ns, &sum.used);
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot read what flows left behind that were pushed out");
+		return weir_diag_fail(diag, -err, NULL, "cannot read the ghosts of evicted flows");
 	sum.places = (uint64_t)sets * WEIR_ROW_GHOST_WAYS;
 	*ret_sum = sum;
 	return 0;
