@@ -481,7 +481,6 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		return WEIR_ANSWER_BLOCK;
 	}
 	clk = weir_clock_of(s, rule->spec, wide);
-	OPAQUE(clk); /* else clang works its address out each time */
 	if (!wide) {
 		weir_enter_narrow(s, rule, nth);
 		if (!s->expects_admission && weir_is_noted(s, clk) && weir_clock_is_current(s, clk)) {
