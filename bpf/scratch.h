@@ -3,9 +3,9 @@
  * Scratch: what the program knows of the packet in hand, and what it remembers between packets to be faster. One per
  * CPU, in a map: it is larger than the stack allows, and functions that the verifier checks on their own reach it by
  * pointer. It lies behind the counters that every packet needs (struct weir_cpu_state), since a look-up in a per-CPU
- * array is a call before Linux 6.10. Nothing else of it outlives a load, so any of it may change from one version to the
- * next: a program clears what another load has left (weir_begin_load()). XDP programs of one CPU do not interrupt each other (PREEMPT_RT apart, which attach
- * refuses).
+ * array is a call before Linux 6.10. Nothing else of it outlives a load, so any of it may change from one version to
+ * the next: a program clears what another load has left (weir_begin_load()). XDP programs of one CPU do not interrupt
+ * each other (PREEMPT_RT apart, which attach refuses).
  */
 #ifndef WEIR_SCRATCH_H
 #define WEIR_SCRATCH_H
