@@ -149,7 +149,7 @@ help:
 # Each of the three is a library, which the tests link, too.
 core_SRC := $(filter-out %/shares/$(if $(call has,cluster),no_)flow_name.c,$(call sources,user/core user/cluster/shares))
 kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c,$(call sources,user/kernel))
-rooms_SRC := $(filter-out $(if $(call has,cluster),%/no_store.c,user/cluster/store/store% %/replies.c %/tls.c),$(call sources,user/cluster/store user/watch user/replay user/explain))
+rooms_SRC := $(filter-out $(if $(call has,cluster),%/no_store.c,user/cluster/store/store% %/replies.c %/tls.c),$(call sources,user/cluster/store user/watch user/replay user/suggest user/explain))
 CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
 # Of a feature that is left out there is only what says so.
 page_SRC := user/serve/$(if $(call has,page),,no_)page.c

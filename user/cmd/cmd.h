@@ -35,6 +35,7 @@ int weir_cmd_allow(int argc, char **argv);
 int weir_cmd_release(int argc, char **argv);
 int weir_cmd_cluster(int argc, char **argv);
 int weir_cmd_replay(int argc, char **argv);
+int weir_cmd_suggest(int argc, char **argv);
 int weir_cmd_doctor(int argc, char **argv);
 
 /* What each says of itself (options.h). */
@@ -42,7 +43,7 @@ extern const struct weir_command weir_check_command, weir_run_command, weir_atta
 	weir_diff_command, weir_confirm_command, weir_rollback_command, weir_show_command, weir_detach_command,
 	weir_control_command, weir_status_command, weir_stats_command, weir_flows_command, weir_top_command,
 	weir_events_command, weir_explain_command, weir_block_command, weir_allow_command, weir_release_command,
-	weir_cluster_command, weir_replay_command, weir_doctor_command;
+	weir_cluster_command, weir_replay_command, weir_suggest_command, weir_doctor_command;
 
 /* All of them, in the order of 'weir --help'; the last has no `run`. */
 struct weir_command_entry {

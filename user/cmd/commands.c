@@ -31,6 +31,7 @@ const struct weir_command_entry weir_commands[] = {
 	{&weir_release_command, weir_cmd_release, "end penalties of flows"},
 	{&weir_cluster_command, weir_cmd_cluster, "show the shares of limits that hosts share; forget a host"},
 	{&weir_replay_command, weir_cmd_replay, "run the rules over a capture, in the capture's own time"},
+	{&weir_suggest_command, weir_cmd_suggest, "measure which limits the traffic needs, and write a rule file"},
 	{&weir_doctor_command, weir_cmd_doctor, "show what on this host would stop or bend limits"},
 	{},
 };

@@ -101,7 +101,8 @@ static const struct {
 } values[] = {
 	{"IFACE", offer_interfaces}, {"instance", offer_instances}, {"netns", offer_netns},
 	{"mode", offer_modes},	     {"FILE...", offer_rules},	    {"PCAP", offer_files},
-	{"CSV", offer_files},	     {"SVG", offer_files},	    {"FILE", offer_files},
+	{"CSV", offer_files},	     {"[CAPTURE...]", offer_files}, {"SVG", offer_files},
+	{"FILE", offer_files},
 };
 
 static bool offer_values(const char *word, const char *what)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -16,6 +15,8 @@
 #include "print.h"
 #include "print_replay.h"
 #include "rules/ruleset.h"
+#include "same_file.h"
+#include "stop.h"
 
 /* What the command line asks for; the files are arguments of main's. */
 struct replay_request {
@@ -60,23 +61,6 @@ const struct weir_command weir_replay_command = {
 
 /* ---- while it runs ---- */
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-	stop = 1;
-}
-
-/* The second Ctrl-C ends the process the hard way, should the first not be heard. */
-static void listen_for_stop(void)
-{
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL); /* its terminal is closed */
-}
-
 static void print_progress(uint64_t done, uint64_t total)
 {
 	if (done < total)
@@ -93,42 +77,6 @@ static int wrong(const char *reason)
 	return WEIR_EXIT_WRONG;
 }
 
-/* The file that is there, by whatever name: a result renamed over it, or written through a link, would destroy it. */
-static bool is_file(const char *path, const struct stat *file)
-{
-	struct stat status;
-
-	return !stat(path, &status) && S_ISREG(status.st_mode) && status.st_dev == file->st_dev &&
-	       status.st_ino == file->st_ino;
-}
-
-static const char *last_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* If the files do not exist yet: the same name in the same directory. */
-static bool are_same_to_be(const char *path, const char *other)
-{
-	_cleanup_(weir_freep) char *path_copy = strdup(path), *other_copy = strdup(other);
-	struct stat directory, other_directory;
-
-	return path_copy && other_copy && !strcmp(last_name(path), last_name(other)) &&
-	       !stat(dirname(path_copy), &directory) && !stat(dirname(other_copy), &other_directory) &&
-	       directory.st_dev == other_directory.st_dev && directory.st_ino == other_directory.st_ino;
-}
-
-static bool are_same(const char *path, const char *other)
-{
-	struct stat file;
-
-	if (!path || !other)
-		return false;
-	return !strcmp(path, other) || (!stat(other, &file) && is_file(path, &file)) || are_same_to_be(path, other);
-}
-
 static bool is_input(const struct replay_request *request, const char *path)
 {
 	struct stat file;
@@ -136,11 +84,11 @@ static bool is_input(const struct replay_request *request, const char *path)
 	if (!path || stat(path, &file))
 		return false;
 	for (size_t i = 0; i < request->file_count; i++)
-		if (is_file(request->files[i], &file))
+		if (weir_is_file(request->files[i], &file))
 			return true;
-	return is_file(request->options.capture, &file) ||
-	       (request->options.memory && is_file(request->options.memory, &file)) ||
-	       (request->options.system && is_file(request->options.system, &file));
+	return weir_is_file(request->options.capture, &file) ||
+	       (request->options.memory && weir_is_file(request->options.memory, &file)) ||
+	       (request->options.system && weir_is_file(request->options.system, &file));
 }
 
 static int refuse_output(const char *path)
@@ -155,8 +103,8 @@ static int check_outputs(const struct replay_request *request)
 	const struct weir_replay_options *options = &request->options;
 	const char *const outputs[] = {options->verdicts, options->passed, options->plot};
 
-	if (are_same(options->verdicts, options->passed) || are_same(options->verdicts, options->plot) ||
-	    are_same(options->passed, options->plot))
+	if (weir_are_same_file(options->verdicts, options->passed) ||
+	    weir_are_same_file(options->verdicts, options->plot) || weir_are_same_file(options->passed, options->plot))
 		return wrong("two of --verdicts, --passed and --plot name the same file");
 	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
 		if (outputs[i] && !*outputs[i])
@@ -177,9 +125,9 @@ static int check_lists(const struct replay_request *request, const struct weir_r
 
 	for (size_t j = 0; j < ARRAY_SIZE(outputs) && !is_read; j++) {
 		for (size_t i = 0; i < ruleset->list_count; i++)
-			is_read |= are_same(outputs[j], ruleset->list_names[i]);
+			is_read |= weir_are_same_file(outputs[j], ruleset->list_names[i]);
 		for (size_t i = 0; i < ruleset->file_count; i++)
-			is_read |= are_same(outputs[j], ruleset->file_names[i]);
+			is_read |= weir_are_same_file(outputs[j], ruleset->file_names[i]);
 		if (is_read)
 			refuse_output(outputs[j]);
 	}
@@ -199,8 +147,7 @@ static int replay(struct replay_request *request, struct weir_diag *diag)
 		err = check_lists(request, ruleset);
 	if (err)
 		return err;
-	listen_for_stop();
-	request->options.stop = &stop;
+	request->options.stop = weir_listen_for_stop();
 	request->options.progress = isatty(STDERR_FILENO) ? print_progress : NULL;
 	err = weir_replay(ruleset, &request->options, &report, diag);
 	if (err)

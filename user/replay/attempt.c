@@ -185,7 +185,7 @@ int weir_attempt_advance(struct attempt *attempt, uint64_t now_ns, struct weir_d
 	return control(attempt, now_ns, diag);
 }
 
-int weir_attempt_load_rules(struct attempt *attempt, struct weir_diag *diag)
+static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 {
 	struct weir_object_options object_options = {
 		.is_virtual = true,
@@ -233,6 +233,34 @@ int weir_attempt_load_rules(struct attempt *attempt, struct weir_diag *diag)
 		err = weir_signals_open(weir_object_map_fd(attempt->object, WEIR_TABLE_SIGNALS), &attempt->signals,
 					diag);
 	return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
+}
+
+int weir_attempt_begin(struct attempt *attempt, struct weir_diag *diag)
+{
+	const struct weir_ruleset *ruleset = attempt->ruleset;
+
+	attempt->frame = malloc(REPLAY_FRAME_BYTES_MAX);
+	attempt->report.rules = calloc(ruleset->rule_count + 1, sizeof(*attempt->report.rules));
+	attempt->report.resources = calloc(ruleset->resource_count + 1, sizeof(*attempt->report.resources));
+	if (!attempt->frame || !attempt->report.rules || !attempt->report.resources)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot replay");
+	attempt->report.earliest_ns = attempt->survey->earliest_ns;
+	attempt->report.latest_ns = attempt->survey->latest_ns;
+	attempt->report.is_damaged = attempt->survey->is_damaged;
+	attempt->report.flows_per_cpu = attempt->sizes->rows;
+	return load_rules(attempt, diag);
+}
+
+int weir_attempt_stay_on_cpu(cpu_set_t *ret_before, struct weir_diag *diag)
+{
+	cpu_set_t here;
+	int cpu = sched_getcpu();
+
+	CPU_ZERO(&here);
+	CPU_SET(cpu < 0 ? 0 : cpu, &here);
+	if (sched_getaffinity(0, sizeof(*ret_before), ret_before) < 0 || sched_setaffinity(0, sizeof(here), &here) < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot stay on one CPU");
+	return 0;
 }
 
 static int open_plot(struct attempt *attempt, struct weir_diag *diag)

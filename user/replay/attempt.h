@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One attempt to evaluate a capture (replay.c), in its parts. */
+/* One attempt to evaluate a capture (replay.c), in its parts; what only measures (suggest/) loads rules so, too. */
 #ifndef WEIR_REPLAY_ATTEMPT_H
 #define WEIR_REPLAY_ATTEMPT_H
 
 #include <linux/if_ether.h>
+#include <sched.h>
 
 #include "compile/compile.h"
 #include "kind/kind.h"
@@ -100,7 +101,11 @@ void weir_attempt_clean(struct attempt *attempt);
 
 /* Before the packet of this time: the controller, and what the picture shows of its work, also where no packet came. */
 int weir_attempt_advance(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag);
-int weir_attempt_load_rules(struct attempt *attempt, struct weir_diag *diag);
+
+/* Rows are per CPU, and the program must stay on the CPU whose rows it fills: sched_setaffinity() undoes it. */
+int weir_attempt_stay_on_cpu(cpu_set_t *ret_before, struct weir_diag *diag);
+/* Load the rules; weir_attempt_clean() takes it away, whatever it returns. */
+int weir_attempt_begin(struct attempt *attempt, struct weir_diag *diag);
 int weir_attempt_open_outputs(struct attempt *attempt, struct weir_diag *diag);
 
 /* A frame without a whole link header cannot be handed to a program, nor arrive on an interface. */

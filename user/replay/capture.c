@@ -28,9 +28,18 @@ static const struct {
 struct weir_capture {
 	pcap_t *pcap;
 	enum weir_link_type link_type;
-	const char *path;
-	uint64_t frames; /* read so far */
+	const char *path; /* or the interface */
+	bool is_live;
+	uint64_t frames;     /* read so far */
+	uint64_t file_bytes; /* 0: a pipe, or an interface */
 };
+
+bool weir_capture_is_stream(const char *path)
+{
+	struct stat status;
+
+	return !strcmp(path, "-") || (!stat(path, &status) && (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)));
+}
 
 static int check_path(const char *path, struct weir_diag *diag)
 {
@@ -66,16 +75,13 @@ static int find_link_type(struct weir_capture *capture, struct weir_diag *diag)
 			      name ? name : "unknown");
 }
 
-int weir_capture_open(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag)
+static int open_file(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag)
 {
-	_cleanup_(weir_capture_closep) struct weir_capture *capture = NULL;
+	_cleanup_(weir_capture_closep) struct weir_capture *capture = calloc(1, sizeof(*capture));
 	char reason[PCAP_ERRBUF_SIZE] = "";
+	struct stat status;
 	int err;
 
-	err = check_path(path, diag);
-	if (err)
-		return err;
-	capture = calloc(1, sizeof(*capture));
 	if (!capture)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot open capture '%s'", path);
 	capture->path = path;
@@ -83,11 +89,85 @@ int weir_capture_open(const char *path, struct weir_capture **ret_capture, struc
 	if (!capture->pcap)
 		return weir_diag_fail(diag, 0, "use a pcap or pcapng file", "cannot read capture '%s': %s", path,
 				      reason);
+	if (!fstat(fileno(pcap_file(capture->pcap)), &status) && S_ISREG(status.st_mode))
+		capture->file_bytes = status.st_size;
 	err = find_link_type(capture, diag);
 	if (err)
 		return err;
 	*ret_capture = TAKE_PTR(capture);
 	return 0;
+}
+
+int weir_capture_open(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag)
+{
+	int err = check_path(path, diag);
+
+	return err ? err : open_file(path, ret_capture, diag);
+}
+
+int weir_capture_open_once(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag)
+{
+	return weir_capture_is_stream(path) ? open_file(path, ret_capture, diag)
+					    : weir_capture_open(path, ret_capture, diag);
+}
+
+/* ---- interfaces ---- */
+
+/* Headers, extension headers among them. The rest of a packet is zeros for whoever evaluates. Chosen, not derived. */
+#define LIVE_SNAPSHOT_BYTES 256
+/* A ring for a second of a million small packets; chosen, not derived. */
+#define LIVE_RING_BYTES (64 << 20)
+#define LIVE_TIMEOUT_MS 100
+
+static int activate(struct weir_capture *capture, struct weir_diag *diag)
+{
+	pcap_t *pcap = capture->pcap;
+	int err;
+
+	pcap_set_snaplen(pcap, LIVE_SNAPSHOT_BYTES);
+	pcap_set_buffer_size(pcap, LIVE_RING_BYTES);
+	pcap_set_timeout(pcap, LIVE_TIMEOUT_MS);
+	pcap_set_tstamp_precision(pcap, PCAP_TSTAMP_PRECISION_NANO);
+	err = pcap_activate(pcap);
+	if (err < 0 || pcap_setdirection(pcap, PCAP_D_IN) < 0)
+		return weir_diag_fail(diag, 0, NULL, "cannot listen on '%s': %s", capture->path,
+				      *pcap_geterr(pcap) ? pcap_geterr(pcap) : pcap_statustostr(err));
+	return find_link_type(capture, diag);
+}
+
+int weir_capture_listen(const char *interface, struct weir_capture **ret_capture, struct weir_diag *diag)
+{
+	_cleanup_(weir_capture_closep) struct weir_capture *capture = calloc(1, sizeof(*capture));
+	char reason[PCAP_ERRBUF_SIZE] = "";
+	int err;
+
+	if (!capture)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot listen on '%s'", interface);
+	capture->path = interface;
+	capture->is_live = true;
+	capture->pcap = pcap_create(interface, reason);
+	if (!capture->pcap)
+		return weir_diag_fail(diag, 0, NULL, "cannot listen on '%s': %s", interface, reason);
+	err = activate(capture, diag);
+	if (err)
+		return err;
+	*ret_capture = TAKE_PTR(capture);
+	return 0;
+}
+
+uint64_t weir_capture_missed(const struct weir_capture *capture)
+{
+	struct pcap_stat stat = {};
+
+	return capture->is_live && !pcap_stats(capture->pcap, &stat) ? stat.ps_drop : 0;
+}
+
+void weir_capture_position(const struct weir_capture *capture, uint64_t *ret_bytes, uint64_t *ret_of_bytes)
+{
+	const long at = capture->file_bytes ? ftell(pcap_file(capture->pcap)) : 0;
+
+	*ret_bytes = at > 0 ? at : 0;
+	*ret_of_bytes = capture->file_bytes;
 }
 
 void weir_capture_close(struct weir_capture *capture)
@@ -140,6 +220,11 @@ int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame
 	got = pcap_next_ex(capture->pcap, &header, &bytes);
 	if (got == PCAP_ERROR_BREAK)
 		return 0;
+	if (capture->is_live && got == 0)
+		return -EAGAIN;
+	if (capture->is_live && got < 0)
+		return weir_diag_fail(diag, EIO, NULL, "cannot listen on '%s' any more: %s", capture->path,
+				      pcap_geterr(capture->pcap));
 	if (got < 0 && are_interfaces_unlike(capture))
 		return weir_diag_fail(diag, 0, "capture each interface by itself, or capture 'any'",
 				      "capture '%s' has interfaces that cannot be read together: %s", capture->path,

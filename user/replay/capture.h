@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Captures on disk, by libpcap: pcap and pcapng in, microseconds or nanoseconds, of the link types that link_type.h
- * knows; pcap with nanoseconds out. Knows nothing of rules and never opens an interface.
+ * Captures, by libpcap: pcap and pcapng in, microseconds or nanoseconds, of the link types that link_type.h knows, and
+ * what an interface receives; pcap with nanoseconds out. Knows nothing of rules, and only listens.
  */
 #ifndef WEIR_REPLAY_CAPTURE_H
 #define WEIR_REPLAY_CAPTURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -16,6 +17,21 @@ struct weir_capture;
 
 /* Open for reading. -EINVAL when there is no such file, or it is no capture, or of a link type that is not read. */
 int weir_capture_open(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag);
+/* The same of what can be read but once, too: standard input ("-") and pipes. */
+int weir_capture_open_once(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag);
+bool weir_capture_is_stream(const char *path);
+
+/* The headers of what an interface receives from now on, and never ends. XDP programs have dropped what they drop
+ * before, and the kernel has merged what it merges (GRO).
+ */
+int weir_capture_listen(const char *interface, struct weir_capture **ret_capture, struct weir_diag *diag);
+
+/* Frames that came while the ring of a live capture was full. */
+uint64_t weir_capture_missed(const struct weir_capture *capture);
+
+/* How much of the file has been read; of 0 bytes: it is no file. */
+void weir_capture_position(const struct weir_capture *capture, uint64_t *ret_bytes, uint64_t *ret_of_bytes);
+
 void weir_capture_close(struct weir_capture *capture);
 
 static inline void weir_capture_closep(struct weir_capture **capture)
@@ -29,7 +45,7 @@ enum weir_link_type weir_capture_link_type(const struct weir_capture *capture);
 /*
  * The next frame. Returns 1 with *ret_frame, 0 at the end, -EBADMSG when the file is damaged or cut off
  * from here on, with the reason in *diag; what was read before is good. -EINVAL when the frames that
- * follow have another link type than those before.
+ * follow have another link type than those before. -EAGAIN when nothing came by an interface for a moment.
  */
 int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame, struct weir_diag *diag);
 

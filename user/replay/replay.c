@@ -131,22 +131,6 @@ static int evaluate_capture(struct attempt *attempt, struct weir_diag *diag)
 	return 0;
 }
 
-static int new_attempt(struct attempt *attempt, struct weir_diag *diag)
-{
-	const struct weir_ruleset *ruleset = attempt->ruleset;
-
-	attempt->frame = malloc(REPLAY_FRAME_BYTES_MAX);
-	attempt->report.rules = calloc(ruleset->rule_count + 1, sizeof(*attempt->report.rules));
-	attempt->report.resources = calloc(ruleset->resource_count + 1, sizeof(*attempt->report.resources));
-	if (!attempt->frame || !attempt->report.rules || !attempt->report.resources)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot replay");
-	attempt->report.earliest_ns = attempt->survey->earliest_ns;
-	attempt->report.latest_ns = attempt->survey->latest_ns;
-	attempt->report.is_damaged = attempt->survey->is_damaged;
-	attempt->report.flows_per_cpu = attempt->sizes->rows;
-	return weir_attempt_load_rules(attempt, diag);
-}
-
 static int commit(struct attempt *attempt, struct weir_diag *diag)
 {
 	struct weir_output *outputs[] = {&attempt->verdicts, &attempt->picture, NULL};
@@ -165,7 +149,7 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 {
 	int err;
 
-	err = new_attempt(attempt, diag);
+	err = weir_attempt_begin(attempt, diag);
 	if (!err)
 		err = weir_attempt_open_outputs(attempt, diag);
 	if (!err)
@@ -226,19 +210,6 @@ static int replay_with_room(const struct weir_ruleset *ruleset, const struct wei
 	}
 }
 
-/* Rows are per CPU, and the program must stay on the CPU whose rows it fills. */
-static int pin_to_this_cpu(cpu_set_t *ret_before, struct weir_diag *diag)
-{
-	cpu_set_t here;
-	int cpu = sched_getcpu();
-
-	CPU_ZERO(&here);
-	CPU_SET(cpu < 0 ? 0 : cpu, &here);
-	if (sched_getaffinity(0, sizeof(*ret_before), ret_before) < 0 || sched_setaffinity(0, sizeof(here), &here) < 0)
-		return weir_diag_fail(diag, errno, NULL, "cannot stay on one CPU");
-	return 0;
-}
-
 static void free_readings(struct readings *readings)
 {
 	free(readings->list);
@@ -273,7 +244,7 @@ int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_opt
 	err = survey_capture(options, &survey, diag);
 	if (err)
 		return err;
-	err = pin_to_this_cpu(&before, diag);
+	err = weir_attempt_stay_on_cpu(&before, diag);
 	if (err)
 		return err;
 	err = replay_with_room(ruleset, options, &survey, &readings, &samples, ret_report, diag);

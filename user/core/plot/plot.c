@@ -3,8 +3,9 @@
 
 #include <stdbool.h>
 
-/* Pixels: a panel, and the area inside its axes. Chosen, not derived: it fits a README. */
-#define PANEL_WIDTH 860
+#include "plot/svg.h"
+
+/* Pixels: a panel, and the area inside its axes. */
 #define PANEL_HEIGHT 280
 #define WIDTH 770
 #define HEIGHT 178
@@ -21,12 +22,6 @@ static const char style[] =
 	".offered { stroke: #999; fill: #999; fill-opacity: .15 }\n"
 	".admitted { stroke: #0072b2; fill: #0072b2; fill-opacity: .25 }\n"
 	".threshold { stroke: #d55e00; fill: none; stroke-dasharray: 7 4 }\n";
-
-static void write_escaped(FILE *stream, const char *text)
-{
-	for (; *text; text++)
-		fprintf(stream, *text == '&' || *text == '<' || *text == '>' ? "&#%d;" : "%c", *text);
-}
 
 static double largest(const double *values, size_t count, double most)
 {
@@ -107,7 +102,7 @@ static void write_panel(FILE *stream, const struct weir_plot *plot, const struct
 	double top = top_of(panel, plot->bins);
 
 	fputs("<text class='name' y='-212'>", stream);
-	write_escaped(stream, panel->name);
+	weir_svg_write_escaped(stream, panel->name);
 	fputs("</text>\n", stream);
 	write_axes(stream, plot->bin_ns / 1e9 * plot->bins, top, panel->unit);
 	write_series(stream, 0, "offered", panel->offered, plot->bins, top);
@@ -120,11 +115,7 @@ void weir_plot_write(const struct weir_plot *plot, FILE *stream)
 {
 	size_t height = PANEL_HEIGHT * (plot->panel_count ? plot->panel_count : 1);
 
-	fprintf(stream,
-		"<svg xmlns='http://www.w3.org/2000/svg' role='img' viewBox='0 0 %d %zu' width='%d' height='%zu'>\n",
-		PANEL_WIDTH, height, PANEL_WIDTH, height);
-	fprintf(stream, "<title>offered, admitted and threshold over time</title>\n<style>\n%s</style>\n", style);
-	fputs("<rect width='100%' height='100%' fill='#fff'/>\n", stream);
+	weir_svg_begin(stream, height, "offered, admitted and threshold over time", style);
 	for (size_t i = 0; i < plot->panel_count; i++) {
 		fprintf(stream, "<g transform='translate(70 %zu)'>\n", i * PANEL_HEIGHT + 56 + HEIGHT);
 		write_panel(stream, plot, &plot->panels[i]);

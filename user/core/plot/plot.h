@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room plot: pictures. It knows only numbers and names, nothing of rules.
+ * Room plot: pictures, of rates (this header) and of distributions (distribution.h). It knows only numbers and names,
+ * nothing of rules.
  *
  * A picture of rates over time, as plain SVG: for each resource a panel with what was offered, what was admitted,
  * and the threshold. Pure: writes to the stream it is given, and reads nothing.

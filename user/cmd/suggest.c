@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir suggest: which number? */
+#include "suggest/suggest.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cmd.h"
+#include "host/host.h"
+#include "options.h"
+#include "print.h"
+#include "print_suggest.h"
+#include "replay/output.h"
+#include "rules/history.h"
+#include "rules/quantity.h"
+#include "same_file.h"
+#include "stop.h"
+
+#define LASTS_DEFAULT_NS (600 * WEIR_NSEC_PER_SEC)
+#define LASTS_MAX_NS (604800 * WEIR_NSEC_PER_SEC) /* a week */
+
+static const struct weir_option own_options[] = {
+	{'r', true, "resources", "FILE...",
+	 "measure the resources of these rule files, by the keys and windows of their rules (default: the services "
+	 "that "
+	 "are found, by source)"},
+	{'o', true, "output", "FILE", "write the rule file there (default: standard output)"},
+	{'i', true, "interface", "IFACE", "listen on this interface; with captures: match.interface holds for it"},
+	{'F', false, "for", "TIME", "how long to listen: 90s, 10m, 1h (default: 10m); Ctrl-C ends it sooner, and well"},
+	{'A', false, "instance", "NAME", "listen on the interface of this instance, and measure its resources"},
+	{'p', false, "percentile", "P", "flows up to this percentile are to keep their packets (default: 99.9)"},
+	{'m', false, "margin", "FACTOR", "thresholds are so many times what was needed (default: 1.5)"},
+	{'l', false, "loss", "SHARE",
+	 "the share of these flows' packets that may be dropped, before the margin: 0 to 0.5 (default: 0)"},
+	{'P', false, "plot", "SVG", "draw how many flows have at least a peak, with the suggested thresholds"},
+	{},
+};
+
+const struct weir_command weir_suggest_command = {
+	.name = "suggest",
+	.own_options = own_options,
+	.options = "NjWCh",
+	.arguments = "[CAPTURE...]",
+	.about = "Measure what clients send, and write a rule file with a threshold for each resource that would not "
+		 "have "
+		 "limited them. Reads captures (pcap or pcapng, as 'weir replay' does; '-' is standard input), or "
+		 "listens on "
+		 "an interface. A flow's peak is the most that its window held; the threshold is the peak at a "
+		 "percentile of "
+		 "all flows, times a margin. Flows far above all others are named and left out, so that a flood raises "
+		 "no "
+		 "number. The file has its figures in comments, loads as it is, and drops nothing (mode: observe). "
+		 "Captures "
+		 "are then replayed with it, to say what it would have dropped, and of whom.",
+	.example = "  tcpdump -i eth0 -Q in -s 128 -G 3600 -W 1 -w hour.pcap\n"
+		   "  weir suggest -o limits.yaml hour.pcap\n"
+		   "  weir suggest -r rules/dns-per-client.yaml -o limits.yaml monday.pcap tuesday.pcap\n"
+		   "  weir suggest -i eth0 --for 1h -o limits.yaml",
+	.exits = "0 done, 1 it failed, a capture is damaged, or too little was seen, 2 the request or a file that it "
+		 "reads "
+		 "is wrong",
+};
+
+struct suggest_request {
+	struct weir_suggest_options options;
+	const char **files; /* rule files */
+	size_t file_count;
+	const char *output, *plot; /* NULL: not asked for */
+	const char *instance, *netns;
+	bool has_duration, wants_json;
+	struct weir_ruleset *ruleset; /* owned */
+	char interface[IF_NAMESIZE];  /* of the instance */
+};
+
+static int wrong(const char *reason)
+{
+	fprintf(stderr, "weir suggest: %s; 'weir suggest --help' shows how\n", reason);
+	return -EINVAL;
+}
+
+/* ---- options ---- */
+
+static int refuse(const char *option, const struct weir_refusal *refusal)
+{
+	fprintf(stderr, "weir suggest: --%s: %s%s%s\n", option, refusal->message, refusal->hint[0] ? ": " : "",
+		refusal->hint);
+	return -EINVAL;
+}
+
+/* A decimal, in millionths. */
+static int read_decimal(const char *option, const char *text, uint64_t low_micro, uint64_t high_micro,
+			uint64_t *ret_micro)
+{
+	struct weir_refusal refusal;
+	char low[32], high[32];
+
+	if (weir_parse_threshold(text, false, ret_micro, &refusal))
+		return refuse(option, &refusal);
+	if (*ret_micro >= low_micro && *ret_micro <= high_micro)
+		return 0;
+	weir_format_micro(low_micro, low, sizeof(low));
+	weir_format_micro(high_micro, high, sizeof(high));
+	fprintf(stderr, "weir suggest: --%s: '%s' is not from %s to %s\n", option, text, low, high);
+	return -EINVAL;
+}
+
+static int read_percentile(struct suggest_request *request, const char *text)
+{
+	uint64_t micro;
+	int err = read_decimal("percentile", text, WEIR_MICRO, 100 * WEIR_MICRO, &micro);
+
+	if (!err)
+		request->options.percentile_micro = micro;
+	return err;
+}
+
+static int read_duration(struct suggest_request *request, const char *text)
+{
+	struct weir_refusal refusal;
+
+	request->has_duration = true;
+	return weir_parse_time(text, 1, WEIR_NSEC_PER_SEC, LASTS_MAX_NS, &request->options.lasts_ns, &refusal)
+		       ? refuse("for", &refusal)
+		       : 0;
+}
+
+static int take_option(struct suggest_request *request, int option, const char *argument)
+{
+	switch (option) {
+	case 'r':
+		request->files[request->file_count++] = argument;
+		return 0;
+	case 'o':
+		request->output = argument;
+		return 0;
+	case 'i':
+		request->options.interface = argument;
+		return 0;
+	case 'F':
+		return read_duration(request, argument);
+	case 'A':
+		request->instance = argument;
+		return 0;
+	case 'p':
+		return read_percentile(request, argument);
+	case 'm':
+		return read_decimal("margin", argument, WEIR_MICRO, 1000 * WEIR_MICRO, &request->options.margin_micro);
+	case 'l':
+		return read_decimal("loss", argument, 0, WEIR_MICRO / 2, &request->options.loss_micro);
+	case 'P':
+		request->plot = argument;
+		return 0;
+	case 'N':
+		request->netns = argument;
+		return 0;
+	case 'j':
+		request->wants_json = true;
+		return 0;
+	}
+	return -EINVAL; /* weir_options_next() has said why */
+}
+
+static bool would_destroy(const struct suggest_request *request, const char *path)
+{
+	for (size_t i = 0; i < request->options.capture_count; i++)
+		if (weir_are_same_file(path, request->options.captures[i]))
+			return true;
+	for (size_t i = 0; i < request->file_count; i++)
+		if (weir_are_same_file(path, request->files[i]))
+			return true;
+	return false;
+}
+
+static int check_outputs(const struct suggest_request *request)
+{
+	const char *const outputs[] = {request->output, request->plot};
+
+	if (weir_are_same_file(request->output, request->plot))
+		return wrong("--output and --plot name the same file");
+	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
+		if (outputs[i] && (!*outputs[i] || !strcmp(outputs[i], "-")))
+			return wrong("--output and --plot take the name of a file");
+		else if (would_destroy(request, outputs[i]))
+			return wrong("--output or --plot names a file that is to be read, and would destroy it");
+	return 0;
+}
+
+static int check_request(const struct suggest_request *request)
+{
+	const struct weir_suggest_options *options = &request->options;
+
+	if (!options->capture_count && !options->interface && !request->instance)
+		return wrong("no capture given, and no interface to listen on");
+	if (options->capture_count && (request->instance || request->has_duration))
+		return wrong("--instance and --for are about an interface, not about captures");
+	if (request->instance && request->file_count)
+		return wrong("--instance has resources of its own: leave --resources out");
+	if (request->instance && !weir_instance_name_is_valid(request->instance))
+		return wrong("--instance is not the name of an instance");
+	if (options->interface && !weir_interface_name_is_valid(options->interface))
+		return wrong("--interface is not the name of an interface");
+	return check_outputs(request);
+}
+
+/* ---- the resources ---- */
+
+/* The one interface that it is on. */
+static int find_interface(struct suggest_request *request, const struct weir_instance *instance, struct weir_diag *diag)
+{
+	const char *name = NULL;
+	size_t count = 0;
+
+	if (request->options.interface)
+		return 0;
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const char *found = weir_instance_interface(instance, instance->links[i].ifindex);
+
+		if (found)
+			name = found;
+		count += found != NULL;
+	}
+	if (count != 1)
+		return weir_diag_fail(diag, 0, "name one of them with -i", "instance '%s' is on %zu interfaces",
+				      request->instance, count);
+	snprintf(request->interface, sizeof(request->interface), "%s", name);
+	request->options.interface = request->interface;
+	return 0;
+}
+
+static bool has_enforced_rule(const struct weir_ruleset *ruleset)
+{
+	bool is_enforced = false;
+
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		is_enforced |= !ruleset->rules[i].observes;
+	return is_enforced && !ruleset->settings.observes;
+}
+
+static int read_instance(struct suggest_request *request, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	int err = weir_instance_open(request->instance, &instance, diag);
+
+	if (err)
+		return err;
+	weir_instance_history(instance, &history);
+	if (!history.sets[0])
+		return weir_diag_fail(diag, 0, "name its rule files with --resources, and its interface with -i",
+				      "the rule set of instance '%s' is not kept", request->instance);
+	err = weir_kept_set_read(history.sets[0], &request->ruleset, diag);
+	if (err)
+		return err;
+	request->options.is_enforced = has_enforced_rule(request->ruleset) && !instance->info.observes;
+	return find_interface(request, instance, diag);
+}
+
+static int read_resources(struct suggest_request *request, struct weir_diag *diag)
+{
+	int err = 0;
+
+	if (request->instance)
+		err = read_instance(request, diag);
+	else if (request->file_count)
+		err = weir_ruleset_read(request->files, request->file_count, &request->ruleset, diag);
+	request->options.ruleset = request->ruleset;
+	return err;
+}
+
+/* ---- results ---- */
+
+static void print_measured(uint64_t done, uint64_t total)
+{
+	fprintf(stderr, "\rsuggest: %3" PRIu64 " %% measured", done * 100 / total);
+}
+
+static void print_proved(uint64_t done, uint64_t total)
+{
+	if (done < total)
+		fprintf(stderr, "\rsuggest: %3" PRIu64 " %% proved  ", done * 100 / total);
+}
+
+static void clear_progress(void)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%60s\r", "");
+}
+
+static int open_output(struct weir_output *output, const char *path, struct weir_diag *diag)
+{
+	return path ? weir_output_open(output, path, diag) : 0;
+}
+
+static int write_results(const struct suggest_request *request, const struct weir_suggest_report *report,
+			 struct weir_output *file, struct weir_output *plot, struct weir_diag *diag)
+{
+	struct weir_output *const outputs[] = {file, plot};
+	int err;
+
+	if (plot->stream)
+		weir_suggest_plot(report, plot->stream);
+	if (file->stream && report->rule_file)
+		fputs(report->rule_file, file->stream);
+	if (file->stream && !report->rule_file)
+		weir_output_close(file); /* an empty file would look like a suggestion */
+	err = weir_outputs_commit(outputs, ARRAY_SIZE(outputs), diag);
+	if (err)
+		return err;
+	if (request->wants_json)
+		return weir_suggest_print_json(report, diag);
+	weir_suggest_print_text(report, request->output ? stdout : stderr);
+	if (!request->output && report->rule_file)
+		fputs(report->rule_file, stdout);
+	return weir_flush_results(diag);
+}
+
+static int fail_too_little(const struct weir_suggest_report *report, struct weir_diag *diag)
+{
+	if (!report->count)
+		weir_diag_error(diag, NULL, NULL, "is it a capture of IP packets that come in?",
+				"nothing is suggested: no service was found");
+	else
+		weir_diag_error(
+			diag, NULL, NULL, "measure for longer, or where more clients come by",
+			"nothing is suggested: each resource needs at least %d flows, or without a key intervals",
+			WEIR_PEAKS_MIN);
+	return -ENODATA;
+}
+
+static int suggest(struct suggest_request *request, struct weir_diag *diag)
+{
+	_cleanup_(weir_suggest_report_free) struct weir_suggest_report report = {};
+	_cleanup_(weir_output_close) struct weir_output file = {}, plot = {};
+	struct weir_suggest_options *options = &request->options;
+	int err = read_resources(request, diag);
+
+	if (!err)
+		err = open_output(&file, request->output, diag);
+	if (!err)
+		err = open_output(&plot, request->plot, diag);
+	if (err)
+		return err;
+	options->stop = weir_listen_for_stop();
+	options->measured = isatty(STDERR_FILENO) ? print_measured : NULL;
+	options->proved = isatty(STDERR_FILENO) ? print_proved : NULL;
+	err = weir_suggest(options, &report, diag);
+	clear_progress();
+	if (!err)
+		err = write_results(request, &report, &file, &plot, diag);
+	if (err)
+		return err;
+	if (!report.with_threshold)
+		return fail_too_little(&report, diag);
+	return report.is_damaged ? -EBADMSG : 0;
+}
+
+static int act(struct suggest_request *request, struct weir_diag *diag)
+{
+	int err = request->netns ? weir_host_enter_netns(request->netns, diag) : 0;
+
+	if (!err)
+		err = suggest(request, diag);
+	weir_ruleset_free(request->ruleset);
+	return err;
+}
+
+int weir_cmd_suggest(int argc, char **argv)
+{
+	_cleanup_(weir_freep) const char **files = calloc(argc, sizeof(*files));
+	struct suggest_request request = {
+		.options = {.lasts_ns = LASTS_DEFAULT_NS,
+			    .percentile_micro = 999 * WEIR_MICRO / 10,
+			    .margin_micro = 3 * WEIR_MICRO / 2},
+		.files = files,
+	};
+	struct option long_options[WEIR_OPTIONS_MAX + 1];
+	char short_options[WEIR_SHORT_OPTIONS_BYTES];
+	struct weir_diag diag = {};
+	int option, exit_code;
+
+	if (!files)
+		return WEIR_EXIT_FAILED;
+	weir_command_list_options(&weir_suggest_command, long_options, short_options);
+	while ((option = weir_options_next(&weir_suggest_command, argc, argv, short_options, long_options)) != -1) {
+		if (option == 'h') {
+			weir_command_print_help(&weir_suggest_command, stdout);
+			return WEIR_EXIT_OK;
+		}
+		exit_code = weir_options_take_terminal(&weir_suggest_command, option, optarg);
+		if (exit_code > 0)
+			return exit_code - 1;
+		if (exit_code == WEIR_OPTION_IS_ANOTHER && take_option(&request, option, optarg))
+			return WEIR_EXIT_WRONG;
+	}
+	request.options.captures = (const char *const *)argv + optind;
+	request.options.capture_count = argc - optind;
+	if (check_request(&request))
+		return WEIR_EXIT_WRONG;
+	return weir_exit_code(act(&request, &diag), &diag);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What pictures have in common: how a document begins, and text in it. */
+#ifndef WEIR_PLOT_SVG_H
+#define WEIR_PLOT_SVG_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define WEIR_SVG_WIDTH 860 /* pixels; chosen, not derived: it fits a README */
+
+void weir_svg_begin(FILE *stream, size_t height, const char *title, const char *style);
+
+/* A text with what XML would obey as numbers. */
+void weir_svg_write_escaped(FILE *stream, const char *text);
+
+#endif

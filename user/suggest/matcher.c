@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "suggest/matcher.h"
+
+#include <errno.h>
+
+#include "base/util.h"
+#include "replay/attempt.h"
+
+/* What the program counts nobody reads: its tables are as small as they can be. */
+static const struct weir_replay_sizes smallest = {
+	.rows = 512, .connections = 1024, .connection_flows = 256, .ring_groups = 32};
+
+struct weir_suggest_matcher {
+	struct weir_replay_options options;
+	struct survey survey;
+	struct readings readings;
+	struct samples samples;
+	struct attempt attempt;
+};
+
+int weir_suggest_matcher_new(const struct weir_suggest_plan *plan, const char *interface, uint64_t now_ns,
+			     struct weir_suggest_matcher **ret_matcher, struct weir_diag *diag)
+{
+	_cleanup_(weir_suggest_matcher_freep) struct weir_suggest_matcher *matcher = calloc(1, sizeof(*matcher));
+	int err;
+
+	if (!matcher)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot measure");
+	matcher->options = (struct weir_replay_options){
+		.interface = interface, .verdicts_are_wide = plan->services != NULL, /* so that it reads ports */
+	};
+	matcher->survey = (struct survey){.first_ns = now_ns, .earliest_ns = now_ns, .latest_ns = now_ns};
+	matcher->attempt = (struct attempt){
+		.ruleset = &plan->ruleset,
+		.options = &matcher->options,
+		.survey = &matcher->survey,
+		.readings = &matcher->readings,
+		.samples = &matcher->samples,
+		.sizes = &smallest,
+	};
+	err = weir_attempt_begin(&matcher->attempt, diag);
+	if (err)
+		return err;
+	weir_object_harness(matcher->attempt.object)->tells_flows = 1;
+	*ret_matcher = TAKE_PTR(matcher);
+	return 0;
+}
+
+void weir_suggest_matcher_free(struct weir_suggest_matcher *matcher)
+{
+	if (!matcher)
+		return;
+	weir_attempt_clean(&matcher->attempt);
+	free(matcher);
+}
+
+int weir_suggest_match(struct weir_suggest_matcher *matcher, const struct weir_ethernet *ethernet, uint64_t time_ns,
+		       const volatile struct weir_harness **ret_packet, struct weir_diag *diag)
+{
+	struct weir_evaluation evaluation = {};
+	int err = weir_attempt_evaluate_frame(&matcher->attempt, ethernet, time_ns, &evaluation, diag);
+
+	if (!err)
+		*ret_packet = weir_object_harness(matcher->attempt.object);
+	return err;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which flows a packet is of: the program that would be attached says so, packet by packet, as in a replay. */
+#ifndef WEIR_SUGGEST_MATCHER_H
+#define WEIR_SUGGEST_MATCHER_H
+
+#include "frames/link_type.h"
+#include "suggest/plan.h"
+#include "weir_harness.h"
+
+struct weir_suggest_matcher;
+
+/* The plan is borrowed. The thread that makes it and uses it must stay on one CPU. */
+int weir_suggest_matcher_new(const struct weir_suggest_plan *plan, const char *interface, uint64_t now_ns,
+			     struct weir_suggest_matcher **ret_matcher, struct weir_diag *diag);
+void weir_suggest_matcher_free(struct weir_suggest_matcher *matcher);
+
+static inline void weir_suggest_matcher_freep(struct weir_suggest_matcher **matcher)
+{
+	weir_suggest_matcher_free(*matcher);
+}
+
+/* *ret_packet: flow[], flow_count and the packet's ports, until the next one. */
+int weir_suggest_match(struct weir_suggest_matcher *matcher, const struct weir_ethernet *ethernet, uint64_t time_ns,
+		       const volatile struct weir_harness **ret_packet, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "suggest/weigh.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+
+/* A flow that sends fewer packets at most is neither bursty nor steady. */
+#define BURST_PACKETS_MIN 4
+
+/* ---- peaks ---- */
+
+static int collect_flows(const struct weir_suggest_measured *measured, const uint32_t *places, size_t count,
+			 struct weir_peak_sample **ret_samples)
+{
+	struct weir_peak_sample *samples = malloc((count + 1) * sizeof(*samples));
+
+	if (!samples)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_flow_peaks *peaks = &weir_flow_table_at(measured->flows, places[i])->peaks;
+
+		samples[i] = (struct weir_peak_sample){peaks->peak, peaks->bucket_packets, places[i]};
+	}
+	*ret_samples = samples;
+	return 0;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static uint64_t peak_of(const struct weir_peak_sample *sample, bool counts_bytes)
+{
+	return counts_bytes ? sample->peak.bytes : sample->peak.packets;
+}
+
+/* The caller frees what is returned; NULL: no memory. */
+static uint64_t *sort_peaks(const struct weir_peak_sample *samples, size_t count, bool counts_bytes)
+{
+	uint64_t *peaks = malloc((count + 1) * sizeof(*peaks));
+
+	for (size_t i = 0; peaks && i < count; i++)
+		peaks[i] = peak_of(&samples[i], counts_bytes);
+	if (peaks)
+		qsort(peaks, count, sizeof(*peaks), compare_numbers);
+	return peaks;
+}
+
+/* ---- what stands out ---- */
+
+static void show_outlier(const struct weir_suggest_measured *measured, const struct weir_peak_sample *sample,
+			 struct weir_suggestion *suggestion)
+{
+	struct weir_suggest_flows *outliers = &suggestion->outliers;
+	const uint64_t peak = peak_of(sample, suggestion->counts_bytes);
+	size_t place = outliers->count < WEIR_SUGGEST_FLOWS_SHOWN ? outliers->count : WEIR_SUGGEST_FLOWS_SHOWN;
+
+	outliers->count++;
+	while (place > 0 && outliers->shown[place - 1].peak < peak) {
+		if (place < WEIR_SUGGEST_FLOWS_SHOWN)
+			outliers->shown[place] = outliers->shown[place - 1];
+		place--;
+	}
+	if (place == WEIR_SUGGEST_FLOWS_SHOWN)
+		return;
+	outliers->shown[place] = (struct weir_suggest_flow){.peak = peak};
+	if (suggestion->flow.fields)
+		outliers->shown[place].key = weir_flow_table_at(measured->flows, sample->where)->key;
+	else
+		outliers->shown[place].begin_ns = sample->where;
+}
+
+/* Do the busier flows send most of a full window within one bucket? */
+static bool are_bursty(const struct weir_peak_sample *samples, size_t count, uint64_t from_peak)
+{
+	size_t busy = 0, bursty = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (samples[i].peak.packets < from_peak || samples[i].peak.packets < BURST_PACKETS_MIN)
+			continue;
+		busy++;
+		bursty += 2 * samples[i].bucket_packets >= samples[i].peak.packets;
+	}
+	return busy && 2 * bursty >= busy;
+}
+
+/* ---- a suggestion ---- */
+
+static int weigh(const struct weir_suggest_measured *measured, const struct weir_peak_sample *samples, size_t count,
+		 uint32_t percentile_micro, struct weir_suggestion *suggestion)
+{
+	const bool unit = suggestion->counts_bytes;
+
+	for (int bytes = 0; bytes < 2; bytes++) {
+		uint64_t *peaks = sort_peaks(samples, count, bytes);
+
+		if (!peaks)
+			return -ENOMEM;
+		if (count)
+			weir_distribute(peaks, count, percentile_micro, &suggestion->of[bytes]);
+		if (bytes == unit)
+			suggestion->peaks = peaks;
+		else
+			free(peaks);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (peak_of(&samples[i], unit) >= suggestion->of[unit].outlier_min)
+			show_outlier(measured, &samples[i], suggestion);
+	suggestion->smallest = suggestion->of[unit].at_percentile;
+	suggestion->is_bursty = are_bursty(samples, count, suggestion->of[0].p50);
+	suggestion->is_lopsided = suggestion->of[unit].max / 10 > suggestion->of[unit].p90;
+	return 0;
+}
+
+static void describe(const struct weir_suggest_measured *measured, const struct weir_suggest_subject *subject,
+		     struct weir_suggestion *suggestion)
+{
+	const struct weir_suggest_series *series = subject->series;
+
+	*suggestion = (struct weir_suggestion){
+		.resource = series->resource,
+		.flow = series->flow,
+		.identity.key_fields = series->flow.fields,
+		.interval_ns = series->interval_ns,
+		.samples = series->window.samples,
+		.window = series->window.kind,
+		.counts_bytes = series->counts_bytes,
+		.total = measured->group_total[subject->group],
+		.one_in = series->flow.fields ? weir_flow_table_one_in(measured->flows, subject->group) : 1,
+	};
+	memcpy(suggestion->identity.source_bits, series->flow.source_bits, sizeof(series->flow.source_bits));
+	memcpy(suggestion->identity.destination_bits, series->flow.destination_bits,
+	       sizeof(series->flow.destination_bits));
+}
+
+static int weigh_subject(const struct weir_suggest_measured *measured, const uint32_t *places,
+			 const struct weir_suggest_subject *subject, uint32_t percentile_micro,
+			 struct weir_suggestion *suggestion)
+{
+	_cleanup_(weir_freep) struct weir_peak_sample *samples = NULL;
+	const size_t count = weir_flow_table_group_count(measured->flows, subject->group);
+	int err;
+
+	describe(measured, subject, suggestion);
+	if (!suggestion->flow.fields)
+		return weigh(measured, measured->lone[subject->group].intervals, measured->lone[subject->group].count,
+			     percentile_micro, suggestion);
+	err = collect_flows(measured, places, count, &samples);
+	return err ? err : weigh(measured, samples, count, percentile_micro, suggestion);
+}
+
+int weir_suggest_weigh(const struct weir_suggest_measured *measured, const struct weir_suggest_subject *subjects,
+		       size_t count, struct weir_suggest_report *report, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) uint32_t *places = weir_flow_table_by_group(measured->flows);
+	_cleanup_(weir_freep) size_t *begins = calloc(measured->groups + (size_t)1, sizeof(*begins));
+	int err = 0;
+
+	report->suggestions = calloc(count + 1, sizeof(*report->suggestions));
+	if (!places || !begins || !report->suggestions)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot suggest");
+	for (uint32_t group = 0; group < measured->groups; group++)
+		begins[group + 1] = begins[group] + weir_flow_table_group_count(measured->flows, group);
+	for (; !err && report->count < count; report->count++)
+		err = weigh_subject(measured, places + begins[subjects[report->count].group], &subjects[report->count],
+				    report->percentile_micro, &report->suggestions[report->count]);
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot suggest") : 0;
+}
+
+void weir_suggest_set_thresholds(struct weir_suggest_report *report)
+{
+	for (size_t i = 0; i < report->count; i++) {
+		struct weir_suggestion *suggestion = &report->suggestions[i];
+		const bool unit = suggestion->counts_bytes;
+		const size_t count = suggestion->of[unit].count;
+
+		if (count < WEIR_PEAKS_MIN)
+			continue;
+		suggestion->threshold[unit] = weir_threshold_with_margin(suggestion->smallest, report->margin_micro);
+		suggestion->threshold[!unit] =
+			weir_threshold_with_margin(suggestion->of[!unit].at_percentile, report->margin_micro);
+		while (suggestion->above < count &&
+		       suggestion->peaks[count - 1 - suggestion->above] > suggestion->threshold[unit])
+			suggestion->above++;
+		report->with_threshold++;
+	}
+}
