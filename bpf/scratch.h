@@ -267,6 +267,12 @@ struct weir_token_view {
 	__u32 owner; /* of the flow's bucket */
 };
 
+/* What a packet counts in its flow's row that has no lease, and what the present bucket had before (shortcuts.h). */
+struct weir_first {
+	__u64 before;
+	__u64 units; /* of the packet, and beyond them a lease */
+};
+
 /* What a packet took out of a bucket, and when. */
 struct weir_taken {
 	__u64 former; /* the bucket's word before */
@@ -383,6 +389,7 @@ struct weir_scratch {
 	__u32 expects_admission; /* the packet before was not blocked by a shortcut of its first rule */
 	__u32 blocking_rule;	 /* place, for the harness and for events */
 	struct weir_view view;
+	struct weir_first first;
 	__u64 fence;			   /* target of fences; its value means nothing */
 	__u64 key_sample_tick;		   /* when a key sample was recorded last */
 	__u32 key_samples_skipped;	   /* since then */

@@ -292,6 +292,12 @@ static __always_inline enum weir_answer weir_block_without_row(struct weir_scrat
 	return weir_refuse(s, left, threshold);
 }
 
+/* A flow that may send nothing gets a row all the same, so that its next packet finds it over its limit. */
+static __always_inline bool weir_is_shut(const struct weir_evaluation *j)
+{
+	return config.has_overrides && j->rule->has_overrides && j->threshold == 0;
+}
+
 /* Evaluate the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it
  * has. On admission the reservation says what was set aside. AGAIN: the clock ran away, and the caller asks once more
  * (weir_retry), as a loop here would be verified round by round.
@@ -301,7 +307,6 @@ static __always_inline enum weir_answer weir_evaluate_rate(struct weir_scratch *
 							   const enum weir_width wide)
 {
 	struct weir_evaluation j = {.rule = rule};
-	bool is_shut = false;
 	enum weir_answer answer;
 
 	if (!weir_open_evaluation(s, &j, &s->flow, wide))
@@ -311,22 +316,18 @@ static __always_inline enum weir_answer weir_evaluate_rate(struct weir_scratch *
 	if (config.has_overrides && rule->has_overrides) {
 		j.threshold_word = weir_override_word_of(s, rule, j.row, j.clk->bucket, wide);
 		j.threshold = j.threshold_word & WEIR_THRESHOLD_MASK;
-		/* A flow that may send nothing gets a row all the same, so that its next packet finds it over its
-		 * limit.
-		 */
-		is_shut = j.threshold == 0;
 	}
-	if (j.batch > j.threshold && !is_shut)
+	if (j.batch > j.threshold && !weir_is_shut(&j))
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, j.threshold);
 	s->row_ghost.inherited = 0;
 	if (!j.row && weir_row_ghosts_count(s, &s->view.flow)) {
 		__u64 left = weir_left_without_row(s);
 
-		if (left + j.batch > j.threshold && !is_shut)
+		if (left + j.batch > j.threshold && !weir_is_shut(&j))
 			return weir_block_without_row(s, rule, left, j.threshold);
 	}
 	if (!j.row)
-		j.row = weir_insert_row(s, &j, is_shut ? 0 : s->row_ghost.inherited, wide);
+		j.row = weir_insert_row(s, &j, weir_is_shut(&j) ? 0 : s->row_ghost.inherited, wide);
 	if (!j.row)
 		return WEIR_ANSWER_ERROR;
 

@@ -250,12 +250,6 @@ static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struc
  * under MemoryAdaptive and bytes, with wide rows, 50 of 550 (1M flows, admitted; test run), 110 of 610 (new sources).
  */
 
-/* What such a packet counts in its flow's row, and what the present bucket had before. */
-struct weir_first {
-	__u64 before;
-	__u64 units; /* of the packet, and beyond them a lease */
-};
-
 /* What the window of a row counts when the row is in the bucket in *clk, or enters it. */
 static __always_inline __u64 weir_units_before(void *row, const struct weir_clock *clk, __u32 window_cells,
 					       const enum weir_width wide)
@@ -287,9 +281,9 @@ static __always_inline __u64 weir_first_units(__u64 spent, __u64 free, __u64 bat
  * kind must be asked.
  */
 static __always_inline void *weir_count_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					      const struct weir_clock *clk, struct weir_first *first,
-					      const enum weir_width wide)
+					      const struct weir_clock *clk, const enum weir_width wide)
 {
+	struct weir_first *first = &s->first;
 	__u64 word = weir_threshold_word(s, rule, wide), batch = weir_batch(s, rule, wide);
 	__u64 threshold = word & WEIR_THRESHOLD_MASK, newest, units;
 
@@ -339,28 +333,27 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 					     const enum weir_width wide)
 {
 	__u64 batch = weir_batch(s, rule, wide);
-	struct weir_first first;
 
 	if (rule->window == WEIR_WINDOW_SMOOTH || rule->asks_all || (config.has_overrides && rule->has_overrides))
 		return false;
 	s->view.flow = s->flow;
 	s->view.now_ns = weir_rule_time_ns(s, rule);
-	row = weir_count_first(s, rule, row, clk, &first, wide);
+	row = weir_count_first(s, rule, row, clk, wide);
 	if (!row)
 		return false;
 	if (!weir_announce(s)) {
-		weir_cell_set(row, clk->cell, first.before, wide);
+		weir_cell_set(row, clk->cell, s->first.before, wide);
 		return false;
 	}
 	weir_sample_key(s, rule, false);
 	if (s->nth + 1 >= s->rule_count) {
-		if (first.units == batch)
-			weir_cell_set(row, clk->cell, first.before + batch, wide);
+		if (s->first.units == batch)
+			weir_cell_set(row, clk->cell, s->first.before + batch, wide);
 		else
-			ROW_SET(row, wide, lease, first.units - batch);
+			ROW_SET(row, wide, lease, s->first.units - batch);
 		reservation->kind = WEIR_RESERVATION_SPENT;
 	} else {
-		ROW_SET(row, wide, lease, first.units); /* the cell says so already */
+		ROW_SET(row, wide, lease, s->first.units); /* the cell says so already */
 		weir_set_reservation(s, reservation, WEIR_RESERVATION_LEASE, s->flow.tag, batch, clk->cell,
 				     WEIR_STORAGE(wide));
 	}
@@ -470,7 +463,6 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 						      struct weir_reservation *reservation, const bool is_first,
 						      const enum weir_width wide)
 {
-	__u32 taken = config.shortcuts; /* read once: the verifier takes out the branches, but no load */
 	const __u32 nth = is_first ? 0 : s->nth;
 	struct weir_clock *clk;
 	bool is_in_force;
@@ -494,9 +486,9 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		return WEIR_ANSWER_UNSURE;
 	is_in_force = row && weir_is_row_in_force(s, rule, row, wide);
 	/* Asked first where it is expected, and where it spares the program a read of CLOCK_MONOTONIC. */
-	if (is_in_force && (!s->expects_admission || !rule->goes_by_ticks) && taken & WEIR_SHORTCUT_OVER &&
+	if (is_in_force && (!s->expects_admission || !rule->goes_by_ticks) && weir_takes(WEIR_SHORTCUT_OVER) &&
 	    weir_is_known_over(s, rule, row, clk, false, wide) && weir_clock_is_current(s, clk)) {
-		if (!wide && taken & WEIR_SHORTCUT_NOTE)
+		if (!wide && weir_takes(WEIR_SHORTCUT_NOTE))
 			weir_note(s, rule->spec);
 		if (is_first)
 			weir_remember_over_source(s, rule, clk);
@@ -504,12 +496,12 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 	}
 	weir_clock_enter(s, clk, rule, wide);
 	if (is_in_force && ROW_GET(row, wide, newest) == clk->bucket) {
-		if (taken & WEIR_SHORTCUT_LEASE && weir_spend_lease(s, rule, row, clk, reservation, nth, wide))
+		if (weir_takes(WEIR_SHORTCUT_LEASE) && weir_spend_lease(s, rule, row, clk, reservation, nth, wide))
 			return WEIR_ANSWER_ADMIT;
-		if (taken & WEIR_SHORTCUT_OVER && weir_is_known_over(s, rule, row, clk, true, wide))
+		if (weir_takes(WEIR_SHORTCUT_OVER) && weir_is_known_over(s, rule, row, clk, true, wide))
 			return WEIR_ANSWER_BLOCK;
 	}
-	if (!wide && taken & WEIR_SHORTCUT_FIRST)
+	if (!wide && weir_takes(WEIR_SHORTCUT_FIRST))
 		return weir_ask_first_of_flow(s, rule, row, clk, reservation, wide);
 	return WEIR_ANSWER_UNSURE;
 }
