@@ -68,7 +68,7 @@ __noinline __u64 weir_turn_steps(struct weir_scratch *s)
 	return sum;
 }
 
-/* Bring the seconds that entries of flows go by to the present, once a tick. */
+/* Update the expiry seconds of entries of flows, once a tick. */
 static __always_inline void weir_turn_seconds(struct weir_scratch *s)
 {
 	__u32 second;
@@ -85,7 +85,7 @@ static __always_inline void weir_turn_seconds(struct weir_scratch *s)
 	}
 }
 
-/* From this second on, a connection of this class that is heard of now is over. */
+/* The second by which a connection of this class, last seen now, has expired. */
 static __always_inline __u32 weir_until_s(struct weir_scratch *s, __u32 class)
 {
 	weir_turn_seconds(s);

@@ -8,9 +8,10 @@
  *
  *  1. A bucket goes from a time W to another time, or to FULL of some owner; from FULL it goes to a time only by a CPU
  *     that read this very FULL, of its own flow's owner. Every step is a compare-and-swap of `word`.
- *  2. Who writes a time has read `touched` after `word`, and found it to be its flow's and of the present epoch or
- *     later; or has made it so, by a compare-and-swap: one that succeeds is a full barrier. While the word is a time,
- *     `touched` only goes forward: a compare-and-swap from what was read in the same evaluation writes a later epoch.
+ *  2. A CPU that writes a time has read `touched` after `word`, and either found its own flow's owner and the present
+ *     epoch or a later one, or set `touched` so, by a compare-and-swap: one that succeeds is a full barrier. While the
+ *     word is a time, `touched` only goes forward: a compare-and-swap from what was read in the same evaluation writes
+ *     a later epoch.
  *  3. So a CPU that reads a time, and then `touched`, finds an epoch not older than that time's. If it is of long ago,
  *     or another flow's, then so is the time, and the bucket is taken for full. The CPU first makes the word FULL of
  *     its own owner: whoever else works with the old time then fails to swap it, and begins again.
@@ -32,9 +33,10 @@
 #define WEIR_PUSHED_ATTEMPTS 4
 /* Tries to take from a bucket; another CPU got in between each time. Eight in a row have not been seen. */
 #define WEIR_TOKEN_ATTEMPTS 8
-/* Tries to put back into one: so many calls of so many. The clock is read in each of them, and where two CPUs work on
- * one bucket as fast as they can, the other one gets in between in nine of ten (Xeon, 2 virtual cores): 64 in a row
- * failed once in some thousand packets. What cannot be put back is lost to the flow.
+/* Attempts to return tokens to a bucket: WEIR_PUT_BACK_CALLS calls of WEIR_PUT_BACK_ATTEMPTS each. The clock is read in
+ * each of them, and where two CPUs work on one bucket as fast as they can, the other one gets in between in nine of ten
+ * (Xeon, 2 virtual cores): 64 in a row failed once in some thousand packets. What cannot be returned is lost to the
+ * flow.
  */
 #define WEIR_PUT_BACK_ATTEMPTS 64
 #define WEIR_PUT_BACK_CALLS 16
@@ -278,7 +280,7 @@ static __always_inline void weir_reserve_tokens(struct weir_scratch *s, struct w
 	reservation->kind = WEIR_RESERVATION_OF_KIND;
 }
 
-/* ---- a flow that was pushed out ---- */
+/* ---- a flow that was evicted ---- */
 
 /* What a bucket lacks that is full in left_ns. Nothing, if that is more than a bucket can lack, and the time that a
  * ghost may be late: it is two months old.
@@ -408,9 +410,9 @@ __noinline int weir_evaluate_tokens(struct weir_scratch *s, __u32 place, __u32 n
 /* ---- a packet that a later rule blocks ---- */
 
 /*
- * Others have taken tokens since. If the bucket has not been full in between, taking less is as if the packet had never
- * been: and it cannot have been before the time that this packet left there. Else part of what it took may have been
- * filled up again, and to put all back would be too much: then nothing is.
+ * Others have taken tokens since. If the bucket has not been full since, returning the tokens leaves it as if the
+ * packet had never come; it cannot have been full before the time that this packet wrote. If it may have been, part of
+ * what was taken may have been refilled, and returning everything would be too much: nothing is returned.
  */
 static __always_inline bool weir_may_have_been_full(struct weir_scratch *s, const struct weir_taken *taken)
 {

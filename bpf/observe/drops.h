@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Drops, told while somebody listens (include/weir_events.h): which rule, and how the packet's flow stood under it.
- * That is what the rule's kind knew when it refused the packet, by weir_refuse(). So this file knows no kind, and a
- * drop that nobody listens to costs a comparison. A packet that passes comes by here only under rules that observe.
- * Nothing is decided by any of it.
+ * Drops, reported while a reader is attached (include/weir_events.h): which rule, and how the packet's flow stood under
+ * it. That is what the rule's kind knew when it refused the packet, by weir_refuse(). So this file knows no kind, and
+ * without a reader a drop costs a comparison. A packet that passes comes by here only under rules that observe. Nothing
+ * is decided by any of it.
  */
 #ifndef WEIR_DROPS_H
 #define WEIR_DROPS_H
@@ -30,7 +30,7 @@ static __always_inline enum weir_answer weir_refuse_stalled(struct weir_scratch 
 
 /* ---- noting ---- */
 
-/* `rule` has blocked the packet for a penalty that is running: only asked when it has blocked it. */
+/* The flag of a drop by a running penalty, if it is one. Call this only when `rule` has blocked the packet. */
 static __always_inline __u32 weir_penalised_flag(const struct weir_scratch *s, const struct weir_rule *rule)
 {
 	return config.penalises && rule->penalty_ms && s->was_penalised ? WEIR_EVENT_PENALISED : 0;
@@ -44,8 +44,9 @@ static __always_inline bool weir_may_tell(const struct weir_scratch *s)
 	return s->has_listener && all && weir_has_turn(s, &all->drops.head);
 }
 
-/* Somebody listens, and the rule at `place` drops the packet, or would: to be told when the packet is decided. Of
- * several rules that observe it is the first, as it would be if they were enforced. Returns whether it is noted.
+/* A reader is attached, and the rule at `place` drops the packet, or would: note it, to be reported once the verdict is
+ * final. If several observing rules would drop it, the first is noted, as if they were enforced. Returns whether it is
+ * noted.
  */
 __noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
 {
@@ -64,7 +65,7 @@ __noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
 	return 1;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 /* The first bytes of the frame: s->packet has only those fields that the rules ask about. */
 static __always_inline void weir_tell_frame(struct xdp_md *ctx, struct weir_event *event)
@@ -85,7 +86,7 @@ static __always_inline __u64 weir_told_units(__u64 parts, __u64 unit)
 	return parts == WEIR_EVENT_UNKNOWN || !unit ? parts : parts / unit + (parts % unit != 0);
 }
 
-/* Tell of the packet in hand, which is dropped, or would be, as it was noted. */
+/* Report the packet in hand, which is dropped, or would be, as it was noted. */
 __noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 verdict, __u32 nth)
 {
 	struct weir_events *all = weir_events();
@@ -115,7 +116,7 @@ __noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 
 	return 0;
 }
 
-/* The packet is decided, and somebody listens: tell what there is to tell. */
+/* The verdict is final, and a reader is attached: report what was noted, or a drop that no rule decided. */
 static __always_inline void weir_tell(struct xdp_md *ctx, struct weir_scratch *s, enum weir_verdict verdict)
 {
 	if (config.has_observers && unlikely(s->noted[WEIR_NOTED_OBSERVED].is_noted))

@@ -47,9 +47,9 @@ static __always_inline __u64 weir_take_number(struct weir_ring_head *ring)
 	return __sync_fetch_and_add(&ring->last, 1) + 1;
 }
 
-/* The event of that number is to be written, and then given it. False: a CPU that has been stopped for a whole round of
- * the ring is yet writing there. The mark is a compare-and-swap that has succeeded, and so a full barrier: who reads
- * anything that is written now sees the mark, or the new number.
+/* Reserve the event for writing; weir_end_event() stores the number. False: a CPU that was stopped for a whole round of
+ * the ring is still writing it. The mark is set by a successful compare-and-swap, a full barrier, so a reader that sees
+ * anything written from here on also sees the mark or the new number.
  */
 static __always_inline bool weir_begin_event(struct weir_scratch *s, struct weir_event *event)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Leases: how many CPUs share one limit without a lock, and never pass it.
+ * Leases: how many CPUs share one limit without a lock, and never exceed it.
  *
  * Every CPU counts a flow in a row of its own and admits from a *lease*: units that it has already counted in its
  * present bucket and not yet spent. To take a lease it adds first, then announces itself (a full barrier), then sums
@@ -17,8 +17,8 @@
 
 /* ---- one CPU's row ---- */
 
-/* The owner has entered bucket `newest`, and may not have cleared all cells yet that it takes over: they look counted.
- * Once this says no they are cleared, so it is asked before they are read.
+/* The owner has entered bucket `newest`, and may not yet have cleared all the cells that it takes over, which still
+ * look counted. Call this before reading the cells: once it returns false, they are cleared.
  */
 static __always_inline bool weir_may_be_clearing(const struct weir_view *view, void *row, __u64 newest,
 						 const enum weir_width wide)
@@ -86,7 +86,7 @@ static __always_inline void weir_add_row(struct weir_scratch *s, void *row, cons
 		newest_after = ROW_GET(row, wide, newest);
 		if (ROW_GET(row, wide, tag) != view->flow.tag) {
 			s->sum.is_behind = s->sum.misses_row = 1;
-			return; /* it has become another flow's row: pushed out, and counted as such */
+			return; /* it has become another flow's row: evicted, and counted as such */
 		}
 		if (newest_after > view->bucket)
 			s->sum.is_behind = 1;
@@ -171,8 +171,9 @@ __noinline int weir_announce_or_ask_all(struct weir_scratch *s)
 	return weir_announce(s);
 }
 
-/* Add what rows have left behind that were pushed out. After the rows: one that goes meanwhile is in either. A row that
- * another CPU lacks may have left its units to the overflow window. (Ours was given them when it began.)
+/* Add what evicted rows left behind. Do this after summing the rows, so that a row evicted meanwhile is counted in at
+ * least one of the two. A row that another CPU lacks may have left its units to the overflow window. (Ours was given
+ * them when it began.)
  */
 static __always_inline void weir_add_row_ghosts(struct weir_scratch *s)
 {
@@ -206,8 +207,9 @@ static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row,
 
 /* ---- how large a lease ---- */
 
-/* A flow that one CPU sees leases as on a machine of two, so that it costs the same on one of many. Should it move, so
- * much of what is free may stay behind, once: for some seconds it is then known to be seen by two. Chosen, not derived.
+/* A flow that one CPU sees takes leases as on a two-CPU machine, so that it costs the same on one of many. If it moves,
+ * that much of the free units may stay behind, once: for some seconds it is then known to be seen by two. Chosen, not
+ * derived.
  */
 #define WEIR_ALONE_PARTS 4
 

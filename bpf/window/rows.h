@@ -2,9 +2,9 @@
 /*
  * Where windows are kept: a set-associative table on every CPU. A set has four rows, and a flow has two candidate sets.
  * A row has what one CPU has counted of one flow. Its own CPU alone writes it, and all CPUs read it; so every access is
- * a single load or store. This file finds a row, and chooses one for a flow that has none: a free or expired row, else
- * the row that has counted least. An insertion therefore costs what a look-up costs, no lock is taken, and the heavy
- * flows, which are the ones being limited, are the last to go.
+ * a single load or store. This file finds a row, and chooses one for a flow that has none: a free or expired row; else,
+ * of the rows that still count, first one whose flow is over its limit (its ghost blocks it as well), then the one with
+ * the lowest count. An insertion therefore costs what a look-up costs, and no lock is taken.
  *
  * There are three formats. *Narrow* rows, two a cache line, count packets up to 32,000 in buckets of 50 ms and more.
  * *Medium* rows, a line each, count bytes and packets up to 2,000 million in such buckets. *Wide* rows, two lines each,

@@ -118,8 +118,8 @@ static __always_inline __u32 weir_find_flow_share(const struct weir_scratch *s, 
 	return WEIR_FLOW_SHARES;
 }
 
-/* Count the packet, and move the share by what its flow has more or less. One that has just lost its place may have
- * less for this packet, not more: so much is left of the rule's share.
+/* Count the packet, and move the share by what its flow has more or less. A flow that loses its entry while we read
+ * gets nothing for this packet, never more than its share.
  */
 static __always_inline __u64 weir_move_share(struct weir_scratch *s, const struct weir_rule *rule, __u64 units)
 {

@@ -22,8 +22,8 @@ bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledg
 
 #define HOST_FIELD "host:"
 
-/* Names are words (weir_sharing_host). Whoever else writes to the store does not get to steer a terminal by one, nor to
- * hide by one: other bytes, and the backslash, are shown as \xHH.
+/* Names are words (weir_sharing_host). Another writer to the store must not control a terminal, or hide, by means of a
+ * name: other bytes, and the backslash, are shown as \xHH.
  */
 static void show_name(const char *name, char shown[WEIR_LEDGER_SHOWN_CHARS])
 {
