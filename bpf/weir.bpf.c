@@ -51,6 +51,9 @@ __noinline int weir_begin_load(struct weir_scratch *s)
 #pragma unroll 1
 	for (__u32 i = sizeof(s->totals) / sizeof(*word); i < sizeof(*s) / sizeof(*word); i++)
 		word[i] = 0;
+	/* Notes outlive this, and must not be taken for true in another bucket: salts begin anywhere. */
+	for (__u32 i = 0; i < WEIR_SPECS_NARROW; i++)
+		s->narrow_clock[i].salt = bpf_get_prandom_u32();
 	return 0;
 }
 
@@ -153,7 +156,7 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_report(s, verdict);
 	else if (unlikely(s->has_listener))
 		weir_tell(ctx, s, verdict);
-	if (config.paces && verdict == WEIR_VERDICT_PASS && s->wait_ns)
+	if (config.paces && !config.is_virtual && verdict == WEIR_VERDICT_PASS && s->wait_ns)
 		weir_pace_mark(ctx, s);
 	return XDP_DROP + passes; /* or XDP_PASS, which is the next one */
 }

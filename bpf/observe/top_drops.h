@@ -7,6 +7,8 @@
  * its set has missed, and these are at most a fifteenth of the set's drops (Misra and Gries, "Finding repeated
  * elements", 1982; the bound is that of space-saving, as Agarwal et al. show in "Mergeable summaries", 2012).
  *
+ * While a reload goes from interface to interface, a packet of the other load ends this one's run uncounted.
+ *
  * A flow that has not been dropped for an hour gives up its place to another, and begins anew if it comes back: else
  * yesterday's flood would keep today's out. Nothing is decided by all this. It takes no lock, and reads no clock but
  * the tick.

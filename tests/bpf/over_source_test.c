@@ -70,6 +70,16 @@ static void open_bench(struct bench *bench)
 	load(bench);
 }
 
+/* A reload of `before` by another limit. Both go on meeting packets, as while it goes from interface to interface. */
+static void open_bench_after(struct bench *bench, const struct bench *before, uint64_t limit)
+{
+	begin(bench);
+	add_limit(bench, PORT, WEIR_KEY_SOURCE)->threshold_micro = limit * WEIR_MICRO;
+	bench->rig.reloads = &before->rig;
+	bench->rig.now_ns = bench->now_ns;
+	load(bench);
+}
+
 static void close_bench(struct bench *bench)
 {
 	rig_end(&bench->rig);
@@ -281,11 +291,7 @@ static void loads_that_take_turns_know_nothing_of_each_other_s_packets(void **st
 	struct bench old, higher;
 
 	open_bench(&old);
-	begin(&higher);
-	add_limit(&higher, PORT, WEIR_KEY_SOURCE)->threshold_micro = 2 * LIMIT * WEIR_MICRO;
-	higher.rig.reloads = &old.rig;
-	higher.rig.now_ns = higher.now_ns;
-	load(&higher);
+	open_bench_after(&higher, &old, 2 * LIMIT);
 	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, ENOUGH), LIMIT);
 	assert_int_equal(passed_of(&higher, "192.0.2.1", PORT, LIMIT - 1), LIMIT - 1);
 	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, ENOUGH), 0);
@@ -293,6 +299,23 @@ static void loads_that_take_turns_know_nothing_of_each_other_s_packets(void **st
 	assert_int_equal(rig_verdicts(&higher.rig, WEIR_VERDICT_COUNT).packets, 3 * ENOUGH + LIMIT - 1);
 	assert_int_equal(rig_verdicts(&higher.rig, WEIR_VERDICT_PASS).packets, 2 * LIMIT);
 	close_bench(&higher);
+	close_bench(&old);
+}
+
+/* What one load has noted of a flow in a bucket is not true in the next one, though its scratch began again since. */
+static void a_note_ends_with_its_bucket_though_another_load_came_between(void **state)
+{
+	struct bench old, other;
+
+	open_bench(&old);
+	open_bench_after(&other, &old, LIMIT);
+	passed_of(&other, "192.0.2.9", PORT, 1);
+	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	passed_of(&other, "192.0.2.9", PORT, 1);
+	old.now_ns += SECOND;
+	assert_int_equal(passed_of(&old, "192.0.2.2", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	close_bench(&other);
 	close_bench(&old);
 }
 
@@ -310,6 +333,7 @@ int main(void)
 		cmocka_unit_test(a_row_that_another_flow_was_given_is_that_flow_s),
 		cmocka_unit_test(a_flow_has_its_limit_again_when_the_bucket_is_over),
 		cmocka_unit_test(loads_that_take_turns_know_nothing_of_each_other_s_packets),
+		cmocka_unit_test(a_note_ends_with_its_bucket_though_another_load_came_between),
 	};
 
 	return cmocka_run_group_tests_name("full source", tests, rig_stay_group, rig_roam_group);

@@ -258,7 +258,7 @@ inline end_packet()
 {
 	printf("cpu %d: end, full %d, lease %d\n", me, is_full, lease);
 	busy--;
-	step = IDLE; now = 0; bucket = 0; batch = 0; attempt = 0; evaluated_version = 0
+	step = IDLE; tried = 0; now = 0; bucket = 0; batch = 0; attempt = 0; evaluated_version = 0
 }
 
 #ifdef NEWEST_LATE
@@ -382,6 +382,21 @@ inline route()
 		fi;
 		units = 0;
 		step = FIRST_TO_MOVE
+#endif
+#ifdef FIRST
+	:: !HAS_NO_ROW && !is_last && !tried && attempt == 1 && OWN(NEWEST) == bucket && lease == 0 && !is_full && row_version == evaluated_version ->
+		sum_own();
+		if
+		:: units + batch <= THRESHOLD_OF(evaluated_version) ->
+			is_first = 1; add = batch; before = UNITS(OWN(CELL(bucket)));
+			do
+			:: units + add < THRESHOLD_OF(evaluated_version) && add < LEASE_MAX -> add++
+			:: break
+			od;
+			step = COUNT_FIRST
+		:: else -> left = 0; step = FIRST_TO_ADD
+		fi;
+		units = 0
 #endif
 #ifndef NO_GIVE_BACK
 	:: !HAS_NO_ROW && OWN(NEWEST) < bucket && lease > 0 -> step = GIVE_BACK
@@ -845,14 +860,25 @@ inline one_step()
 		store(TAG, flow + 1);
 		step = (is_first -> SEE_AFTER_FIRST : UNCOUNT)
 #endif
-	:: step == UNCOUNT && ROOM -> store(CELL(bucket), 0); is_first = 0; add = 0; AFTER_UNCOUNT
+	:: step == UNCOUNT && ROOM -> store(CELL(bucket), before); is_first = 0; add = 0; before = 0; tried = 1; AFTER_UNCOUNT
 #ifdef FIRST
-	:: step == COUNT_FIRST && ROOM -> store(CELL(bucket), batch | UNSPENT); add = batch; step = SEE_SHARERS
+	:: step == COUNT_FIRST && ROOM -> add = (add == 0 -> batch : add); store(CELL(bucket), (before + add) | UNSPENT); step = SEE_SHARERS
 	:: step == KEEP_FIRST && ROOM ->
-		store(CELL(bucket), batch);
-		account();
-		is_first = 0; add = 0; present = 0;
-		end_packet()
+		if
+		:: true ->
+			lease = (add > batch -> add - batch : 0); leased[me] = lease;
+			if
+			:: lease == 0 -> store(CELL(bucket), before + batch)
+			:: else
+			fi;
+			account();
+			assert(UNITS(OWN(CELL(bucket))) == spent + lease);
+			is_first = 0; add = 0; present = 0; before = 0;
+			end_packet()
+#ifndef SINGLE_RULE
+		:: true -> lease = (add == 0 -> batch : add); leased[me] = lease; is_first = 0; add = 0; present = 0; before = 0; step = SPEND
+#endif
+		fi
 #endif
 #ifndef NO_REREAD
 	:: step == REREAD_CLOCK ->
@@ -937,7 +963,7 @@ proctype cpu(byte me)
 {
 	mtype step = IDLE;
 	byte now, bucket, batch, left, attempt, lease, spent, add, keep, units, part, newest, looked_at, other, i, first, flow, to_clear, passed;
-	bit evaluated_version, row_version, is_full, has_unspent, part_unspent, ran_ahead, is_behind, was_admitted, is_first;
+	byte before; bit tried, evaluated_version, row_version, is_full, has_unspent, part_unspent, ran_ahead, is_behind, was_admitted, is_first;
 #ifdef TAKES_MAX
 	byte takes;
 #endif
