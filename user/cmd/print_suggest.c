@@ -101,8 +101,9 @@ static void print_remarks(const struct weir_suggest_report *report, FILE *stream
 				suggestion->one_in);
 		if (suggestion->is_lopsided)
 			fprintf(stream,
-				"%s: the busiest %s peaked above 10 times p90, and was not left out; is it a flood?\n",
-				name, weir_suggestion_noun(suggestion));
+				"%s: the busiest %s peaked above 10 times p90. With so few %ss none is left out: if it "
+				"is a flood, use '--percentile 95'\n",
+				name, weir_suggestion_noun(suggestion), weir_suggestion_noun(suggestion));
 	}
 }
 

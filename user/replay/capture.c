@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pcap/pcap.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -121,6 +122,7 @@ int weir_capture_open_once(const char *path, struct weir_capture **ret_capture, 
 
 static int activate(struct weir_capture *capture, struct weir_diag *diag)
 {
+	char reason[PCAP_ERRBUF_SIZE] = "";
 	pcap_t *pcap = capture->pcap;
 	int err;
 
@@ -129,7 +131,7 @@ static int activate(struct weir_capture *capture, struct weir_diag *diag)
 	pcap_set_timeout(pcap, LIVE_TIMEOUT_MS);
 	pcap_set_tstamp_precision(pcap, PCAP_TSTAMP_PRECISION_NANO);
 	err = pcap_activate(pcap);
-	if (err < 0 || pcap_setdirection(pcap, PCAP_D_IN) < 0)
+	if (err < 0 || pcap_setdirection(pcap, PCAP_D_IN) < 0 || pcap_setnonblock(pcap, 1, reason) < 0)
 		return weir_diag_fail(diag, 0, NULL, "cannot listen on '%s': %s", capture->path,
 				      *pcap_geterr(pcap) ? pcap_geterr(pcap) : pcap_statustostr(err));
 	return find_link_type(capture, diag);
@@ -210,6 +212,15 @@ static bool are_interfaces_unlike(const struct weir_capture *capture)
 	return strstr(pcap_geterr(capture->pcap), "an interface has a ") != NULL;
 }
 
+/* Not libpcap's own waiting, which has no end where no packet comes, and which no signal ends. */
+static int wait_for_packets(const struct weir_capture *capture)
+{
+	struct pollfd packets = {.fd = pcap_get_selectable_fd(capture->pcap), .events = POLLIN};
+
+	poll(&packets, 1, LIVE_TIMEOUT_MS);
+	return -EAGAIN;
+}
+
 int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame, struct weir_diag *diag)
 {
 	struct pcap_pkthdr *header;
@@ -221,7 +232,7 @@ int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame
 	if (got == PCAP_ERROR_BREAK)
 		return 0;
 	if (capture->is_live && got == 0)
-		return -EAGAIN;
+		return wait_for_packets(capture);
 	if (capture->is_live && got < 0)
 		return weir_diag_fail(diag, EIO, NULL, "cannot listen on '%s' any more: %s", capture->path,
 				      pcap_geterr(capture->pcap));

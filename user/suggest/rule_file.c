@@ -154,10 +154,9 @@ static void write_outliers(FILE *stream, const struct weir_suggestion *suggestio
 	}
 	if (suggestion->is_lopsided)
 		fprintf(stream,
-			"  # Check: the busiest %s peaked above 10 times p90, and was not left out, since only fewer "
-			"than "
-			"1 %%\n  # are. If it is a flood, this threshold is too high: measure again without it.\n",
-			noun);
+			"  # Check: the busiest %s peaked above 10 times p90. With so few %ss none is left out.\n"
+			"  # If it is a flood, and the threshold counts it, use '--percentile 95'.\n",
+			noun, noun);
 }
 
 static void write_reason(FILE *stream, const struct weir_suggest_report *report,
