@@ -263,14 +263,12 @@ static __always_inline __u64 weir_units_before(void *row, const struct weir_cloc
 }
 
 /* How many units the flow takes of those that are free: as many as it has spent in this bucket, but no more than
- * weir_fair_part() of a flow that one CPU sees, and no more than a row has room for.
+ * weir_fair_part() of a flow that one CPU sees, and no more than a narrow row has room for.
  */
-static __always_inline __u64 weir_first_units(__u64 spent, __u64 free, __u64 batch, const enum weir_width wide)
+static __always_inline __u64 weir_first_units(__u64 spent, __u64 free, __u64 batch)
 {
 	__u64 fair = free / WEIR_ALONE_PARTS;
 
-	if (wide) /* leases of bytes are the kind's */
-		return batch;
 	spent = spent < fair ? spent : fair;
 	if (spent > WEIR_NARROW_LEASE_MAX)
 		spent = WEIR_NARROW_LEASE_MAX;
@@ -300,10 +298,10 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
 		if (units + batch > threshold)
 			return NULL;
 		if (newest == clk->bucket) {
-			if (wide || weir_is_row_over(row, wide))
+			if (wide || weir_is_row_over(row, wide)) /* leases of bytes are the kind's */
 				return NULL;
 			first->before = weir_cell_get(row, clk->cell, wide) & ~ROW_UNSPENT(wide);
-			first->units = weir_first_units(first->before, threshold - units, batch, wide);
+			first->units = weir_first_units(first->before, threshold - units, batch);
 			weir_cell_set(row, clk->cell, (first->before + first->units) | ROW_UNSPENT(wide), wide);
 			return row;
 		}
