@@ -21,6 +21,22 @@ int weir_not_the_rules(int err)
 	return err == -EINVAL ? -EIO : err;
 }
 
+uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image)
+{
+	const bool judges_out = image->config.judges_out;
+
+	if (mode != WEIR_MODE_TC)
+		return 1u << WEIR_HOOK_XDP | (judges_out ? 1u << WEIR_HOOK_TC_OUT : 0);
+	return 1u << WEIR_HOOK_TC_IN | 1u << WEIR_HOOK_TC_BARE_IN |
+	       (judges_out ? 1u << WEIR_HOOK_TC_OUT | 1u << WEIR_HOOK_TC_BARE_OUT : 0);
+}
+
+void weir_instance_hook_fds(const struct weir_object *object, int ret_fds[WEIR_HOOKS])
+{
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		ret_fds[hook] = weir_object_hook_fd(object, hook);
+}
+
 int weir_instance_check_marks(const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
 	return weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), diag);
