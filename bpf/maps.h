@@ -13,6 +13,7 @@
 #include "weir_abi.h"
 #include "weir_prefixes.h"
 #include "weir_timed.h"
+#include "hook.h"
 #include "scratch.h"
 
 const volatile struct weir_config config = {};

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "weir_abi.h"
+#include "weir_hook.h"
 
 /* These order the code so that what mostly runs lies together: a tenth of what a blocked packet costs. */
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -36,7 +37,9 @@
 	} while (0)
 
 struct weir_packet {
-	/* IPv4 in the first word; the rest is then left over from other packets. Aligned, to be copied by 64 bits. */
+	/* IPv4 in the first word; the rest is then left over from other packets. Aligned, to be copied by 64 bits. Once
+	 * a packet that goes out is matched, source is who receives it (weir_turn()): the remote end, as of all others.
+	 */
 	__be32 source[4] __attribute__((aligned(8)));
 	__be32 destination[4];
 	union {
@@ -56,11 +59,12 @@ struct weir_packet {
 	__u8 fragment;	      /* enum weir_fragment */
 	__u8 parsed_protocol; /* while headers are parsed; then weir_protocol() */
 	__u8 pad;
-	__u32 kind; /* the last three in one: WEIR_KIND */
+	__u32 kind; /* the last three in one, and the direction: WEIR_KIND */
 };
 
-/* Index of a packet in weir_classes.kind, seen as one array. */
+/* Index of a packet in weir_classes.kind, seen as one array: of what comes in. Of what goes out so many more. */
 #define WEIR_KIND(is_ipv6, fragment, protocol) (((is_ipv6)*WEIR_FRAGMENT_KINDS + (fragment)) * 256 + (protocol))
+#define WEIR_KIND_OF_DIRECTION(direction) ((direction)*WEIR_KIND(2, 0, 0))
 
 static __always_inline __u8 weir_protocol(const struct weir_packet *pkt)
 {
@@ -425,6 +429,7 @@ struct weir_scratch {
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX];		 /* places, in the order of their bits */
 	__u32 vector[WEIR_MATCH_PARTS]; /* of each field in use, in the order of enum weir_match_field */
 	__u8 header_copy[WEIR_COPY_BYTES];
+	__u32 segments; /* of the packet, at tc: the packets that it stands for (hook.h) */
 	struct weir_connection_reservation connection[WEIR_PACKET_RULES_MAX];
 	struct weir_connection_change change;
 	__u64 connections_ns; /* the time, which does not go back for connections */
@@ -447,6 +452,6 @@ struct weir_scratch {
 	struct weir_occupy_view occupy;
 	struct weir_occupy_reservation occupy_reservation[WEIR_PACKET_RULES_MAX];
 };
-_Static_assert(sizeof(struct weir_scratch) <= sizeof(struct weir_cpu_state), "");
+_Static_assert(sizeof(struct weir_scratch) <= __builtin_offsetof(struct weir_cpu_state, out), "");
 
 #endif

@@ -31,13 +31,16 @@ static __always_inline bool weir_drops_non_ip(const struct weir_packet *pkt)
 
 static __always_inline enum weir_verdict weir_class_verdict(const struct weir_packet *pkt, enum weir_parsed parsed)
 {
+	const bool is_out = WEIR_IS_OUT(pkt); /* these settings are about what comes in */
+
 	switch (parsed) {
 	case WEIR_PARSED_MALFORMED:
-		return config.drop_malformed ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
+		return config.drop_malformed && !is_out ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
 	case WEIR_PARSED_UNSUPPORTED:
-		return config.drop_unsupported ? WEIR_VERDICT_UNSUPPORTED_DROP : WEIR_VERDICT_UNSUPPORTED_PASS;
+		return config.drop_unsupported && !is_out ? WEIR_VERDICT_UNSUPPORTED_DROP
+							  : WEIR_VERDICT_UNSUPPORTED_PASS;
 	case WEIR_PARSED_NON_IP:
-		return weir_drops_non_ip(pkt) ? WEIR_VERDICT_NON_IP_DROP : WEIR_VERDICT_NON_IP_PASS;
+		return !is_out && weir_drops_non_ip(pkt) ? WEIR_VERDICT_NON_IP_DROP : WEIR_VERDICT_NON_IP_PASS;
 	default:
 		return WEIR_VERDICT_ERROR;
 	}
@@ -45,8 +48,9 @@ static __always_inline enum weir_verdict weir_class_verdict(const struct weir_pa
 
 static __always_inline enum weir_verdict weir_unmatched_verdict(const struct weir_packet *pkt)
 {
-	return config.drop_unmatched && !weir_is_neighbour_discovery(pkt) ? WEIR_VERDICT_UNMATCHED_DROP
-									  : WEIR_VERDICT_UNMATCHED_PASS;
+	return config.drop_unmatched && !WEIR_IS_OUT(pkt) && !weir_is_neighbour_discovery(pkt)
+		       ? WEIR_VERDICT_UNMATCHED_DROP
+		       : WEIR_VERDICT_UNMATCHED_PASS;
 }
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The data plane, read from the top: parse the packet, ask the lists, match resources, admit by their rules, count.
- * Behind it stand the frame's length and the harness, whose clock replay and tests set. docs/architecture.md has the
- * map.
+ * The data plane at XDP, read from the top: parse the packet, ask the lists, match resources, admit by their rules,
+ * count. weir_tc.bpf.c is the same at tc, where packets go out as well. docs/architecture.md has the map.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
 #include "admit.h"
+#include "enter.h"
 #include "observe/drops.h"
 #include "pace.h"
 #include "packet/parse.h"
@@ -37,60 +37,6 @@ static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct w
 			return cur->end - cur->data;
 	}
 	return bpf_xdp_get_buff_len(ctx);
-}
-
-/* This load meets its first packet on this CPU, or the first one after a packet of another load: while a reload goes
- * from interface to interface, both are at work.
- */
-__noinline int weir_begin_load(struct weir_scratch *s)
-{
-	volatile __u64 *word = (volatile __u64 *)s;
-
-	if (!s)
-		return 0;
-#pragma unroll 1
-	for (__u32 i = sizeof(s->totals) / sizeof(*word); i < sizeof(*s) / sizeof(*word); i++)
-		word[i] = 0;
-	/* Notes outlive this, and must not be taken for true in another bucket: salts begin anywhere. */
-	for (__u32 i = 0; i < WEIR_SPECS_NARROW; i++)
-		s->narrow_clock[i].salt = bpf_get_prandom_u32();
-	return 0;
-}
-
-__noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
-{
-	const struct weir_events *all = config.is_virtual ? NULL : weir_events();
-
-	if (!s)
-		return 0;
-	if (unlikely((s->entry ^ s->tick) != config.load))
-		weir_begin_load(s);
-	s->entry = tick ^ config.load;
-	/* In a capture the clock may go back to a bucket that is remembered as full, when the row has a newer one. */
-	if (config.is_virtual && tick < s->tick)
-		s->over_source.sure_jiffies = 0;
-	s->tick = tick;
-	s->tick_ns = weir_tick_time_ns(tick);
-	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;
-	s->has_listener = all && READ_ONCE(all->listens_until_ns) > s->tick_ns;
-	s->noted[WEIR_NOTED_OBSERVED].is_noted &= s->has_listener; /* by the packet in hand: else nobody hears of it */
-	weir_allot_drops(s);
-	return 0;
-}
-
-/* The harness says when a frame arrives, where, and how long it was on the wire. */
-static __always_inline void weir_enter_harness(struct weir_scratch *s, struct weir_cursor *cur)
-{
-	struct weir_harness *l = weir_harness();
-
-	s->blocking_rule = WEIR_NO_RULE;
-	if (!l)
-		return;
-	if (l->frame_bytes)
-		cur->frame_bytes = l->frame_bytes;
-	s->packet.ifindex = l->ifindex;
-	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
-	weir_monotonic_ns(s);
 }
 
 /* Out of line, for frames of an unusual shape: the way of all others stays short. */

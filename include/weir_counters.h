@@ -51,11 +51,12 @@ _Static_assert(__builtin_offsetof(struct weir_totals, would_drop) ==
 	       "weir_count() goes from one to the other");
 
 /* Map `totals`, one element: what every packet counts, and the program's scratch (bpf/scratch.h), so that one look-up
- * finds both. Only `totals` survives a reload. The scratch begins with each load, whatever was there before.
+ * finds both. Only the counters survive a reload. The scratch begins with each load, whatever was there before.
  */
 struct weir_cpu_state {
-	struct weir_totals totals;
-	__u8 scratch[16384 - sizeof(struct weir_totals)];
+	struct weir_totals totals; /* of packets that come in */
+	__u8 scratch[16384 - 2 * sizeof(struct weir_totals)];
+	struct weir_totals out; /* of packets that go out */
 };
 
 static inline void weir_sum_totals(struct weir_totals *totals)

@@ -13,7 +13,7 @@
  * about costs nothing, because the verifier removes its code.
  */
 enum weir_match_field {
-	WEIR_MATCH_KIND = 1 << 0, /* family, fragment, protocol */
+	WEIR_MATCH_KIND = 1 << 0, /* family, fragment, protocol, direction */
 	WEIR_MATCH_SOURCE = 1 << 1,
 	WEIR_MATCH_DESTINATION = 1 << 2,
 	WEIR_MATCH_SOURCE_PORT = 1 << 3,
@@ -56,7 +56,8 @@ enum weir_match_field {
 	RANGE(ICMP_TYPE, "icmpType", icmp_type, 255, WEIR_BYTE_NONE, TYPE)                                             \
 	SPECIAL(FRAGMENT, "fragment", fragments, KIND)                                                                 \
 	RANGE(LENGTH, "length", length, 65535, WEIR_LENGTH_LONGER, EVERY)                                              \
-	SPECIAL(INTERFACE, "interface", interface, INTERFACE)
+	SPECIAL(INTERFACE, "interface", interface, INTERFACE)                                                          \
+	SPECIAL(DIRECTION, "direction", directions, KIND)
 
 /* Only those that are numbers. */
 #define WEIR_RANGE_FIELDS(RANGE) WEIR_MATCH_FIELDS(WEIR_NO_FIELD, RANGE)
@@ -97,5 +98,22 @@ enum weir_key_place { WEIR_KEY_FIELDS(WEIR_KEY_PLACE) WEIR_KEY_FIELD_COUNT };
 /* Bits of weir_rule.key_fields. */
 #define WEIR_KEY_BIT(constant, name, member, part, form) WEIR_KEY_##constant = 1 << WEIR_KEY_PLACE_##constant,
 enum weir_key_field { WEIR_KEY_FIELDS(WEIR_KEY_BIT) };
+
+/*
+ * The two ends of a packet. Members `source` and `source_port` of a flow key are of the remote end: who sends what comes
+ * in, and receives what goes out; the other two are of the local end. So a flow of both directions has one key. Beside
+ * the bit of such a field in key_fields:
+ *	TURNED		on both directions, taken from the end that the packet itself calls source: at egress the other one
+ *	RELATIVE	a rule file calls it `remote`, `local`, `remotePort` or `localPort`; for words alone
+ *	REVERSED	... of a resource that only goes out: the others are called by the other end's name
+ */
+#define WEIR_KEY_ENDS (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION | WEIR_KEY_SOURCE_PORT | WEIR_KEY_DESTINATION_PORT)
+#define WEIR_KEY_OTHER_END(field) (((field)&0x5) << 1 | ((field)&0xa) >> 1)
+_Static_assert(WEIR_KEY_ENDS == 0xf && WEIR_KEY_OTHER_END(WEIR_KEY_SOURCE) == WEIR_KEY_DESTINATION &&
+		       WEIR_KEY_OTHER_END(WEIR_KEY_DESTINATION_PORT) == WEIR_KEY_SOURCE_PORT,
+	       "the ends are neighbours");
+#define WEIR_KEY_TURNED(field) ((field) << 8)
+#define WEIR_KEY_RELATIVE(field) ((field) << 16)
+#define WEIR_KEY_REVERSED (1 << 20)
 
 #endif

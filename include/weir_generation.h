@@ -11,6 +11,7 @@
 #include "weir_connections.h"
 #include "weir_emission.h"
 #include "weir_fields.h"
+#include "weir_hook.h"
 #include "weir_sizes.h"
 #include "weir_state.h"
 #include "weir_warm_up.h"
@@ -108,7 +109,7 @@ struct weir_rule {
 	__u8 warms_flows;   /* the program itself warms up each flow */
 	__u8 has_overrides; /* some flows have a threshold of their own: map `overrides` */
 	__u8 overrides_destination; /* ... by destination address, not source */
-	__u16 key_fields;	    /* enum weir_key_field, or-ed */
+	__u16 key_fields;	    /* enum weir_key_field, or-ed, and WEIR_KEY_TURNED */
 	__u8 evaluates;		    /* of system rules: enum weir_work, or-ed */
 	union {
 		__u8 signal;	/* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
@@ -126,7 +127,7 @@ struct weir_rule {
 	};
 };
 _Static_assert(sizeof(struct weir_rule) == 232, "");
-_Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_fields), "a bit for each field");
+_Static_assert(WEIR_KEY_FIELD_COUNT <= 8, "a bit for each field, below WEIR_KEY_TURNED");
 
 /* The secret that flows are hashed with (bpf/packet/flow.h): two numbers for rule and window spec, one for each word of
  * the key, two for the bijection at the end.
@@ -205,7 +206,7 @@ enum weir_fragment {
  * that are not in use.
  */
 struct weir_classes {
-	__u16 kind[2][WEIR_FRAGMENT_KINDS][256]; /* [0 IPv4, 1 IPv6][fragment][protocol] */
+	__u16 kind[WEIR_DIRECTIONS][2][WEIR_FRAGMENT_KINDS][256]; /* [][0 IPv4, 1 IPv6][fragment][protocol] */
 	__u16 tcp_flags[WEIR_BYTE_NONE + 1];
 #define WEIR_CLASS_ARRAY(constant, name, member, highest, none, who) __u16 member[(none) + 1];
 	WEIR_RANGE_FIELDS(WEIR_CLASS_ARRAY)
@@ -330,7 +331,7 @@ struct weir_config {
 	__u32 has_timed;
 	__u32 listed_ipv4; /* of listed_prefixes: so many of IPv4 come first, then those of IPv6 */
 	__u32 listed_ipv6;
-	__u32 pad4;
+	__u32 judges_out; /* some resource is of `out` or `both`: the hooks at tc have work */
 	/* system rules: places 0 to system_rules - 1; their connections are counted by a hidden rule */
 	__u32 system_rules;
 	__u32 has_tracker;
@@ -344,8 +345,8 @@ struct weir_config {
 	__u32 rings_are_unordered; /* a request may be due before one that came earlier */
 	__u32 has_shares;	   /* WEIR_MOVES_SHARED */
 	__u32 shares_flows;	   /* ... of a rule with a flow key */
-	__u32 pad5;
-	__u64 request_timeout_ns; /* silence after which a request has failed */
+	__u32 judges_both;	   /* some resource is of `both` */
+	__u64 request_timeout_ns;  /* silence after which a request has failed */
 };
 
 static inline __u32 weir_asks_beside_fields(const struct weir_config *config)

@@ -31,6 +31,8 @@ __noinline int weir_list_system_rules(struct weir_scratch *s)
 	__u32 work;
 
 	WEIR_GLOBAL(SYSTEM_RULES, s, -1);
+	if (WEIR_IS_OUT(&s->packet))
+		return 0;
 	work = weir_work_of(&s->packet);
 	for (__u32 place = 0; place < WEIR_PACKET_RULES_MAX && place < config.system_rules; place++) {
 		__u32 count = s->rule_count;
@@ -53,7 +55,7 @@ __noinline int weir_list_tracker(struct weir_scratch *s)
 	__u32 count;
 
 	WEIR_GLOBAL(TRACKER, s, -1);
-	if (weir_work_of(&s->packet) == WEIR_WORK_OTHER)
+	if (weir_work_of(&s->packet) == WEIR_WORK_OTHER || WEIR_IS_OUT(&s->packet))
 		return 0;
 	count = s->rule_count;
 	OPAQUE(count);

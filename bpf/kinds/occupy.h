@@ -310,9 +310,9 @@ __noinline __u32 weir_find_occupiable(struct weir_scratch *s, __u32 place)
 
 	WEIR_GLOBAL(OCCUPY, s && s->is_prioritised, WEIR_NO_BUCKET);
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
-	if (s->occupy.occupied >= allowed)
+	if (s->occupy.occupied + WEIR_SEGMENTS(s) > allowed)
 		return WEIR_NO_BUCKET;
-	sum = s->occupy.current + s->occupy.occupied + 1;
+	sum = s->occupy.current + s->occupy.occupied + WEIR_SEGMENTS(s);
 	wait_ns = s->occupy.next_ns - s->occupy.time_ns;
 	for (__u32 left = 0; left < WEIR_SAMPLES_MAX; left++) {
 		if (left >= rule->window_cells || wait_ns >= rule->queueing_ns_max)
@@ -348,11 +348,11 @@ __noinline int weir_still_fits(struct weir_scratch *s, __u32 place, __u32 at)
 
 /* ---- counting ---- */
 
-/* Add the reservation's unit to its cell, which held `word`. Units that others have added or taken back since then do
+/* Add the reservation's units to its cell, which held `word`. Units that others have added or taken back since then do
  * not matter, as all cells are looked at once more; another round or owner does.
  */
-static __always_inline bool weir_add_unit(__u64 *cell, __u64 word, __u64 next,
-					  const struct weir_occupy_reservation *reservation)
+static __always_inline bool weir_add_units(const struct weir_scratch *s, __u64 *cell, __u64 word, __u64 next,
+					   const struct weir_occupy_reservation *reservation)
 {
 	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
 		__u64 found = __sync_val_compare_and_swap(cell, word, next);
@@ -360,7 +360,7 @@ static __always_inline bool weir_add_unit(__u64 *cell, __u64 word, __u64 next,
 		if (found == word)
 			return true;
 		word = found;
-		next = word + 1;
+		next = word + WEIR_SEGMENTS(s);
 		if (word >> reservation->unit_bits != reservation->mark ||
 		    next >> reservation->unit_bits != reservation->mark)
 			break;
@@ -393,18 +393,18 @@ __noinline int weir_reserve_unit(struct weir_scratch *s, struct weir_occupy_wind
 	if (!seen || !cell)
 		return false;
 	word = *seen;
-	next = word + 1;
+	next = word + WEIR_SEGMENTS(s);
 	if (word >> rule->unit_bits != reservation->mark) {
 		/* An older round's, or another flow's. Ours must not overwrite that of the entry's present owner:
 		 * its owner is looked at after the cell, which it changes only later.
 		 */
 		if (!weir_has_occupy_entry(s))
 			return false;
-		next = weir_occupy_word(reservation->mark, 1, rule->unit_bits);
+		next = weir_occupy_word(reservation->mark, WEIR_SEGMENTS(s), rule->unit_bits);
 	} else if (next >> rule->unit_bits != reservation->mark) {
 		return false; /* a packet for each ns of the interval: the cell has no room for more */
 	}
-	return weir_add_unit(cell, word, next, reservation);
+	return weir_add_units(s, cell, word, next, reservation);
 }
 
 /* The cell that a reservation has counted in, or NULL. */
@@ -442,8 +442,8 @@ __noinline int weir_end_occupy(struct weir_scratch *s, __u32 index, __u32 passes
 	for (int attempt = 0; cell && attempt < WEIR_CELL_ATTEMPTS; attempt++) {
 		word = READ_ONCE(*cell);
 		if (word >> reservation->unit_bits != reservation->mark ||
-		    !(word & weir_occupy_units_max(reservation->unit_bits)) ||
-		    __sync_val_compare_and_swap(cell, word, word - 1) == word)
+		    (word & weir_occupy_units_max(reservation->unit_bits)) < WEIR_SEGMENTS(s) ||
+		    __sync_val_compare_and_swap(cell, word, word - WEIR_SEGMENTS(s)) == word)
 			return 0;
 	}
 	weir_count_stall(reservation->slot); /* it stays counted: the window admits one less */
@@ -504,7 +504,7 @@ __noinline int weir_try_occupy(struct weir_scratch *s, struct weir_occupy_window
 	if (!weir_enter_occupy(s, flow, rule) || !weir_look_at_cells(s, flow, place))
 		return WEIR_ANSWER_AGAIN;
 	at = s->occupy.own;
-	if (!weir_has_room(s, allowed - 1, rule->window_cells)) {
+	if (!weir_has_room(s, allowed - WEIR_SEGMENTS(s), rule->window_cells)) {
 		at = weir_find_occupiable(s, place);
 		weir_mark_refused(s, place);
 	}
@@ -541,8 +541,8 @@ __noinline int weir_evaluate_occupy(struct weir_scratch *s, __u32 place, __u32 i
 
 	WEIR_GLOBAL(OCCUPY, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->reservation[index].kind = WEIR_RESERVATION_NONE;
-	if (!(s->allowed.word & WEIR_THRESHOLD_MASK))
-		return weir_refuse(s, WEIR_EVENT_UNKNOWN, 0);
+	if ((s->allowed.word & WEIR_THRESHOLD_MASK) < WEIR_SEGMENTS(s))
+		return weir_refuse(s, WEIR_EVENT_UNKNOWN, s->allowed.word & WEIR_THRESHOLD_MASK);
 	flow = weir_get_occupy(s, rule);
 	if (!flow)
 		return weir_refuse_stalled(s, rule->slot);

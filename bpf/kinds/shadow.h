@@ -113,7 +113,7 @@ __noinline int weir_count_second(struct weir_scratch *s, __u32 place)
 	if (!seconds)
 		return 0;
 	now_s = weir_now_ns(s) / WEIR_NSEC_PER_SEC;
-	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
+	batch = weir_units(s, rule);
 	index = now_s;
 	OPAQUE(index);
 	at = &seconds->at[index & (WEIR_RULE_SECONDS - 1)];

@@ -68,7 +68,7 @@ static __always_inline struct weir_throttle_set *weir_throttle_set(const struct 
 static __always_inline __u64 weir_first_word(struct weir_scratch *s, const struct weir_rule *rule,
 					     struct weir_throttle_set *set, __u32 way)
 {
-	__u64 batch = rule->counts_bytes ? s->packet.frame_bytes : 1, now_ns = weir_now_ns(s);
+	__u64 batch = weir_units(s, rule), now_ns = weir_now_ns(s);
 	__u64 farthest_ns =
 		rule->queueing_ns_max + weir_emission_ns(&s->allowed.emission, rule->counts_bytes ? 65535 : 1);
 	__u64 left_ns = weir_find_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS, true);
@@ -192,7 +192,7 @@ __noinline int weir_evaluate_throttle(struct weir_scratch *s, __u32 place, __u32
 
 	WEIR_GLOBAL(KIND(THROTTLE), s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->reservation[index].kind = WEIR_RESERVATION_NONE;
-	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
+	batch = weir_units(s, rule);
 	if (batch > (s->allowed.word & WEIR_THRESHOLD_MASK))
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, rule->queueing_ns_max);
 	s->view.slot = rule->slot;

@@ -163,7 +163,7 @@ static __always_inline void weir_remember_spent(struct weir_scratch *s, const st
 	bool is_known = s->over_source.tag == s->view.flow.tag;
 	__u64 wait_ns;
 
-	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || rule->key_fields != WEIR_KEY_SOURCE || rule->counts_bytes ||
+	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || rule->key_fields != WEIR_KEY_SOURCE || WEIR_UNITS_DIFFER(s, rule) ||
 	    rule->threshold_moves)
 		return;
 	/* Virtual time is rounded at both ends. */
@@ -300,7 +300,7 @@ static __always_inline __u64 weir_lacks_of_ghost(const struct weir_scratch *s, _
 static __always_inline __u64 weir_overflow_ns(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	const struct weir_token_rate *rate = &s->tokens.clock.rate;
-	__u64 cost = (rule->counts_bytes ? s->packet.frame_bytes : 1) * rule->tokens.unit;
+	__u64 cost = weir_units(s, rule) * rule->tokens.unit;
 
 	if (!config.has_overflow || !rule->overflow)
 		return 0;
@@ -375,7 +375,7 @@ __noinline int weir_evaluate_tokens(struct weir_scratch *s, __u32 place, __u32 n
 	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
 	reservation->kind = WEIR_RESERVATION_NONE;
 	taken->lacks = 0;
-	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
+	batch = weir_units(s, rule);
 	if (rule->key_fields)
 		set = weir_token_set(s, rule);
 	else

@@ -240,7 +240,7 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 	/* A clock that went back: the packet's second has been synced already. */
 	if (!weir_is_of_flow(state, s->view.flow.tag) || (state & WEIR_WARMING_SECOND_MASK) > now_s + 1)
 		return 0;
-	units = rule->counts_bytes ? s->packet.frame_bytes : 1;
+	units = weir_units(s, rule);
 	passed = __sync_fetch_and_add(&flow->passed, units) + units;
 	/* The flow will be warmer than it is: it must not be forgotten as cold before that shows. */
 	stored = READ_ONCE(flow->stored);

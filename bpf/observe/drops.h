@@ -68,15 +68,15 @@ __noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
 /* ---- reporting ---- */
 
 /* The first bytes of the frame: s->packet has only those fields that the rules ask about. */
-static __always_inline void weir_tell_frame(struct xdp_md *ctx, struct weir_event *event)
+static __always_inline void weir_tell_frame(weir_context *ctx, struct weir_event *event)
 {
-	__u64 beyond = bpf_xdp_get_buff_len(ctx) - 1; /* the first */
+	__u64 beyond = weir_context_bytes(ctx) - 1; /* the first */
 
 	if (beyond > WEIR_EVENT_FRAME_BYTES - 1)
 		beyond = WEIR_EVENT_FRAME_BYTES - 1;
 	/* The verifier of Linux 6.1 wants to see in the very register that it is neither zero nor too much. */
 	OPAQUE(beyond);
-	if (beyond < WEIR_EVENT_FRAME_BYTES && !bpf_xdp_load_bytes(ctx, 0, event->frame, beyond + 1))
+	if (beyond < WEIR_EVENT_FRAME_BYTES && !weir_load_bytes(ctx, 0, event->frame, beyond + 1))
 		event->kept_bytes = beyond + 1;
 }
 
@@ -87,7 +87,7 @@ static __always_inline __u64 weir_told_units(__u64 parts, __u64 unit)
 }
 
 /* Report the packet in hand, which is dropped, or would be, as it was noted. */
-__noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 verdict, __u32 nth)
+__noinline int weir_tell_drop(weir_context *ctx, struct weir_scratch *s, __u32 verdict, __u32 nth)
 {
 	struct weir_events *all = weir_events();
 	struct weir_noted_drop *noted;
@@ -107,7 +107,7 @@ __noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 
 	event->used = weir_told_units(noted->refusal.used, noted->refusal.unit);
 	event->key = s->key;
 	event->rule_slot = noted->place == WEIR_NO_RULE ? WEIR_EVENT_NO_RULE : weir_rule(noted->place)->slot;
-	event->ifindex = ctx->ingress_ifindex;
+	event->ifindex = weir_context_ifindex(ctx);
 	event->frame_bytes = s->packet.frame_bytes;
 	event->verdict = verdict;
 	event->flags = noted->flags | (config.observes ? WEIR_EVENT_OBSERVED : 0);
@@ -117,7 +117,7 @@ __noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 
 }
 
 /* The verdict is final, and a reader is attached: report what was noted, or a drop that no rule decided. */
-static __always_inline void weir_tell(struct xdp_md *ctx, struct weir_scratch *s, enum weir_verdict verdict)
+static __always_inline void weir_tell(weir_context *ctx, struct weir_scratch *s, enum weir_verdict verdict)
 {
 	if (config.has_observers && unlikely(s->noted[WEIR_NOTED_OBSERVED].is_noted))
 		weir_tell_drop(ctx, s, WEIR_VERDICT_BLOCK, WEIR_NOTED_OBSERVED);

@@ -70,18 +70,20 @@ __noinline int weir_report_flow(struct weir_scratch *s, struct weir_harness *l, 
 /* Who sent it, and to whom. */
 static __always_inline void weir_report_packet(const struct weir_packet *pkt, struct weir_flow_key *ret_packet)
 {
+	const bool is_out = WEIR_IS_OUT(pkt); /* turned: weir_turn() */
+	const __be32 *from = is_out ? pkt->destination : pkt->source, *to = is_out ? pkt->source : pkt->destination;
 	const __u32 words = pkt->is_ipv6 ? 4 : 1;
 	__be32 *source = (__be32 *)ret_packet->source, *destination = (__be32 *)ret_packet->destination;
 
 	for (__u32 i = 0; i < 4; i++) {
-		source[i] = i < words ? pkt->source[i] : 0;
-		destination[i] = i < words ? pkt->destination[i] : 0;
+		source[i] = i < words ? from[i] : 0;
+		destination[i] = i < words ? to[i] : 0;
 	}
 	ret_packet->family = pkt->is_ipv6 ? 6 : 4;
 	ret_packet->protocol = weir_protocol(pkt);
 	/* None is a number beyond 16 bits, which becomes 0. */
-	ret_packet->source_port = bpf_htons(pkt->source_port);
-	ret_packet->destination_port = bpf_htons(pkt->destination_port);
+	ret_packet->source_port = bpf_htons(is_out ? pkt->destination_port : pkt->source_port);
+	ret_packet->destination_port = bpf_htons(is_out ? pkt->source_port : pkt->destination_port);
 }
 
 /* Tell the harness what became of the packet. */

@@ -8,9 +8,9 @@
 
 #include "clock.h"
 
-static __always_inline void weir_tally(struct weir_tally *tally, __u32 bytes)
+static __always_inline void weir_tally(struct weir_tally *tally, const struct weir_scratch *s, __u32 bytes)
 {
-	tally->packets++;
+	tally->packets += WEIR_SEGMENTS(s);
 	tally->bytes += bytes;
 }
 
@@ -61,13 +61,13 @@ static __always_inline void weir_count_rule_change(__u32 slot)
 		counters->changes++;
 }
 
-static __always_inline void weir_count_block(const struct weir_rule *rule, bool observes, __u32 bytes)
+static __always_inline void weir_count_block(const struct weir_scratch *s, const struct weir_rule *rule, bool observes)
 {
 	struct weir_rule_counters *counters = weir_rule_counters(rule->slot);
 
 	if (!counters)
 		return;
-	weir_tally(observes || config.observes ? &counters->would_drop : &counters->blocked, bytes);
+	weir_tally(observes || config.observes ? &counters->would_drop : &counters->blocked, s, s->packet.frame_bytes);
 }
 
 static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 slot, bool passes)
@@ -88,11 +88,11 @@ static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 sl
 		second->blocked = 0;
 	}
 	if (passes) {
-		weir_tally(&counters->passed, bytes);
-		second->passed++;
+		weir_tally(&counters->passed, s, bytes);
+		second->passed += WEIR_SEGMENTS(s);
 	} else {
-		weir_tally(&counters->blocked, bytes);
-		second->blocked++;
+		weir_tally(&counters->blocked, s, bytes);
+		second->blocked += WEIR_SEGMENTS(s);
 	}
 }
 
@@ -113,17 +113,27 @@ static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
 	return passing >> verdict & 1;
 }
 
+/* The counters of the packet's direction. */
+static __always_inline struct weir_totals *weir_totals_of(struct weir_scratch *s)
+{
+#ifdef WEIR_TC
+	if (WEIR_IS_OUT(&s->packet))
+		return &((struct weir_cpu_state *)s)->out;
+#endif
+	return &s->totals;
+}
+
 /* Count the packet in hand: every packet comes by here once. */
 static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict verdict, bool passes)
 {
 	if (likely(verdict < WEIR_VERDICT_COUNT)) {
-		struct weir_tally *tally = &s->totals.verdict[verdict];
+		struct weir_tally *tally = &weir_totals_of(s)->verdict[verdict];
 
 		if (config.observes && !weir_verdict_passes(verdict)) {
 			tally += WEIR_VERDICT_COUNT; /* would_drop */
 			OPAQUE(tally);		     /* else clang works out first what is seldom asked for */
 		}
-		weir_tally(tally, s->packet.frame_bytes);
+		weir_tally(tally, s, s->packet.frame_bytes);
 	}
 	if (likely(s->resource_count == 1)) /* in line, as most packets have one */
 		weir_count_resource(s, s->first_slot, passes);

@@ -214,7 +214,8 @@ __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 		FORGET(s->forgotten, way);
 		weir_place_dropped(s, rule, set, index, way, tag, hash);
 	}
-	if (!weir_count_flow_drops(s, set, way, tag, weight, (__u64)s->packet.frame_bytes * weight))
+	if (!weir_count_flow_drops(s, set, way, tag, (__u64)weight * WEIR_SEGMENTS(s),
+				   (__u64)s->packet.frame_bytes * weight))
 		return 0;
 	if (weight > 1)
 		weir_estimate(set, way);
@@ -249,7 +250,7 @@ static __always_inline void weir_note_block(struct weir_scratch *s, const struct
 {
 	if (likely(!s->drops_left)) {
 		if (weir_is_last_dropped(s, rule)) {
-			s->last_dropped.packets++;
+			s->last_dropped.packets += WEIR_SEGMENTS(s);
 			s->last_dropped.bytes += s->packet.frame_bytes;
 			return;
 		}

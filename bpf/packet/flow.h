@@ -61,6 +61,28 @@ static __always_inline bool weir_is_source(const struct weir_packet *pkt, const 
 	if (rule->key_fields & WEIR_KEY_##constant)                                                                    \
 		WEIR_TAKE_##form(member);
 
+#ifdef WEIR_TC
+/* A field that a rule on both directions takes from the packet's own source or destination. */
+#define WEIR_IS_TURNED(rule, pkt, field) (WEIR_IS_OUT(pkt) && ((rule)->key_fields & WEIR_KEY_TURNED(field)) != 0)
+
+static __always_inline void weir_turn_key(struct weir_flow_key *key, const struct weir_rule *rule,
+					  const struct weir_packet *pkt)
+{
+	if (WEIR_IS_TURNED(rule, pkt, WEIR_KEY_SOURCE))
+		weir_mask_address(key->source, pkt->destination, rule->source_mask6, rule->source_mask4, pkt->is_ipv6);
+	if (WEIR_IS_TURNED(rule, pkt, WEIR_KEY_DESTINATION))
+		weir_mask_address(key->destination, pkt->source, rule->destination_mask6, rule->destination_mask4,
+				  pkt->is_ipv6);
+	if (WEIR_IS_TURNED(rule, pkt, WEIR_KEY_SOURCE_PORT))
+		key->source_port = bpf_htons(pkt->destination_port);
+	if (WEIR_IS_TURNED(rule, pkt, WEIR_KEY_DESTINATION_PORT))
+		key->destination_port = bpf_htons(pkt->source_port);
+}
+#else
+#define WEIR_IS_TURNED(rule, pkt, field) false
+#define weir_turn_key(key, rule, pkt) ((void)0)
+#endif
+
 /* The key of a packet under a rule: fields that the key does not list are zero. A key with an address tells the
  * families apart, so that a sender of one cannot reach a row of the other; a key without does not.
  */
@@ -69,6 +91,7 @@ static __always_inline void weir_make_key(struct weir_flow_key *ret_key, const s
 {
 	__builtin_memset(ret_key, 0, sizeof(*ret_key));
 	WEIR_KEY_FIELDS(WEIR_TAKE_FIELD)
+	weir_turn_key(ret_key, rule, pkt);
 	if (rule->key_fields & WEIR_KEY_ADDRESSES)
 		ret_key->family = pkt->is_ipv6 ? 6 : 4;
 }

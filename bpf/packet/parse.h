@@ -19,8 +19,7 @@
 #include <stdbool.h>
 #include <bpf/bpf_endian.h>
 #ifdef __bpf__
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
+#include "hook.h"
 #endif
 
 #include "scratch.h"
@@ -51,11 +50,16 @@ enum weir_parsed {
 
 struct weir_cursor {
 	void *data, *end; /* the first buffer, often the only one */
-	void *ctx;	  /* struct xdp_md, to read later buffers; NULL on the host */
+	void *ctx;	  /* to read later buffers; NULL on the host */
 	void *copy;	  /* WEIR_COPY_BYTES, for a header in a later buffer */
 	__u32 frame_bytes;
-	__u32 offset; /* of the next header */
+	__u32 offset;  /* of the next header */
+	__u32 payload; /* offset of the transport header's end, once it is parsed */
+	/* At tc some headers are not in the frame. */
+	__u32 tag;	  /* a VLAN tag's tci, and WEIR_TAG_GIVEN; else 0 */
+	__be16 ethertype; /* of a frame that begins with its IP header; else 0 */
 };
+#define WEIR_TAG_GIVEN 0x10000u
 
 struct weir_vlan_tag {
 	__be16 tci;
@@ -83,7 +87,7 @@ static __always_inline void *weir_peek(struct weir_cursor *cur, __u32 bytes)
 	if (cur->data + offset + bytes <= cur->end)
 		return cur->data + offset;
 #ifdef __bpf__
-	if (offset + bytes <= cur->frame_bytes && !bpf_xdp_load_bytes(cur->ctx, offset, cur->copy, bytes))
+	if (offset + bytes <= cur->frame_bytes && !weir_load_bytes(cur->ctx, offset, cur->copy, bytes))
 		return cur->copy;
 #endif
 	return NULL;
@@ -134,12 +138,14 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 		if (data_offset < sizeof(struct tcphdr) || data_offset > left)
 			return WEIR_PARSED_MALFORMED;
 		pkt->tcp_flags = ((__u8 *)hdr)[13];
+		hdr_bytes = data_offset;
 	} else {
 		hdr = weir_peek(cur, 8);
 		if (!hdr)
 			return WEIR_PARSED_MALFORMED;
 	}
 
+	cur->payload = cur->offset + hdr_bytes;
 	if (pkt->parsed_protocol == IPPROTO_ICMP || pkt->parsed_protocol == IPPROTO_ICMPV6) {
 		pkt->icmp_type = hdr->bytes[0];
 		return WEIR_PARSED_IP;
@@ -280,48 +286,55 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 	return weir_parse_transport(cur, pkt, end);
 }
 
-static __always_inline enum weir_parsed weir_parse_headers(struct weir_cursor *cur, struct weir_packet *pkt)
+/* Ethernet and VLAN tags, up to cur->ethertype. False: the frame ends before that. */
+static __always_inline bool weir_parse_link(struct weir_cursor *cur, struct weir_packet *pkt)
 {
-	struct ethhdr *eth;
+	struct ethhdr *eth = weir_peek(cur, sizeof(*eth));
 	__be16 ethertype;
 
-	pkt->is_ipv6 = 0;
-	pkt->fragment = WEIR_FRAGMENT_NONE;
-	pkt->parsed_protocol = 0;
-	pkt->frame_bytes = cur->frame_bytes;
-	pkt->source_port = WEIR_PORT_NONE;
-	pkt->destination_port = WEIR_PORT_NONE;
-	pkt->vlan = WEIR_VLAN_NONE;
-	pkt->tcp_flags = WEIR_BYTE_NONE;
-	pkt->icmp_type = WEIR_BYTE_NONE;
-
-	eth = weir_peek(cur, sizeof(*eth));
 	if (!eth)
-		return WEIR_PARSED_MALFORMED;
+		return false;
 	ethertype = eth->h_proto;
 	cur->offset += sizeof(*eth);
 
-	for (int i = 0; i < WEIR_VLAN_TAGS_MAX; i++) {
+	for (int i = cur->tag ? 1 : 0; i < WEIR_VLAN_TAGS_MAX; i++) {
 		struct weir_vlan_tag *tag;
 
 		if (!weir_is_vlan(ethertype))
 			break;
 		tag = weir_peek(cur, sizeof(*tag));
 		if (!tag)
-			return WEIR_PARSED_MALFORMED;
+			return false;
 		/* VLAN 0 is none: such a tag bears only a priority (802.1Q, 9.6), and Linux looks behind it. */
 		if (i == 0 || !pkt->vlan)
 			pkt->vlan = bpf_ntohs(tag->tci) & WEIR_VLAN_ID;
 		ethertype = tag->ethertype;
 		cur->offset += sizeof(*tag);
 	}
+	cur->ethertype = ethertype;
+	return true;
+}
 
-	if (ethertype == bpf_htons(ETH_P_IP))
+static __always_inline enum weir_parsed weir_parse_headers(struct weir_cursor *cur, struct weir_packet *pkt)
+{
+	pkt->is_ipv6 = 0;
+	pkt->fragment = WEIR_FRAGMENT_NONE;
+	pkt->parsed_protocol = 0;
+	pkt->frame_bytes = cur->frame_bytes;
+	pkt->source_port = WEIR_PORT_NONE;
+	pkt->destination_port = WEIR_PORT_NONE;
+	pkt->vlan = cur->tag ? cur->tag & WEIR_VLAN_ID : WEIR_VLAN_NONE;
+	pkt->tcp_flags = WEIR_BYTE_NONE;
+	pkt->icmp_type = WEIR_BYTE_NONE;
+
+	if (!cur->ethertype && !weir_parse_link(cur, pkt))
+		return WEIR_PARSED_MALFORMED;
+	if (cur->ethertype == bpf_htons(ETH_P_IP))
 		return weir_parse_ipv4(cur, pkt);
-	if (ethertype == bpf_htons(ETH_P_IPV6))
+	if (cur->ethertype == bpf_htons(ETH_P_IPV6))
 		return weir_parse_ipv6(cur, pkt);
-	pkt->ethertype = bpf_ntohs(ethertype);
-	return weir_is_vlan(ethertype) ? WEIR_PARSED_UNSUPPORTED : WEIR_PARSED_NON_IP;
+	pkt->ethertype = bpf_ntohs(cur->ethertype);
+	return weir_is_vlan(cur->ethertype) ? WEIR_PARSED_UNSUPPORTED : WEIR_PARSED_NON_IP;
 }
 
 /* Parse any frame, with the cursor at its first byte. Fills in all of *pkt when the result is WEIR_PARSED_IP. */

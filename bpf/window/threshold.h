@@ -63,11 +63,11 @@ static __always_inline void weir_read_pushed(struct weir_scratch *s, const struc
 	s->allowed.emission = rule->emission;
 }
 
-/* The packet's units. Narrow rows count packets. */
+/* The packet's units. Narrow rows count packets, one by one. */
 static __always_inline __u64 weir_batch(const struct weir_scratch *s, const struct weir_rule *rule,
 					const enum weir_width wide)
 {
-	return wide && rule->counts_bytes ? s->packet.frame_bytes : 1;
+	return wide ? weir_units(s, rule) : 1;
 }
 
 /* ---- shared by hosts ---- */
@@ -167,13 +167,20 @@ static __always_inline void weir_read_share(struct weir_scratch *s, const struct
  */
 #define WEIR_WORD_PLAIN ((__u64)WEIR_VERSION_PLAIN << WEIR_THRESHOLD_BITS)
 
+/* Whose prefixes its overrides name. */
+static __always_inline __u32 weir_override_field(const struct weir_rule *rule)
+{
+	return rule->overrides_destination ? WEIR_KEY_DESTINATION : WEIR_KEY_SOURCE;
+}
+
 /* The override that this packet's flow is under, or NULL. The longest prefix wins. */
 static __always_inline const struct weir_override_units *weir_find_override(const struct weir_scratch *s,
 									    const struct weir_rule *rule, __u32 place)
 {
 	const struct weir_packet *pkt = &s->packet;
 	struct weir_override_key key = {};
-	const __be32 *address = rule->overrides_destination ? pkt->destination : pkt->source;
+	const bool is_turned = WEIR_IS_TURNED(rule, pkt, weir_override_field(rule));
+	const __be32 *address = rule->overrides_destination != is_turned ? pkt->destination : pkt->source;
 
 	key.place = place;
 	key.family = pkt->is_ipv6 ? 6 : 4;

@@ -98,7 +98,8 @@ static int may_match(const struct work *work, uint32_t place)
 
 	if (work->question->known & WEIR_MATCH_KIND || bit < 0)
 		return true;
-	return weir_resource_takes_family(work->result->object, bit, work->question->is_ipv6);
+	return weir_resource_takes_family(work->result->object, bit, work->question->direction,
+					  work->question->is_ipv6);
 }
 
 /* The fields that are not said of the packet, and that the resource asks about: it is uncertain whether it matches. */
@@ -109,7 +110,7 @@ static int note_unknown(struct work *work, uint32_t place)
 	int64_t asked = 0;
 
 	if (unknown && bit >= 0)
-		asked = weir_fields_asked(work->result->object, bit, unknown);
+		asked = weir_fields_asked(work->result->object, bit, work->question->direction, unknown);
 	if (asked < 0)
 		return (int)asked;
 	work->result->unknown |= asked;

@@ -22,8 +22,9 @@ struct weir_question {
 	uint32_t wire_bytes;
 	uint32_t known;	  /* enum weir_match_field, or-ed: what is said of it */
 	uint32_t ifindex; /* 0: not said */
-	bool is_ipv6;	  /* where the protocol is not said */
-	bool is_new;	  /* it opens a connection that is not there: which ports it has says no rule more */
+	enum weir_direction direction;
+	bool is_ipv6; /* where the protocol is not said */
+	bool is_new;  /* it opens a connection that is not there: which ports it has says no rule more */
 };
 
 /* Why a threshold is what it is. */

@@ -50,12 +50,13 @@ static int64_t count_accepted(int vectors_fd, const struct table *table, uint32_
 	return accepted;
 }
 
-int64_t weir_fields_asked(const struct weir_object *object, uint32_t bit, uint32_t fields)
+int64_t weir_fields_asked(const struct weir_object *object, uint32_t bit, enum weir_direction direction,
+			  uint32_t fields)
 {
 	const struct weir_classes *classes = &weir_object_generation(object)->classes;
 	const int vectors_fd = weir_object_own_map_fd(object, "vectors");
-	const struct table tables[] = {{WEIR_MATCH_KIND, &classes->kind[0][0][0],
-					sizeof(classes->kind) / sizeof(__u16)},
+	const struct table tables[] = {{WEIR_MATCH_KIND, &classes->kind[direction][0][0][0],
+					sizeof(classes->kind[0]) / sizeof(__u16)},
 				       {WEIR_MATCH_TCP_FLAGS, classes->tcp_flags, ARRAY_SIZE(classes->tcp_flags)},
 #define FIELD_TABLE(constant, name, member, highest, none, who)                                                        \
 	{WEIR_MATCH_##constant, classes->member, ARRAY_SIZE(classes->member)},
@@ -76,12 +77,13 @@ int64_t weir_fields_asked(const struct weir_object *object, uint32_t bit, uint32
 	return asked;
 }
 
-int weir_resource_takes_family(const struct weir_object *object, uint32_t bit, bool is_ipv6)
+int weir_resource_takes_family(const struct weir_object *object, uint32_t bit, enum weir_direction direction,
+			       bool is_ipv6)
 {
 	const struct weir_classes *classes = &weir_object_generation(object)->classes;
 	const struct table table = {
-		.numbers = &classes->kind[is_ipv6][0][0],
-		.count = sizeof(classes->kind[0]) / sizeof(__u16),
+		.numbers = &classes->kind[direction][is_ipv6][0][0],
+		.count = sizeof(classes->kind[0][0]) / sizeof(__u16),
 	};
 	const int64_t accepted = count_accepted(weir_object_own_map_fd(object, "vectors"), &table, bit);
 

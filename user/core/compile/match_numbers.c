@@ -182,10 +182,10 @@ int weir_match_tcp_flags(struct matching *matching)
 	return 0;
 }
 
-/* ---- family, fragment and protocol: three small fields in one table ---- */
+/* ---- direction, family, fragment and protocol: four small fields in one table ---- */
 
 struct kinds {
-	struct weir_vector family[2], fragment[WEIR_FRAGMENT_KINDS], protocol[256];
+	struct weir_vector direction[WEIR_DIRECTIONS], family[2], fragment[WEIR_FRAGMENT_KINDS], protocol[256];
 };
 
 static void list_kinds(const struct matching *matching, struct kinds *kinds)
@@ -196,6 +196,13 @@ static void list_kinds(const struct matching *matching, struct kinds *kinds)
 
 	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
 		match = &weir_match_resource_of(matching, bit)->match;
+		if (weir_match_directions(match) & WEIR_MATCHES_IN)
+			weir_vector_add(&kinds->direction[WEIR_DIRECTION_IN], bit);
+		if (weir_match_directions(match) & WEIR_MATCHES_OUT)
+			weir_vector_add(&kinds->direction[WEIR_DIRECTION_OUT], bit);
+		/* What both match, it has met where it came in. */
+		if (weir_match_directions(match) == WEIR_MATCHES_OUT)
+			weir_vector_add(&kinds->direction[WEIR_DIRECTION_FORWARDED], bit);
 		for (value = 0; value < 2; value++) {
 			if (!match->families || match->families >> value & 1)
 				weir_vector_add(&kinds->family[value], bit);
@@ -218,37 +225,54 @@ static bool has_kind_conditions(const struct weir_ruleset *ruleset)
 	for (i = 0; i < ruleset->resource_count; i++) {
 		const struct weir_match *match = &ruleset->resources[i].match;
 
-		if (match->families || match->fragments || match->has_protocol)
+		if (match->families || match->fragments || match->has_protocol ||
+		    weir_match_directions(match) != WEIR_MATCHES_IN)
 			return true;
 	}
 	return false;
 }
 
+static void note_directions(struct matching *matching)
+{
+	struct weir_config *config = &matching->image->config;
+
+	for (size_t i = 0; i < matching->ruleset->resource_count; i++) {
+		const uint8_t directions = weir_match_directions(&matching->ruleset->resources[i].match);
+
+		config->judges_out |= directions != WEIR_MATCHES_IN;
+		config->judges_both |= directions == WEIR_MATCHES_BOTH;
+	}
+}
+
 int weir_match_kind(struct matching *matching)
 {
+	const struct weir_config *config = &matching->image->config;
 	_cleanup_(weir_freep) struct kinds *kinds = NULL;
 	struct weir_classes *classes = matching->image->classes;
-	unsigned int i, family, fragment, protocol;
+	__u16 *numbers = &classes->kind[0][0][0][0];
 	struct weir_vector accepting;
+	unsigned int i, directions;
 	uint32_t number;
 	int err;
 
+	note_directions(matching);
 	if (!has_kind_conditions(matching->ruleset))
 		return 0;
 	kinds = calloc(1, sizeof(*kinds));
 	if (!kinds)
 		return weir_compile_no_memory(matching->diag);
+	directions = config->judges_out ? WEIR_DIRECTIONS : 1; /* else nobody asks about the others */
 	list_kinds(matching, kinds);
 	matching->image->config.match_fields |= WEIR_MATCH_KIND;
-	for (i = 0; i < 2 * WEIR_FRAGMENT_KINDS * 256; i++) {
-		protocol = i % 256, fragment = i / 256 % WEIR_FRAGMENT_KINDS, family = i / 256 / WEIR_FRAGMENT_KINDS;
-		accepting = kinds->family[family];
-		weir_vector_and(&accepting, &kinds->fragment[fragment]);
-		weir_vector_and(&accepting, &kinds->protocol[protocol]);
+	for (i = 0; i < directions * sizeof(classes->kind[0]) / sizeof(*numbers); i++) {
+		accepting = kinds->direction[i / 256 / WEIR_FRAGMENT_KINDS / 2];
+		weir_vector_and(&accepting, &kinds->family[i / 256 / WEIR_FRAGMENT_KINDS % 2]);
+		weir_vector_and(&accepting, &kinds->fragment[i / 256 % WEIR_FRAGMENT_KINDS]);
+		weir_vector_and(&accepting, &kinds->protocol[i % 256]);
 		err = weir_match_number_vector(matching, &accepting, &number);
 		if (err)
 			return err;
-		classes->kind[family][fragment][protocol] = number;
+		numbers[i] = number;
 	}
 	return 0;
 }

@@ -35,7 +35,8 @@ enum {
 #define FIELDS_OF_EVERY (0 WEIR_RANGE_FIELDS(BIT_OF_EVERY))
 #define FIELDS_WITH_PORTS (0 WEIR_RANGE_FIELDS(BIT_OF_PORTS))
 #define FIELDS_WITH_TYPE (0 WEIR_RANGE_FIELDS(BIT_OF_TYPE))
-#define CONTEXTS_MAX ((size_t)2 * WEIR_FRAGMENT_KINDS * 256)
+#define CONTEXTS_OF_DIRECTION ((size_t)2 * WEIR_FRAGMENT_KINDS * 256)
+#define CONTEXTS_MAX (2 * CONTEXTS_OF_DIRECTION) /* in and out: what is forwarded meets less than what goes out */
 
 /* ---- fields ---- */
 
@@ -165,12 +166,12 @@ static const uint32_t match_fields[FIELD_COUNT] = {
 #define MATCH_FIELD(constant, name, member, highest, none, who) [constant] = WEIR_MATCH_##constant,
 	WEIR_RANGE_FIELDS(MATCH_FIELD)};
 
-static struct context make_context(const struct search *search, unsigned int family, unsigned int fragment,
-				   unsigned int protocol)
+static struct context make_context(const struct search *search, enum weir_direction direction, unsigned int family,
+				   unsigned int fragment, unsigned int protocol)
 {
 	struct context context = {
 		.fields = FIELDS_OF_EVERY | 1u << INTERFACE,
-		.kind = search->image->classes->kind[family][fragment][protocol],
+		.kind = search->image->classes->kind[direction][family][fragment][protocol],
 	};
 	unsigned int f;
 
@@ -226,17 +227,18 @@ static int compare_contexts(const void *left, const void *right)
 /* The contexts that differ: two when no resource asks for a kind, or for what only some kinds have. */
 static int list_contexts(struct search *search)
 {
+	const size_t most = search->image->config.judges_out ? CONTEXTS_MAX : CONTEXTS_OF_DIRECTION;
 	unsigned int i, count = 0;
 	struct context *contexts;
 
-	contexts = search->contexts = calloc(CONTEXTS_MAX, sizeof(*contexts));
+	contexts = search->contexts = calloc(most, sizeof(*contexts));
 	if (!contexts)
 		return -ENOMEM;
-	for (i = 0; i < CONTEXTS_MAX; i++)
-		contexts[i] =
-			make_context(search, i / 256 / WEIR_FRAGMENT_KINDS, i / 256 % WEIR_FRAGMENT_KINDS, i % 256);
-	qsort(contexts, CONTEXTS_MAX, sizeof(*contexts), compare_contexts);
-	for (i = 0; i < CONTEXTS_MAX; i++) {
+	for (i = 0; i < most; i++)
+		contexts[i] = make_context(search, i / CONTEXTS_OF_DIRECTION, i / 256 / WEIR_FRAGMENT_KINDS % 2,
+					   i / 256 % WEIR_FRAGMENT_KINDS, i % 256);
+	qsort(contexts, most, sizeof(*contexts), compare_contexts);
+	for (i = 0; i < most; i++) {
 		if (!count || compare_contexts(&contexts[count - 1], &contexts[i]))
 			contexts[count++] = contexts[i];
 	}

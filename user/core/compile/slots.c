@@ -199,7 +199,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->is_bbr = rule->is_bbr;
 	info->aggregates = rule->aggregates;
 	info->override_count = rule->override_count;
-	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
+	info->overrides_destination = weir_slot_overrides_local(slotting, rule);
 	info->overrides_digest = weir_slot_digest_of_overrides(rule);
 	info->families = weir_slot_resource_of(slotting, rule)->match.families;
 	info->counts_whole =
@@ -365,7 +365,7 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->threshold_moves = rule->cluster ? WEIR_MOVES_SHARED : terms->moves ? WEIR_MOVES_ALONE : WEIR_MOVES_NOT;
 	written->warms_flows = terms->warms_flows;
 	written->has_overrides = rule->override_count > 0;
-	written->overrides_destination = written->has_overrides && rule->override_field == WEIR_KEY_DESTINATION;
+	written->overrides_destination = weir_slot_overrides_local(slotting, rule);
 	written->evaluates = work_of(rule->system);
 	if (rule->metric == WEIR_METRIC_SIGNAL)
 		written->signal = rule->system | (rule->is_bbr ? WEIR_SIGNAL_BBR : 0);
@@ -462,6 +462,7 @@ int weir_compile_slots(const struct weir_rule_list *list, const struct weir_comp
 		.now_ns = options->now_ns,
 		.emptied = options->emptied,
 		.span_ns = options->span_ns ? options->span_ns : SPAN_NS_DEFAULT,
+		.is_at_tc = options->is_at_tc,
 		.plans = plans,
 		.resource_slots = resource_slots,
 	};

@@ -16,7 +16,8 @@ bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_r
 	uint64_t units_most = WEIR_MEDIUM_THRESHOLD_MAX;
 
 	if (storage == WEIR_STORAGE_NARROW) {
-		if (rule->strategy != WEIR_STRATEGY_DIRECT || rule->cluster || rule->counts_bytes)
+		if (rule->strategy != WEIR_STRATEGY_DIRECT || rule->cluster || rule->counts_bytes ||
+		    weir_slot_may_be_several(slotting, rule))
 			return false;
 		units_most = WEIR_NARROW_THRESHOLD_MAX;
 	}
@@ -109,15 +110,18 @@ static const char *name_difference(const struct weir_rule_identity *a, const str
 static const char *find_difference(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 				   const struct weir_rule_info *info)
 {
-	struct weir_rule_identity identity = weir_slot_identity_of(slotting, rule);
+	struct weir_rule_identity identity = weir_slot_identity_of(slotting, rule), before = info->identity;
 
+	/* What its fields are called makes no difference. */
+	identity.key_fields &= WEIR_KEY_RELATIVE(1) - 1;
+	before.key_fields &= WEIR_KEY_RELATIVE(1) - 1;
 	/* What a breaker counts depends on these. */
 	if (weir_is_breaker(info) && info->breaker.strategy != rule->breaker.strategy)
 		return "another strategy";
 	if (weir_is_breaker(info) && info->breaker.max_rt_ns != rule->breaker.max_rt_ns)
 		return "another maxAllowedRtMs";
-	if (memcmp(&info->identity, &identity, sizeof(identity)))
-		return name_difference(&info->identity, &identity);
+	if (memcmp(&before, &identity, sizeof(identity)))
+		return name_difference(&before, &identity);
 	/* An observer's shadow window has its name: an earlier load may have had a rule of that name on that resource.
 	 */
 	if (info->is_shadow != weir_slot_terms_of(slotting, rule)->is_shadow)
@@ -225,8 +229,11 @@ static void plan_version(const struct slotting *slotting, const struct weir_rule
 }
 
 /* Why rows of this storage cannot hold the rule's window, which they have held so far. */
-static const char *why_no_fit(const struct weir_ruleset_rule *rule, enum weir_storage storage)
+static const char *why_no_fit(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			      enum weir_storage storage)
 {
+	if (storage == WEIR_STORAGE_NARROW && weir_slot_may_be_several(slotting, rule))
+		return "at tc, where a packet may stand for several, it needs larger rows than it has";
 	if (storage == WEIR_STORAGE_NARROW && (rule->strategy != WEIR_STRATEGY_DIRECT || rule->cluster))
 		return "a threshold that moves needs larger rows than it has";
 	return "its threshold, or that of an override, outgrew its rows";
@@ -264,7 +271,7 @@ static const char *starts_anew(const struct slotting *slotting, const struct wei
 	if (weir_has_window(info) && weir_slot_terms_of(slotting, rule)->has_window &&
 	    (info->storage == WEIR_STORAGE_NARROW || info->storage == WEIR_STORAGE_MEDIUM) &&
 	    !weir_slot_fits(slotting, rule, info->storage))
-		why = why_no_fit(rule, info->storage);
+		why = why_no_fit(slotting, rule, info->storage);
 	else if (!shares_flows && !weir_slot_is_forgotten(slotting, rule, info))
 		why = "its slot still holds flows of a removed rule";
 	if (why)

@@ -36,6 +36,7 @@ struct slotting {
 	struct weir_image *image;
 	struct weir_diag *diag;
 	uint64_t now_ns, span_ns;
+	bool is_at_tc;
 	enum weir_emptied emptied;
 	struct plan *plans;	  /* one a rule */
 	uint32_t *resource_slots; /* one a resource */
@@ -52,7 +53,13 @@ uint64_t weir_slot_queueing_ns_max(const struct slotting *slotting, const struct
 const struct weir_ruleset_resource *weir_slot_resource_of(const struct slotting *slotting,
 							  const struct weir_ruleset_rule *rule);
 bool weir_slot_has_flows(const struct slotting *slotting, const struct weir_ruleset_rule *rule);
+uint32_t weir_slot_key_of(uint32_t fields, uint8_t directions);
+/* Its overrides go by the local end's address. */
+bool weir_slot_overrides_local(const struct slotting *slotting, const struct weir_ruleset_rule *rule);
 struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule);
+
+/* A packet that it evaluates may be a super-frame: several packets at once. */
+bool weir_slot_may_be_several(const struct slotting *slotting, const struct weir_ruleset_rule *rule);
 
 /* Strict and smooth windows look one bucket further back than their interval. */
 uint64_t weir_slot_window_memory_ns(const struct weir_rule_identity *identity);

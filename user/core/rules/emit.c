@@ -104,6 +104,14 @@ static void write_fragments(struct weir_writer *writer, const char *key, const s
 	weir_write_end(writer);
 }
 
+static void write_directions(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	if (match->directions == WEIR_MATCHES_BOTH)
+		weir_write_word(writer, key, "both");
+	else if (match->directions)
+		weir_write_word(writer, key, match->directions & WEIR_MATCHES_OUT ? "out" : "in");
+}
+
 static void write_protocol(struct weir_writer *writer, const char *key, const struct weir_match *match)
 {
 	weir_write_inline_list(writer, key);

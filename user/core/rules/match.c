@@ -108,6 +108,11 @@ static void read_fragments(struct weir_reader *reader, const struct weir_node *n
 	match->fragments = read_bits(reader, node, "fragment", weir_parse_fragment);
 }
 
+static void read_directions(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	match->directions = read_bits(reader, node, "direction", weir_parse_direction);
+}
+
 static void read_protocol(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
 {
 	_cleanup_(weir_freep) uint8_t *numbers = NULL;

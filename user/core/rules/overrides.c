@@ -6,9 +6,19 @@
 #include "kind/kind.h"
 #include "rules/rule.h"
 
-enum override_field { OVERRIDE_SOURCE, OVERRIDE_DESTINATION, OVERRIDE_THRESHOLD, OVERRIDE_RATE, OVERRIDE_FIELD_COUNT };
+enum override_field {
+	OVERRIDE_SOURCE,
+	OVERRIDE_DESTINATION,
+	OVERRIDE_REMOTE,
+	OVERRIDE_LOCAL,
+	OVERRIDE_THRESHOLD,
+	OVERRIDE_RATE,
+	OVERRIDE_FIELD_COUNT
+};
+#define OVERRIDE_ADDRESSES 4
 
-static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "destination", "threshold", "rate"};
+static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "destination", "remote",
+								  "local",  "threshold",   "rate"};
 
 /* The overrides of one rule while they are read. */
 struct overrides {
@@ -20,34 +30,33 @@ struct overrides {
 	const struct weir_node **nodes; /* what to point at, by override */
 };
 
-static const char *kind_of(const struct overrides *overrides)
-{
-	return overrides->rule->override_field == WEIR_KEY_SOURCE ? "source" : "destination";
-}
-
 /* ---- the prefix ---- */
 
 /* All entries are of the kind of the first; whether the key has such a field is reported there, once. */
-static bool take_kind(struct overrides *overrides, const struct weir_node *node, enum weir_key_field field)
+static bool take_kind(struct overrides *overrides, const struct weir_node *node, enum override_field named)
 {
+	const enum weir_key_field field = named % 2 ? WEIR_KEY_DESTINATION : WEIR_KEY_SOURCE;
+	const bool is_end = named >= OVERRIDE_REMOTE;
 	struct weir_ruleset_rule *rule = overrides->rule;
 
 	if (!overrides->first) {
 		overrides->first = node;
 		rule->override_field = field;
-		if (overrides->flow && !(overrides->flow->fields & field))
+		rule->overrides_end = is_end;
+		if (overrides->flow && (!(overrides->flow->fields & field) ||
+					!(overrides->flow->fields & WEIR_KEY_RELATIVE(field)) == is_end))
 			weir_complain(overrides->reader, node,
 				      rule->has_own_key
 					      ? "an override applies to flows of the rule's key: see 'per'"
 					      : "an override applies to flows of the resource's key: see 'flow'",
-				      "%s is not in the flow key of '%.*s'", kind_of(overrides),
+				      "%s is not in the flow key of '%.*s'", weir_override_name(overrides->rule),
 				      WEIR_SHOWN(rule->has_own_key ? rule->name : overrides->resource->name));
 	}
-	if (rule->override_field == field)
+	if (rule->override_field == field && rule->overrides_end == is_end)
 		return true;
 	weir_complain(overrides->reader, node, "write another rule for the others",
 		      "all overrides of a rule must be of one kind: the first, in line %d, is by %s",
-		      overrides->first->place.line, kind_of(overrides));
+		      overrides->first->place.line, weir_override_name(overrides->rule));
 	return false;
 }
 
@@ -73,14 +82,14 @@ static bool check_length(struct overrides *overrides, const struct weir_node *no
 	return false;
 }
 
-static bool read_prefix(struct overrides *overrides, const struct weir_node *node, enum weir_key_field field,
+static bool read_prefix(struct overrides *overrides, const struct weir_node *node, enum override_field named,
 			struct weir_prefix *prefix)
 {
-	bool is_of_kind = take_kind(overrides, node, field);
+	bool is_of_kind = take_kind(overrides, node, named);
 	struct weir_refusal refusal;
 	const char *word;
 
-	if (!weir_read_word(overrides->reader, node, field == WEIR_KEY_SOURCE ? "source" : "destination", &word))
+	if (!weir_read_word(overrides->reader, node, override_fields[named], &word))
 		return false;
 	if (weir_parse_prefix(word, prefix, &refusal)) {
 		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
@@ -156,8 +165,8 @@ static void add(struct overrides *overrides, const struct weir_node *node, const
 
 static void read_override(struct overrides *overrides, const struct weir_node *node)
 {
-	const uint32_t addresses = 1u << OVERRIDE_SOURCE | 1u << OVERRIDE_DESTINATION;
-	const struct weir_node *values[OVERRIDE_FIELD_COUNT], *address;
+	const struct weir_node *values[OVERRIDE_FIELD_COUNT], *address = NULL, *other = NULL;
+	enum override_field named = OVERRIDE_ADDRESSES;
 	struct weir_override override = {};
 	bool is_good = false;
 	uint32_t meant;
@@ -166,17 +175,20 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 	meant = overrides->reader->meant;
 	if (node->kind != WEIR_NODE_MAP)
 		return;
-	address = values[OVERRIDE_SOURCE] ?: values[OVERRIDE_DESTINATION];
-	if (!address && !(meant & addresses))
+	for (enum override_field field = OVERRIDE_SOURCE; field < OVERRIDE_ADDRESSES; field++) {
+		if (values[field] && address)
+			other = values[field];
+		else if (values[field])
+			address = values[field], named = field;
+	}
+	if (!address && !(meant & ((1u << OVERRIDE_ADDRESSES) - 1)))
 		weir_complain(overrides->reader, node, "write whose flows it is for: 'source: 192.0.2.0/24'",
 			      "the override has no prefix");
-	else if (values[OVERRIDE_SOURCE] && values[OVERRIDE_DESTINATION])
-		weir_complain(overrides->reader, values[OVERRIDE_DESTINATION], "leave one of them out",
-			      "an override has a source or a destination, not both");
+	else if (other)
+		weir_complain(overrides->reader, other, "leave one of them out",
+			      "an override has one address, source or destination, not both");
 	else if (address)
-		is_good =
-			read_prefix(overrides, address,
-				    values[OVERRIDE_SOURCE] ? WEIR_KEY_SOURCE : WEIR_KEY_DESTINATION, &override.prefix);
+		is_good = read_prefix(overrides, address, named, &override.prefix);
 	if (values[OVERRIDE_THRESHOLD] && values[OVERRIDE_RATE])
 		weir_complain(overrides->reader, values[OVERRIDE_THRESHOLD], "leave one of them out",
 			      "'rate' includes it, so 'threshold' must not be given");

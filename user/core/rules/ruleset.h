@@ -17,6 +17,7 @@
 
 #include "base/diag.h"
 #include "weir_abi.h"
+#include "weir_hook.h"
 
 struct weir_range {
 	uint32_t low, high; /* both included */
@@ -51,14 +52,23 @@ struct weir_match {
 	uint8_t protocol[32]; /* a bit for each number: protocol[n / 8] >> n % 8 */
 	uint8_t families;     /* 0: no condition. Else bit 0 IPv4, bit 1 IPv6 */
 	uint8_t fragments;    /* 0: no condition. Else a bit for each enum weir_fragment */
+	uint8_t directions;   /* WEIR_MATCHES_IN and _OUT; 0: the file does not say, and it is IN */
 };
 
 /* The flow key; prefix lengths of addresses that are in it. fields 0: the resource is one flow. */
 struct weir_flow {
-	uint32_t fields;	/* enum weir_key_field, or-ed */
+	uint32_t fields; /* enum weir_key_field, or-ed, with WEIR_KEY_RELATIVE() of what is called `remote` ... */
 	uint8_t source_bits[2]; /* [0] of IPv4 (at most 32), [1] of IPv6 (at most 128); 0 when not in the key */
 	uint8_t destination_bits[2];
 };
+
+/* Which way its packets go: WEIR_MATCHES_IN, _OUT or both. */
+static inline uint8_t weir_match_directions(const struct weir_match *match)
+{
+	return match->directions ?: WEIR_MATCHES_IN;
+}
+
+#define WEIR_MATCHES_BOTH (WEIR_MATCHES_IN | WEIR_MATCHES_OUT)
 
 /* Packets of TCP can be in it. */
 bool weir_match_holds_tcp(const struct weir_match *match);
@@ -171,6 +181,7 @@ struct weir_ruleset_rule {
 	struct weir_memory_fields memory;   /* MemoryAdaptive only, else zero */
 	struct weir_breaker_fields breaker; /* a circuit breaker only, else zero */
 	uint32_t override_field;	    /* WEIR_KEY_SOURCE or WEIR_KEY_DESTINATION, whose prefixes these are */
+	bool overrides_end;		    /* ... called `remote` or `local` */
 	struct weir_override *overrides;    /* in the order of the file, no prefix twice */
 	size_t override_count;
 	enum weir_cluster cluster; /* clusterMode: the hosts of settings.cluster share its threshold */

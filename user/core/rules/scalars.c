@@ -16,6 +16,29 @@ const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst
 
 const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_NAME)};
 
+/* The ends of a packet, by whether it comes in or goes out: by bit, as the first of the others. */
+#define END_COUNT 4
+static const char *const end_names[END_COUNT] = {"remote", "local", "remotePort", "localPort"};
+
+const char *weir_key_field_name(uint32_t key_fields, int bit)
+{
+	const uint32_t field = 1u << bit;
+
+	if (key_fields & WEIR_KEY_RELATIVE(field))
+		return end_names[bit];
+	if (key_fields & WEIR_KEY_REVERSED && field & WEIR_KEY_ENDS)
+		return weir_key_field_names[bit ^ 1];
+	return weir_key_field_names[bit];
+}
+
+const char *weir_override_name(const struct weir_ruleset_rule *rule)
+{
+	const bool is_source = rule->override_field == WEIR_KEY_SOURCE;
+
+	return weir_key_field_name(rule->overrides_end ? WEIR_KEY_RELATIVE(rule->override_field) : 0,
+				   is_source ? WEIR_KEY_PLACE_SOURCE : WEIR_KEY_PLACE_DESTINATION);
+}
+
 const char *const weir_window_names[WEIR_WINDOW_COUNT] = {"leap", "strict", "smooth", "tokens"};
 
 const char *const weir_strategy_names[WEIR_STRATEGY_COUNT] = {"Direct", "WarmUp", "MemoryAdaptive"};
@@ -211,6 +234,14 @@ int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refus
 	return parse_word(text, words, ARRAY_SIZE(words), ret_families, reterr_refusal);
 }
 
+int weir_parse_direction(const char *text, uint8_t *ret_directions, struct weir_refusal *reterr_refusal)
+{
+	static const struct word words[] = {
+		{"in", WEIR_MATCHES_IN}, {"out", WEIR_MATCHES_OUT}, {"both", WEIR_MATCHES_BOTH}};
+
+	return parse_word(text, words, ARRAY_SIZE(words), ret_directions, reterr_refusal);
+}
+
 int weir_parse_interface(const char *text, char ret_word[WEIR_WANTED_BYTES], struct weir_refusal *reterr_refusal)
 {
 	const char *name = text + (text[0] == WEIR_WORD_EXCEPTS);
@@ -298,12 +329,38 @@ static int advise_key_fields(struct weir_refusal *refusal)
 	return -EINVAL;
 }
 
+/* The number of the name, or `count`. */
+static int find_name(const char *const *names, int count, const char *text, size_t bytes)
+{
+	int i = 0;
+
+	while (i < count && (strlen(names[i]) != bytes || strncmp(text, names[i], bytes) != 0))
+		i++;
+	return i;
+}
+
 static bool is_key_field(const char *text, size_t bytes)
 {
-	for (int i = 0; i < WEIR_KEY_FIELD_COUNT; i++)
-		if (strlen(weir_key_field_names[i]) == bytes && !strncmp(text, weir_key_field_names[i], bytes))
-			return true;
-	return weir_our_word(text, bytes) != NULL;
+	return find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, bytes) < WEIR_KEY_FIELD_COUNT ||
+	       find_name(end_names, END_COUNT, text, bytes) < END_COUNT || weir_our_word(text, bytes) != NULL;
+}
+
+/* Add a field to a key, where it is one of `names`; `relative` of the names that go by direction. */
+static int add_key_field(const char *const *names, int bit, uint32_t relative, struct weir_flow *flow,
+			 struct weir_refusal *reterr_refusal)
+{
+	const uint32_t field = 1u << bit;
+
+	if (!(flow->fields & field)) {
+		flow->fields |= field | relative;
+		return 0;
+	}
+	if ((flow->fields & WEIR_KEY_RELATIVE(field)) == relative)
+		weir_refuse(reterr_refusal, "'%s' is in the flow key twice", names[bit]);
+	else
+		weir_refuse(reterr_refusal, "a flow key has '%s' or '%s', not both", weir_key_field_names[bit],
+			    end_names[bit]);
+	return weir_advise(reterr_refusal, "leave one of them out");
 }
 
 static int advise_flow_field(const char *text, size_t name_bytes, struct weir_refusal *refusal)
@@ -327,36 +384,31 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 {
 	size_t name_bytes = strcspn(text, "/");
 	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
+	const int end = find_name(end_names, END_COUNT, text, name_bytes);
+	const int bit = end < END_COUNT ? end : find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, name_bytes);
+	const char *const *names = end < END_COUNT ? end_names : weir_key_field_names;
 	uint8_t bits[2] = {32, 128};
-	uint32_t field;
-	int bit = 0, err;
+	int err = 0;
 
-	while (bit < WEIR_KEY_FIELD_COUNT &&
-	       (strncmp(text, weir_key_field_names[bit], name_bytes) || weir_key_field_names[bit][name_bytes]))
-		bit++;
 	if (bit == WEIR_KEY_FIELD_COUNT) {
 		weir_refuse(reterr_refusal, "'%.*s' is not a field of a flow key", WEIR_SHOWN(text));
 		return advise_flow_field(text, name_bytes, reterr_refusal);
 	}
-	field = 1u << bit;
-	if (flow->fields & field) {
-		weir_refuse(reterr_refusal, "'%s' is in the flow key twice", weir_key_field_names[bit]);
-		return weir_advise(reterr_refusal, "leave one of them out");
-	}
 	if (lengths && !is_address[bit]) {
 		weir_refuse(reterr_refusal, "'%.*s' has a prefix length, but %s is not an address", WEIR_SHOWN(text),
-			    weir_key_field_names[bit]);
-		return weir_advise(reterr_refusal, "write %s alone", weir_key_field_names[bit]);
+			    names[bit]);
+		return weir_advise(reterr_refusal, "write %s alone", names[bit]);
 	}
-	if (lengths) {
+	if (lengths)
 		err = parse_key_lengths(text, lengths, families, bits, reterr_refusal);
-		if (err)
-			return err;
-	}
-	flow->fields |= field;
-	if (field == WEIR_KEY_SOURCE)
+	if (!err)
+		err = add_key_field(names, bit, end < END_COUNT ? WEIR_KEY_RELATIVE(1u << bit) : 0, flow,
+				    reterr_refusal);
+	if (err)
+		return err;
+	if (bit == WEIR_KEY_PLACE_SOURCE)
 		memcpy(flow->source_bits, bits, sizeof(bits));
-	if (field == WEIR_KEY_DESTINATION)
+	if (bit == WEIR_KEY_PLACE_DESTINATION)
 		memcpy(flow->destination_bits, bits, sizeof(bits));
 	return 0;
 }

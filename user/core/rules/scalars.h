@@ -86,6 +86,9 @@ int weir_parse_fragment(const char *text, uint8_t *ret_fragments, struct weir_re
 /* "ipv4" is bit 0, "ipv6" bit 1. */
 int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refusal *reterr_refusal);
 
+/* "in", "out", "both": WEIR_MATCHES_IN and _OUT. */
+int weir_parse_direction(const char *text, uint8_t *ret_directions, struct weir_refusal *reterr_refusal);
+
 /* What the kernel takes for the name of a network interface (dev_valid_name in net/core/dev.c), or a pattern of such
  * names, or an exception (interface_words.h).
  */
@@ -124,6 +127,12 @@ const char *weir_protocol_name(uint8_t protocol);
 extern const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT]; /* by bit */
 
 extern const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT]; /* by bit of enum weir_key_field */
+
+/* What a rule file calls a field of this key, of a flow or of a rule's identity: "source", "remote". */
+const char *weir_key_field_name(uint32_t key_fields, int bit);
+
+/* ... and the address that a rule's overrides name. */
+const char *weir_override_name(const struct weir_ruleset_rule *rule);
 
 /* Sentinel's names of its enums; their places are its numbers, and ours. */
 #define WEIR_STRATEGY_COUNT 3

@@ -260,9 +260,9 @@ static void write_key_field(struct weir_writer *writer, const struct weir_flow *
 	char text[64];
 
 	if (bits && (bits[0] != 32 || bits[1] != 128))
-		snprintf(text, sizeof(text), "%s/%u/%u", weir_key_field_names[place], bits[0], bits[1]);
+		snprintf(text, sizeof(text), "%s/%u/%u", weir_key_field_name(flow->fields, place), bits[0], bits[1]);
 	else
-		snprintf(text, sizeof(text), "%s", weir_key_field_names[place]);
+		snprintf(text, sizeof(text), "%s", weir_key_field_name(flow->fields, place));
 	weir_write_word(writer, NULL, text);
 }
 
@@ -286,7 +286,7 @@ static void write_cluster(struct weir_writer *writer, const struct weir_ruleset_
 
 static void write_overrides(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
 {
-	const char *field = rule->override_field == WEIR_KEY_SOURCE ? "source" : "destination";
+	const char *field = weir_override_name(rule);
 	char text[WEIR_PREFIX_TEXT_BYTES];
 
 	weir_write_list(writer, weir_rule_fields[RULE_OVERRIDES]);

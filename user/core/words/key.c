@@ -83,7 +83,7 @@ const char *weir_format_key(const struct weir_rule_identity *identity, const str
 			continue;
 		format_field(identity, key, interface, bit, text);
 		used += snprintf(words + used, WEIR_WORDS_BYTES - used, "%s%s %s", used ? ", " : "",
-				 weir_key_field_names[bit], text);
+				 weir_key_field_name(identity->key_fields, bit), text);
 	}
 	return words;
 }
@@ -100,7 +100,7 @@ json_t *weir_json_key(const struct weir_rule_identity *identity, const struct we
 		if (!(identity->key_fields >> bit & 1))
 			continue;
 		format_field(identity, key, interface, bit, text);
-		json_object_set_new(fields, weir_key_field_names[bit],
+		json_object_set_new(fields, weir_key_field_name(identity->key_fields, bit),
 				    is_number ? json_integer(field_number(key, bit)) : weir_json_text(text));
 	}
 	return fields;

@@ -153,7 +153,7 @@ static void format_key_field(const struct weir_flow *flow, uint8_t families, int
 	const uint8_t *bits = place == WEIR_KEY_PLACE_SOURCE	    ? flow->source_bits
 			      : place == WEIR_KEY_PLACE_DESTINATION ? flow->destination_bits
 								    : NULL;
-	const char *name = weir_key_field_names[place];
+	const char *name = weir_key_field_name(flow->fields, place);
 
 	if (bits && families == 1 && bits[0] < 32)
 		snprintf(text, text_bytes, "%s/%u", name, bits[0]);

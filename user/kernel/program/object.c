@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/pkt_cls.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -417,6 +418,9 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 		     struct weir_object **ret_object, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
+	/* The harness has no interfaces to ask what their hooks are. */
+	const uint32_t hooks =
+		options->hooks | (options->is_virtual && image->config.judges_out ? 1u << WEIR_HOOK_TC_OUT : 0);
 	int err;
 
 	if (!object)
@@ -424,6 +428,8 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 	err = configure(object, image, options, diag);
 	if (!err)
 		err = weir_object_load_opened(object, diag);
+	if (!err)
+		err = weir_object_load_tc(object, hooks, diag);
 	if (!err)
 		err = fill_generation(object, image, diag);
 	if (!err && !options->is_trial)
@@ -442,6 +448,7 @@ void weir_object_free(struct weir_object *object)
 		return;
 	if (object->harness)
 		munmap(object->harness, harness_bytes());
+	weir_object_free_tc(object);
 	weir_bpf__destroy(object->skel);
 	free(object);
 }
@@ -497,10 +504,17 @@ static int compare_resources(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times)
+/* More than all headers take, and less than the kernel's page. */
+#define TC_FRAME_BYTES_MAX 2048
+
+int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,
+			    __u32 times)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_bytes, .repeat = (int)times);
-	int err = bpf_prog_test_run_opts(weir_object_program_fd(object), &options);
+	const bool is_xdp = hook == WEIR_HOOK_XDP;
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame,
+		    .data_size_in = is_xdp || frame_bytes < TC_FRAME_BYTES_MAX ? frame_bytes : TC_FRAME_BYTES_MAX,
+		    .repeat = (int)times);
+	int err = bpf_prog_test_run_opts(weir_object_hook_fd(object, hook), &options);
 
 	if (err)
 		return err;
@@ -508,7 +522,14 @@ int weir_object_evaluate_many(const struct weir_object *object, const void *fram
 	if (object->harness)
 		qsort(object->harness->resource, object->harness->resource_count, sizeof(object->harness->resource[0]),
 		      compare_resources);
-	return (int)options.retval;
+	if (is_xdp)
+		return (int)options.retval;
+	return options.retval == TC_ACT_SHOT ? XDP_DROP : XDP_PASS;
+}
+
+int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times)
+{
+	return weir_object_evaluate_at(object, WEIR_HOOK_XDP, frame, frame_bytes, times);
 }
 
 int weir_object_evaluate(const struct weir_object *object, const void *frame, __u32 frame_bytes)

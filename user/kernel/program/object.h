@@ -18,6 +18,7 @@
 #include "compile/compile.h"
 #include "program/array.h"
 #include "program/thresholds.h"
+#include "weir_hook.h"
 #include "weir_tables.h"
 
 /* Name of a table's map in the object, and of its pin: "instance", "rule_info", ... */
@@ -42,7 +43,8 @@ struct weir_object_options {
 	__u64 now_ns;		 /* the program's clock: WarmUp rules that are new are cold then */
 	/* the rules by slot, as they were before this load; NULL: there was none */
 	const struct weir_rule_info *previous_rules;
-	bool is_trial; /* it is only to be seen whether it loads: nothing is written to maps that continue */
+	uint32_t hooks; /* bits 1 << enum weir_hook, beside XDP: whose programs are loaded, too */
+	bool is_trial;	/* it is only to be seen whether it loads: nothing is written to maps that continue */
 	int reuse_fd[WEIR_STATE_TABLE_COUNT]; /* maps to continue with; 0 or less: recreate it */
 };
 
@@ -62,6 +64,8 @@ static inline void weir_object_freep(struct weir_object **object)
 }
 
 int weir_object_program_fd(const struct weir_object *object);
+/* The program of that hook, or -1: it was not asked for. */
+int weir_object_hook_fd(const struct weir_object *object, enum weir_hook hook);
 int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map);
 /* A map of the program's own, by its name; negative when there is none. The object keeps it. */
 int weir_object_own_map_fd(const struct weir_object *object, const char *name);
@@ -83,5 +87,11 @@ int weir_object_evaluate(const struct weir_object *object, const void *frame, __
 
 /* The same `times` times, one after the other at the same instant: the harness reports the last. */
 int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times);
+
+/* The same by the program of a hook, which has been loaded. At tc the harness must say how long the frame is: the kernel
+ * takes no more than a page.
+ */
+int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,
+			    __u32 times);
 
 #endif

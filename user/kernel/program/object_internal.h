@@ -12,7 +12,8 @@
 #include "base/diag.h"
 
 struct weir_object {
-	struct weir_bpf *skel; /* weir.skel.h */
+	struct weir_bpf *skel;	/* weir.skel.h */
+	struct weir_tc_bpf *tc; /* weir_tc.skel.h; NULL: no hook at tc has a program */
 	struct weir_harness *harness;
 	__u64 seed[16];
 	uint64_t tick_origin_ns;
@@ -23,6 +24,14 @@ struct weir_object *weir_object_open(void);
 
 /* Load the program that has been configured, and say what the kernel has against it. */
 int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag);
+
+/* ---- object_tc.c ---- */
+
+/* Load the programs of these hooks (bits 1 << enum weir_hook) over the maps of the first object, which is loaded. */
+int weir_object_load_tc(struct weir_object *object, uint32_t hooks, struct weir_diag *diag);
+void weir_object_free_tc(struct weir_object *object);
+
+/* ---- object.c ---- */
 
 /* Map the harness. */
 int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag);

@@ -198,7 +198,7 @@ static json_t *describe_flow(const struct weir_rule_info *rule)
 
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++)
 		if (rule->identity.key_fields >> bit & 1)
-			weir_json_append(&names, json_string(weir_key_field_names[bit]));
+			weir_json_append(&names, json_string(weir_key_field_name(rule->identity.key_fields, bit)));
 	return names;
 }
 

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What differs between the hooks. An object is compiled for one of them: weir.bpf.c for XDP, where every packet comes in
+ * and is one; weir_tc.bpf.c for tc, where packets go out as well, and one may stand for several. At XDP all of this is a
+ * constant.
+ */
+#ifndef WEIR_HOOK_H
+#define WEIR_HOOK_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "scratch.h"
+
+#ifdef WEIR_TC
+
+typedef struct __sk_buff weir_context;
+
+#define WEIR_IS_OUT(pkt) ((pkt)->kind >= WEIR_KIND_OF_DIRECTION(WEIR_DIRECTION_OUT))
+#define WEIR_SEGMENTS(s) ((s)->segments)
+
+static __always_inline int weir_load_bytes(weir_context *ctx, __u32 offset, void *to, __u32 bytes)
+{
+	return bpf_skb_load_bytes(ctx, offset, to, bytes);
+}
+
+static __always_inline __u32 weir_context_bytes(weir_context *ctx)
+{
+	return ctx->len;
+}
+
+static __always_inline __u32 weir_context_ifindex(weir_context *ctx)
+{
+	return ctx->ifindex;
+}
+
+#else
+
+typedef struct xdp_md weir_context;
+
+#define WEIR_IS_OUT(pkt) false
+#define WEIR_SEGMENTS(s) 1
+
+static __always_inline int weir_load_bytes(weir_context *ctx, __u32 offset, void *to, __u32 bytes)
+{
+	return bpf_xdp_load_bytes(ctx, offset, to, bytes);
+}
+
+static __always_inline __u32 weir_context_bytes(weir_context *ctx)
+{
+	return bpf_xdp_get_buff_len(ctx);
+}
+
+static __always_inline __u32 weir_context_ifindex(weir_context *ctx)
+{
+	return ctx->ingress_ifindex;
+}
+
+#endif
+
+/* The packet's units under a rule: its packets, or their bytes. */
+static __always_inline __u64 weir_units(const struct weir_scratch *s, const struct weir_rule *rule)
+{
+	return rule->counts_bytes ? s->packet.frame_bytes : WEIR_SEGMENTS(s);
+}
+
+/* Packets under a rule differ in their units: what one was refused may do for the next. */
+#ifdef WEIR_TC
+#define WEIR_UNITS_DIFFER(s, rule) ((rule)->counts_bytes || (s)->segments != 1)
+#else
+#define WEIR_UNITS_DIFFER(s, rule) ((rule)->counts_bytes)
+#endif
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The data plane at tc, where packets go out as well as in, devices need no Ethernet header, and a packet may be a
+ * super-frame: several that the stack has merged, or has yet to cut. The decision is weir.bpf.c's, over the same tables.
+ *
+ * Matches ask for a packet's own source and destination. Everything behind them (lists, keys, connections) asks for its
+ * remote and its local end: so a flow that is limited in both directions has one window. weir_turn() lies in between.
+ */
+#define WEIR_TC
+
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "admit.h"
+#include "enter.h"
+#include "observe/drops.h"
+#include "observe/report.h"
+#include "observe/stats.h"
+#include "packet/parse.h"
+#include "packet/timed.h"
+#include "verdict.h"
+
+#define WEIR_VLAN_TAG_BYTES 4
+
+/* ---- super-frames ---- */
+
+/* The packets that the frame stands for. A guest's are not counted yet (SKB_GSO_DODGY): their size is known. */
+static __always_inline __u32 weir_segments_of(struct __sk_buff *skb, const struct weir_cursor *cur)
+{
+	__u32 segments = skb->gso_segs, bytes = skb->gso_size;
+
+	if (!segments && bytes && skb->len > cur->payload)
+		segments = (skb->len - cur->payload + bytes - 1) / bytes;
+	return segments ?: 1;
+}
+
+/* Their bytes as frames. The kernel knows them where it has just worked them out, on the way out. What it keeps beside
+ * the frame counts too: a tag; and of a device without Ethernet, as much as that would take.
+ */
+static __always_inline __u32 weir_wire_bytes(struct __sk_buff *skb, const struct weir_cursor *cur, __u32 segments,
+					     bool is_bare, bool is_out)
+{
+	__u32 beside = (is_bare ? sizeof(struct ethhdr) : 0) + (skb->vlan_present ? WEIR_VLAN_TAG_BYTES : 0);
+
+	if (is_out)
+		return skb->wire_len + segments * beside;
+	return skb->len + (segments - 1) * cur->payload + segments * beside;
+}
+
+/* ---- parsing ---- */
+
+/* Out of line: a super-frame, one without Ethernet, one with a tag, and what is no UDP or TCP. */
+__noinline int weir_parse_skb(struct __sk_buff *skb, struct weir_scratch *s, __u32 is_bare, __u32 is_out)
+{
+	struct weir_cursor cur = {.ctx = skb, .frame_bytes = skb->len};
+	const struct weir_harness *l = config.is_virtual ? weir_harness() : NULL;
+	enum weir_parsed parsed;
+
+	if (!s)
+		return WEIR_PARSED_MALFORMED;
+	if (l && l->frame_bytes)
+		cur.frame_bytes = l->frame_bytes;
+	cur.data = (void *)(long)skb->data;
+	cur.end = (void *)(long)skb->data_end;
+	cur.copy = s->header_copy;
+	if (is_bare)
+		cur.ethertype = skb->protocol;
+	if (skb->vlan_present)
+		cur.tag = skb->vlan_tci | WEIR_TAG_GIVEN;
+	parsed = weir_parse(&cur, &s->packet);
+	if (l) {
+		s->segments = l->segments ?: 1;
+		return parsed;
+	}
+	s->segments = weir_segments_of(skb, &cur);
+	s->packet.frame_bytes = weir_wire_bytes(skb, &cur, s->segments, is_bare, is_out);
+	return parsed;
+}
+
+/* Fill in s->packet and s->segments. WEIR_VERDICT_OPEN, or the verdict of a packet that no rule can evaluate. */
+static __always_inline enum weir_verdict weir_parse_packet(struct __sk_buff *skb, struct weir_scratch *s,
+							   const enum weir_direction direction, const bool is_bare)
+{
+	const bool is_out = direction != WEIR_DIRECTION_IN;
+	enum weir_parsed parsed = WEIR_PARSED_IP;
+	struct weir_cursor cur;
+
+	weir_read_tick(s);
+	s->segments = 1;
+	s->packet.ifindex = skb->ifindex;
+	cur.data = (void *)(long)skb->data;
+	cur.end = (void *)(long)skb->data_end;
+	cur.frame_bytes = skb->len;
+	if (config.is_virtual)
+		weir_enter_harness(s, &cur);
+	if (is_bare || skb->gso_size || skb->vlan_present || config.asked_fields & WEIR_ASKS_PARSER ||
+	    !weir_parse_usual(&cur, &s->packet, WEIR_MATCH_ALL))
+		parsed = weir_parse_skb(skb, s, is_bare, is_out);
+	s->packet.kind += WEIR_KIND_OF_DIRECTION(direction);
+	if (is_out && config.judges_both && skb->mark & WEIR_FORWARDED_MARK)
+		s->packet.kind += WEIR_KIND_OF_DIRECTION(1);
+	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
+}
+
+/* What goes out has been matched: from here on its source is the remote end, as of what comes in. */
+static __always_inline void weir_turn(struct weir_packet *pkt)
+{
+	__u32 port = pkt->source_port;
+
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		__be32 word = pkt->source[i];
+
+		pkt->source[i] = pkt->destination[i];
+		pkt->destination[i] = word;
+	}
+	pkt->source_port = pkt->destination_port;
+	pkt->destination_port = port;
+}
+
+/* ---- the decision ---- */
+
+static __always_inline enum weir_verdict weir_match_and_list(struct weir_scratch *s, const bool is_out)
+{
+	enum weir_verdict verdict = weir_match_packet(s), listed;
+
+	if (is_out)
+		weir_turn(&s->packet);
+	if (!(config.asked_fields & WEIR_ASKS_LISTS))
+		return verdict;
+	listed = weir_ask_lists(s);
+	if (listed == WEIR_VERDICT_OPEN)
+		return verdict;
+	weir_match_nothing(s);
+	return listed;
+}
+
+static __always_inline int weir_judge(struct __sk_buff *skb, const enum weir_direction direction, const bool is_bare)
+{
+	const bool is_out = direction != WEIR_DIRECTION_IN;
+	__u32 zero = 0, passes;
+	struct weir_scratch *s = bpf_map_lookup_elem(&totals, &zero);
+	enum weir_verdict verdict;
+
+	if (unlikely(!s))
+		return TC_ACT_SHOT;
+	verdict = weir_parse_packet(skb, s, direction, is_bare);
+	if (likely(verdict == WEIR_VERDICT_OPEN))
+		verdict = weir_match_and_list(s, is_out);
+	else
+		weir_match_nothing(s);
+	if (likely(verdict == WEIR_VERDICT_OPEN))
+		verdict = weir_admit(s);
+	passes = config.observes | weir_verdict_passes(verdict);
+	weir_count(s, verdict, passes);
+	if (config.is_virtual)
+		weir_report(s, verdict);
+	else if (unlikely(s->has_listener))
+		weir_tell(skb, s, verdict);
+	if (config.judges_both)
+		skb->mark = is_out ? skb->mark & ~WEIR_FORWARDED_MARK : skb->mark | WEIR_FORWARDED_MARK;
+	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+}
+
+SEC("tc")
+int weir_tc_in(struct __sk_buff *skb)
+{
+	return weir_judge(skb, WEIR_DIRECTION_IN, false);
+}
+
+SEC("tc")
+int weir_tc_out(struct __sk_buff *skb)
+{
+	return weir_judge(skb, WEIR_DIRECTION_OUT, false);
+}
+
+SEC("tc")
+int weir_tc_bare_in(struct __sk_buff *skb)
+{
+	return weir_judge(skb, WEIR_DIRECTION_IN, true);
+}
+
+SEC("tc")
+int weir_tc_bare_out(struct __sk_buff *skb)
+{
+	return weir_judge(skb, WEIR_DIRECTION_OUT, true);
+}
+
+char LICENSE[] SEC("license") = "GPL";
