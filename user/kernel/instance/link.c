@@ -160,7 +160,7 @@ static int clear_pins(const char *instance, const char *interface, uint32_t ifin
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	int err = weir_pins_read(instance, &pins);
 
-	if (err)
+	if (err && err != -ENOENT)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
 	for (size_t i = 0; i < pins.count; i++) {
 		struct weir_link link = {};
