@@ -149,7 +149,7 @@ static void warn_of_super_frames(const char *interface, uint32_t ifindex, bool i
 
 	if (!weir_super_frames_find(interface, ifindex, &frames) || (is_native && !frames.evades_native))
 		return;
-	snprintf(hint, sizeof(hint), "%s; or '--mode tc', which counts its segments", frames.advice);
+	snprintf(hint, sizeof(hint), "'--mode tc' counts its segments; or: %s", frames.advice);
 	weir_diag_warning(diag, NULL, NULL, hint, "%s: each counts as one packet%s", frames.text,
 			  is_native ? "" : " in skb mode");
 }
