@@ -35,7 +35,7 @@ struct {
 /* Likewise, of the hooks at tc: a PROG_ARRAY holds programs of one type. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, WEIR_HOOKS * WEIR_GUARD_SETS);
+	__uint(max_entries, WEIR_HOOKS *WEIR_GUARD_SETS);
 	__type(key, __u32);
 	__type(value, __u32);
 } guard_tc_sets SEC(".maps");

@@ -205,35 +205,35 @@ static void weirs_filter_is_told_from_another(void **state)
 }
 
 /* Of one preference and handle: the name says whose it is. Another program takes its place in one step. */
-static void filter_that_judges_is_found_again_by_handle_and_name(void **state)
+static void filter_that_limits_is_found_again_by_handle_and_name(void **state)
 {
-	const struct weir_tc_judge judge = {.ifindex = 1, .handle = 7, .name = "weir:main"};
-	const struct weir_tc_judge other = {.ifindex = 1, .handle = 7, .name = "weir:other"};
-	const struct weir_tc_judge out = {.ifindex = 1, .is_egress = true, .handle = 7, .name = "weir:main"};
+	const struct weir_tc_limiter limiter = {.ifindex = 1, .handle = 7, .name = "weir:main"};
+	const struct weir_tc_limiter other = {.ifindex = 1, .handle = 7, .name = "weir:other"};
+	const struct weir_tc_limiter out = {.ifindex = 1, .is_egress = true, .handle = 7, .name = "weir:main"};
 	int first_fd = load_program(), second_fd = load_program();
 	struct weir_tc_filters filters;
 	uint32_t first, second, again;
 
 	if (weir_tc_add_clsact(&netlink, 1) == -ENOENT)
 		skip();
-	assert_int_equal(weir_tc_read_judge(&netlink, &judge, &first), -ENOENT);
-	assert_int_equal(weir_tc_put_judge(&netlink, &judge, first_fd), 0);
-	assert_int_equal(weir_tc_read_judge(&netlink, &judge, &first), 0);
-	assert_int_equal(weir_tc_read_judge(&netlink, &other, &again), -ENOENT);
-	assert_int_equal(weir_tc_put_judge(&netlink, &other, second_fd), -EEXIST);
-	assert_int_equal(weir_tc_read_judge(&netlink, &out, &again), -ENOENT);
-	assert_int_equal(weir_tc_put_judge(&netlink, &judge, second_fd), 0);
-	assert_int_equal(weir_tc_read_judge(&netlink, &judge, &second), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &first), -ENOENT);
+	assert_int_equal(weir_tc_put_limiter(&netlink, &limiter, first_fd), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &first), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &other, &again), -ENOENT);
+	assert_int_equal(weir_tc_put_limiter(&netlink, &other, second_fd), -EEXIST);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &out, &again), -ENOENT);
+	assert_int_equal(weir_tc_put_limiter(&netlink, &limiter, second_fd), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &second), 0);
 	assert_true(first && second && first != second);
-	assert_int_equal(weir_tc_put_judge(&netlink, &out, second_fd), 0);
+	assert_int_equal(weir_tc_put_limiter(&netlink, &out, second_fd), 0);
 	assert_int_equal(weir_tc_read_filters(&netlink, 1, &filters), 0);
-	assert_int_equal(filters.judges, 2);
+	assert_int_equal(filters.limiters, 2);
 	assert_int_equal(filters.others, 0);
-	assert_int_equal(weir_tc_delete_judge(&netlink, &judge), 0);
-	assert_int_equal(weir_tc_read_judge(&netlink, &judge, &again), -ENOENT);
-	assert_int_equal(weir_tc_read_judge(&netlink, &out, &again), 0);
+	assert_int_equal(weir_tc_delete_limiter(&netlink, &limiter), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &again), -ENOENT);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &out, &again), 0);
 	assert_int_equal(weir_tc_delete_clsact(&netlink, 1), 0);
-	assert_int_equal(weir_tc_read_judge(&netlink, &out, &again), -ENOENT);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &out, &again), -ENOENT);
 	close(first_fd);
 	close(second_fd);
 }
@@ -302,7 +302,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(value_that_an_answer_lacks_is_no_data, begin, end),
 		cmocka_unit_test_setup_teardown(weirs_filter_is_told_from_another, begin, end),
-		cmocka_unit_test_setup_teardown(filter_that_judges_is_found_again_by_handle_and_name, begin, end),
+		cmocka_unit_test_setup_teardown(filter_that_limits_is_found_again_by_handle_and_name, begin, end),
 		cmocka_unit_test_setup_teardown(tcx_link_is_put_beside_others_and_found_by_its_program, begin, end),
 		cmocka_unit_test_setup_teardown(ifb_is_told_from_another_interface, begin, end),
 	};

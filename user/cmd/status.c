@@ -80,7 +80,7 @@ static void print_links(const struct weir_instance *instance)
 		weir_table_cell(&table, "%s", link->ifindex ? weir_link_mode_name(link) : "gone");
 		weir_table_cell(&table, "%s", weir_link_direction_name(link));
 		if (link->is_filter) /* where 'tc filter show' has it */
-			weir_table_cell(&table, "clsact, pref %u", WEIR_TC_JUDGE_PREFERENCE);
+			weir_table_cell(&table, "clsact, pref %u", WEIR_TC_LIMITER_PREFERENCE);
 		else
 			weir_table_cell(&table, "%s", weir_link_hook_name(link));
 		weir_table_cell(&table, "%u", link->ifindex);

@@ -33,7 +33,9 @@ static const struct weir_link *find_link(const struct weir_instance *instance, u
 	return find_in_direction(instance, ifindex, false);
 }
 
-/* Rules judge what goes out, and there is no link for it: who put the other one was killed, or somebody took it off. */
+/* Rules evaluate what goes out, and there is no link for it: the command that put the other one was killed, or somebody
+ * took it off.
+ */
 static bool lacks_out(const struct weir_instance *instance, uint32_t ifindex)
 {
 	return find_link(instance, ifindex) && !find_in_direction(instance, ifindex, true) &&
@@ -80,7 +82,8 @@ static int want(struct weir_instance *instance, const char *word, struct weir_di
 	weir_wanted_remove(instance->info.wanted, exception);
 	if (weir_word_is_pattern(word))
 		return weir_wanted_add(instance->info.wanted, word, diag);
-	if (weir_wanted_means(instance->info.wanted, word) && !weir_targets_leave_out(instance->info.wanted, instance->info.attach_mode, word))
+	if (weir_wanted_means(instance->info.wanted, word) &&
+	    !weir_targets_leave_out(instance->info.wanted, instance->info.attach_mode, word))
 		return 0;
 	return weir_wanted_add(instance->info.wanted, word, diag);
 }

@@ -150,7 +150,7 @@ struct weir_link_terms {
 	const char *instance;
 	enum weir_attach_mode mode;
 	bool allows_merging, paces;
-	int program_fd[WEIR_HOOKS]; /* -1: none for this hook; where there is none for what goes out, it is not judged */
+	int program_fd[WEIR_HOOKS]; /* -1: none for this hook. Without one for what goes out, that is not evaluated */
 };
 
 #define WEIR_NO_PROGRAMS                                                                                               \
@@ -158,14 +158,14 @@ struct weir_link_terms {
 		-1, -1, -1, -1, -1                                                                                     \
 	}
 
-/* Put them on one, and pin the links: for what comes in, and for what goes out, as far as it is judged. When it fails
+/* Put them on one, and pin the links: for what comes in, and for what goes out where that is evaluated. When it fails
  * nothing is left. *ret_link, which may be NULL, is that of what comes in.
  */
 int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
 			   struct weir_link *ret_link, struct weir_diag *diag);
 
 /* Only the link of what goes out, for an interface whose other link is `in`: in the instance's network namespace. Does
- * nothing where it is not judged.
+ * nothing where it is not evaluated.
  */
 int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir_link *in, struct weir_diag *diag);
 
@@ -217,7 +217,8 @@ int weir_instance_write_history(const char *instance, const struct weir_history 
 /* ---- unconfirmed.c ---- */
 
 /* The guard of rules that are to be confirmed: until returns_ns packets go to the programs new_fd, then to old_fd, by
- * hook (program/guard.h). It is pinned, and on no link yet. `rules` are the old ones as they are now. The caller frees *ret_guard.
+ * hook (program/guard.h). It is pinned, and on no link yet. `rules` are the old ones as they are now. The caller frees
+ * *ret_guard.
  */
 int weir_guard_set_up(const struct weir_instance *instance, const struct weir_rule_info *rules,
 		      const int new_fd[WEIR_HOOKS], const int old_fd[WEIR_HOOKS], uint64_t returns_ns,
@@ -230,7 +231,7 @@ void weir_guard_look(struct weir_instance *instance);
 /* A guard is on a link, though its rules are confirmed: who confirmed them was killed. */
 bool weir_guard_is_left(const struct weir_instance *instance);
 
-/* What belongs on links of a hook now: the program, or its guard. A descriptor; -ENOENT: nothing is judged there; or
+/* What belongs on links of a hook now: the program, or its guard. A descriptor; -ENOENT: nothing is evaluated there; or
  * another -errno.
  */
 int weir_instance_open_program(const struct weir_instance *instance, enum weir_hook hook);
@@ -325,7 +326,7 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct w
 			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag);
 
 /* The hooks that an image needs, bits 1 << enum weir_hook: for what comes in as the mode says; for what goes out where
- * rules judge that. Programs for packets without Ethernet only where interfaces without it are taken.
+ * rules evaluate that. Programs for packets without Ethernet only where interfaces without it are taken.
  */
 uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Putting programs that are loaded on one interface, and why that may not be: another program is there, the driver
- * refuses, or packets are merged before skb mode sees them. What comes in is judged by XDP or at tc, what goes out at
- * tc: by a tcx link, or by a filter of clsact where the kernel has none.
+ * refuses, or packets are merged before skb mode sees them. What comes in is evaluated by XDP or at tc, what goes out
+ * at tc: by a tcx link, or by a filter of clsact where the kernel has none.
  */
 #include "instance/instance_internal.h"
 
@@ -172,10 +172,10 @@ static int clear_pins(const char *instance, const char *interface, uint32_t ifin
 			weir_link_remove(instance, pins.names[i]);
 		if (!link.ifindex || link.ifindex == ifindex)
 			continue;
-		weir_diag_error(
-			diag, NULL, NULL, "detach that first: 'weir status' shows its current name",
-			"cannot attach to '%s': the interface that had this name before was renamed and is still limited",
-			interface);
+		weir_diag_error(diag, NULL, NULL, "detach that first: 'weir status' shows its current name",
+				"cannot attach to '%s': the interface that had this name before was renamed and is "
+				"still limited",
+				interface);
 		return -EEXIST;
 	}
 	return 0;
@@ -231,7 +231,8 @@ static void warn_of_programs_before(const struct weir_link *link, uint32_t tcx_b
 	/* For a warning only, ignoring. */
 	if (link->is_filter && !weir_netlink_open(&netlink, NETLINK_ROUTE))
 		weir_tc_read_filters(&netlink, link->ifindex, &filters);
-	if (!tcx_before && !(weir_hook_is_out(link->hook) ? filters.others - filters.others_before : filters.others_before))
+	if (!tcx_before &&
+	    !(weir_hook_is_out(link->hook) ? filters.others - filters.others_before : filters.others_before))
 		return;
 	snprintf(hint, sizeof(hint), "'bpftool net show dev %s' (7.3 or later) lists them", link->attached_as);
 	weir_diag_warning(diag, NULL, NULL, hint,
@@ -281,7 +282,7 @@ static int put_tc(const char *instance, struct weir_link *link, int program_fd, 
 
 /* ---- the contract ---- */
 
-/* An interface that is added must be judged where the others are: programs are loaded for that alone. */
+/* An interface that is added must be evaluated where the others are: programs are loaded for that alone. */
 static int expect_program(const struct weir_link_terms *terms, const struct weir_link *link, struct weir_diag *diag)
 {
 	if (terms->program_fd[link->hook] >= 0)

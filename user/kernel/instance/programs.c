@@ -104,7 +104,7 @@ static void warn_gone(const struct weir_instance *instance, const struct weir_li
 	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and its limits with it", link->interface);
 }
 
-/* What rules that are about to be in force judge, and those before do not. */
+/* What rules that are about to be in force evaluate, and those before do not. */
 static bool lacks_out(const struct weir_instance *instance, const struct weir_link *in)
 {
 	if (weir_hook_is_out(in->hook) || !in->ifindex)
@@ -151,7 +151,7 @@ static int put_out(const struct weir_instance *instance, const int program_fd[WE
 	err = weir_netns_enter(instance->info.netns, &back_fd);
 	if (err)
 		return weir_diag_fail(diag, -err, "the old rules stay",
-				      "cannot enter the network namespace of instance '%s', to judge what goes out",
+				      "cannot enter the network namespace of instance '%s', to evaluate what goes out",
 				      instance->name);
 	for (; !err && done < instance->link_count; done += !err)
 		if (lacks_out(instance, &instance->links[done]))

@@ -146,7 +146,7 @@ static int mark_replaced(const struct weir_instance *instance, const struct weir
 		   : 0;
 }
 
-/* A hook that nothing is judged at any more has none. */
+/* A hook that nothing is evaluated at any more has none. */
 static int take_program(const char *instance, enum weir_hook hook, bool is_there, struct weir_diag *diag)
 {
 	if (is_there)

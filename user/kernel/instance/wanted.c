@@ -143,7 +143,7 @@ struct wish {
 	enum weir_attach_mode mode;
 };
 
-/* NULL: XDP takes it, or it is judged at tc, where no header is needed. */
+/* NULL: XDP takes it, or it is evaluated at tc, where no header is needed. */
 static const char *type_that_is_refused(const struct weir_stacked *link, enum weir_attach_mode mode,
 					char buffer[WEIR_LINK_TYPE_BYTES])
 {
@@ -162,8 +162,8 @@ static bool is_limited(const struct weir_stacked *link, const void *data)
  * and those that it stands on, the lower ones are taken: all packets arrive there, and the driver may have native mode.
  * Where one of the lower ones is not limited, the upper one stays: packets that arrive there would have no limit.
  */
-static bool is_of_no_use(const struct weir_stack *stack, const struct wish *wish,
-			 const struct weir_stacked *link, char ret_why[WEIR_LEFT_OUT_BYTES])
+static bool is_of_no_use(const struct weir_stack *stack, const struct wish *wish, const struct weir_stacked *link,
+			 char ret_why[WEIR_LEFT_OUT_BYTES])
 {
 	char buffer[WEIR_LINK_TYPE_BYTES];
 	const char *type = type_that_is_refused(link, wish->mode, buffer);
@@ -190,8 +190,7 @@ static int sort_link(const struct weir_stack *stack, const struct wish *wish, co
 		return 0;
 	if (weir_wanted_names(wish->wanted, link->name))
 		return add_target(targets, link, true);
-	return is_of_no_use(stack, wish, link, why) ? leave_out(targets, link, why)
-						      : add_target(targets, link, false);
+	return is_of_no_use(stack, wish, link, why) ? leave_out(targets, link, why) : add_target(targets, link, false);
 }
 
 int weir_targets_find(const struct weir_wanted *wanted, enum weir_attach_mode mode, struct weir_targets *ret_targets)

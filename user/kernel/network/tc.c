@@ -19,8 +19,8 @@
 #define FILTER_PRIORITY 0xfff0u
 #define FILTER_HANDLE 1
 
-/* Behind those of others, too, and before the one that paces what has been judged. */
-_Static_assert(WEIR_TC_JUDGE_PREFERENCE > 49152 && WEIR_TC_JUDGE_PREFERENCE < FILTER_PRIORITY,
+/* Behind those of others, too, and before the one that paces what has been evaluated. */
+_Static_assert(WEIR_TC_LIMITER_PREFERENCE > 49152 && WEIR_TC_LIMITER_PREFERENCE < FILTER_PRIORITY,
 	       "filters are asked in the order of their preferences");
 
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
@@ -222,31 +222,31 @@ static bool is_weirs(const struct nlmsghdr *message, const struct tcmsg *about)
 	       has_text(weir_netlink_find(message, sizeof(*about), TCA_OPTIONS), TCA_BPF_NAME, WEIR_TC_FILTER_NAME);
 }
 
-/* ---- filters that judge ---- */
+/* ---- filters that limit ---- */
 
-static struct nlmsghdr *begin_judge(struct weir_netlink *netlink, uint16_t type, uint16_t flags,
-				    const struct weir_tc_judge *judge)
+static struct nlmsghdr *begin_limiter(struct weir_netlink *netlink, uint16_t type, uint16_t flags,
+				      const struct weir_tc_limiter *limiter)
 {
 	const struct tcmsg about = {
-		.tcm_ifindex = judge->ifindex,
-		.tcm_parent = judge->is_egress ? EGRESS : INGRESS,
-		.tcm_handle = judge->handle,
-		.tcm_info = TC_H_MAKE(WEIR_TC_JUDGE_PREFERENCE << 16, htons(ETH_P_ALL)),
+		.tcm_ifindex = limiter->ifindex,
+		.tcm_parent = limiter->is_egress ? EGRESS : INGRESS,
+		.tcm_handle = limiter->handle,
+		.tcm_info = TC_H_MAKE(WEIR_TC_LIMITER_PREFERENCE << 16, htons(ETH_P_ALL)),
 	};
 
 	return begin_any_filter(netlink, type, flags, &about);
 }
 
-/* What weir_tc_read_judge looks for. */
-struct found_judge {
+/* What weir_tc_read_limiter looks for. */
+struct found_limiter {
 	const char *name;
 	uint32_t program_id; /* 0: the filter is another's */
 };
 
-static void read_judge(const struct nlmsghdr *message, void *data)
+static void read_limiter(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *options = weir_netlink_find(message, sizeof(struct tcmsg), TCA_OPTIONS), *attr;
-	struct found_judge *found = data;
+	struct found_limiter *found = data;
 
 	if (message->nlmsg_type != RTM_NEWTFILTER || !has_text(options, TCA_BPF_NAME, found->name))
 		return;
@@ -255,13 +255,13 @@ static void read_judge(const struct nlmsghdr *message, void *data)
 			found->program_id = mnl_attr_get_u32(attr);
 }
 
-int weir_tc_read_judge(struct weir_netlink *netlink, const struct weir_tc_judge *judge, uint32_t *ret_program_id)
+int weir_tc_read_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter, uint32_t *ret_program_id)
 {
-	struct found_judge found = {.name = judge->name};
+	struct found_limiter found = {.name = limiter->name};
 	int err;
 
-	begin_judge(netlink, RTM_GETTFILTER, 0, judge);
-	err = weir_netlink_ask(netlink, read_judge, &found);
+	begin_limiter(netlink, RTM_GETTFILTER, 0, limiter);
+	err = weir_netlink_ask(netlink, read_limiter, &found);
 	/* Without the qdisc there is none, either; so of an interface that has gone. */
 	if (err == -EINVAL || err == -ENODEV || (!err && !found.program_id))
 		return -ENOENT;
@@ -270,24 +270,24 @@ int weir_tc_read_judge(struct weir_netlink *netlink, const struct weir_tc_judge 
 	return err;
 }
 
-int weir_tc_put_judge(struct weir_netlink *netlink, const struct weir_tc_judge *judge, int program_fd)
+int weir_tc_put_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter, int program_fd)
 {
 	uint32_t program_id;
-	const bool is_there = !weir_tc_read_judge(netlink, judge, &program_id);
+	const bool is_there = !weir_tc_read_limiter(netlink, limiter, &program_id);
 	struct nlmsghdr *request =
-		begin_judge(netlink, RTM_NEWTFILTER, NLM_F_CREATE | (is_there ? NLM_F_REPLACE : NLM_F_EXCL), judge);
+		begin_limiter(netlink, RTM_NEWTFILTER, NLM_F_CREATE | (is_there ? NLM_F_REPLACE : NLM_F_EXCL), limiter);
 	struct nlattr *nest = mnl_attr_nest_start(request, TCA_OPTIONS);
 
 	mnl_attr_put_u32(request, TCA_BPF_FD, program_fd);
-	mnl_attr_put_strz(request, TCA_BPF_NAME, judge->name);
+	mnl_attr_put_strz(request, TCA_BPF_NAME, limiter->name);
 	mnl_attr_put_u32(request, TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
 	mnl_attr_nest_end(request, nest);
 	return weir_netlink_ask(netlink, NULL, NULL);
 }
 
-int weir_tc_delete_judge(struct weir_netlink *netlink, const struct weir_tc_judge *judge)
+int weir_tc_delete_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter)
 {
-	begin_judge(netlink, RTM_DELTFILTER, 0, judge);
+	begin_limiter(netlink, RTM_DELTFILTER, 0, limiter);
 	return weir_netlink_ask(netlink, NULL, NULL);
 }
 
@@ -306,8 +306,8 @@ static void read_filter(const struct nlmsghdr *message, void *data)
 		filters->has_weir = true;
 		return;
 	}
-	if (TC_H_MAJ(about.tcm_info) >> 16 == WEIR_TC_JUDGE_PREFERENCE) {
-		filters->judges++;
+	if (TC_H_MAJ(about.tcm_info) >> 16 == WEIR_TC_LIMITER_PREFERENCE) {
+		filters->limiters++;
 		return;
 	}
 	filters->others++;

@@ -68,7 +68,7 @@ void weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, u
 	if (!weir_pin_is_there(instance, pin))
 		return;
 	if (!weir_tc_read_filters(netlink, ifindex, &filters)) {
-		if (filters.has_weir || filters.judges)
+		if (filters.has_weir || filters.limiters)
 			return; /* it goes with the last of these */
 		if (!filters.others)
 			weir_tc_delete_clsact(netlink, ifindex);
@@ -88,10 +88,11 @@ static uint32_t handle_of(const char *instance)
 	return hash | 1;
 }
 
-static struct weir_tc_judge judge_of(const char *instance, const struct weir_link *link, char name[WEIR_TC_NAME_BYTES])
+static struct weir_tc_limiter limiter_of(const char *instance, const struct weir_link *link,
+					 char name[WEIR_TC_NAME_BYTES])
 {
 	snprintf(name, WEIR_TC_NAME_BYTES, "weir:%s", instance);
-	return (struct weir_tc_judge){
+	return (struct weir_tc_limiter){
 		.ifindex = link->ifindex,
 		.is_egress = weir_hook_is_out(link->hook),
 		.handle = handle_of(instance),
@@ -103,7 +104,7 @@ int weir_filter_link_create(const char *instance, const struct weir_link *link, 
 {
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
 	char name[WEIR_TC_NAME_BYTES], pin[WEIR_LINK_PIN_BYTES];
-	const struct weir_tc_judge judge = judge_of(instance, link, name);
+	const struct weir_tc_limiter limiter = limiter_of(instance, link, name);
 	int err = weir_netlink_open(&netlink, NETLINK_ROUTE);
 
 	weir_link_pin(link, pin);
@@ -113,7 +114,7 @@ int weir_filter_link_create(const char *instance, const struct weir_link *link, 
 		return err;
 	err = weir_clsact_take(&netlink, instance, link->ifindex);
 	if (!err)
-		err = weir_tc_put_judge(&netlink, &judge, program_fd);
+		err = weir_tc_put_limiter(&netlink, &limiter, program_fd);
 	if (err) {
 		weir_clsact_give_back(&netlink, instance, link->ifindex);
 		weir_unpin(instance, pin);
@@ -141,14 +142,14 @@ int weir_filter_link_read(const char *instance, int map_fd, struct weir_link *li
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
 	char name[WEIR_TC_NAME_BYTES];
-	struct weir_tc_judge judge;
+	struct weir_tc_limiter limiter;
 	int err = read_number(map_fd, &link->ifindex);
 
-	judge = judge_of(instance, link, name);
+	limiter = limiter_of(instance, link, name);
 	if (!err)
 		err = go_there(instance, &netlink, &back_fd);
 	if (!err)
-		err = weir_tc_read_judge(&netlink, &judge, &link->program_id);
+		err = weir_tc_read_limiter(&netlink, &limiter, &link->program_id);
 	/* A network namespace that nobody has any more took its interfaces along. */
 	if (err == -ENOENT)
 		link->ifindex = 0;
@@ -160,10 +161,10 @@ int weir_filter_link_update(const char *instance, const struct weir_link *link, 
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
 	char name[WEIR_TC_NAME_BYTES];
-	const struct weir_tc_judge judge = judge_of(instance, link, name);
+	const struct weir_tc_limiter limiter = limiter_of(instance, link, name);
 	int err = go_there(instance, &netlink, &back_fd);
 
-	return err ? err : weir_tc_put_judge(&netlink, &judge, program_fd);
+	return err ? err : weir_tc_put_limiter(&netlink, &limiter, program_fd);
 }
 
 /* As much of it as there is, whatever fails; the pin last, or nobody would find a filter that stays. */
@@ -173,13 +174,13 @@ void weir_filter_link_remove(const char *instance, const char *pin, int map_fd, 
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
 	char name[WEIR_TC_NAME_BYTES];
 	struct weir_link now = *link;
-	struct weir_tc_judge judge;
+	struct weir_tc_limiter limiter;
 	uint32_t program_id;
 
 	if (map_fd >= 0 && !read_number(map_fd, &now.ifindex) && !go_there(instance, &netlink, &back_fd)) {
-		judge = judge_of(instance, &now, name);
-		if (!weir_tc_read_judge(&netlink, &judge, &program_id))
-			weir_tc_delete_judge(&netlink, &judge);
+		limiter = limiter_of(instance, &now, name);
+		if (!weir_tc_read_limiter(&netlink, &limiter, &program_id))
+			weir_tc_delete_limiter(&netlink, &limiter);
 		weir_clsact_give_back(&netlink, instance, now.ifindex);
 	}
 	weir_unpin(instance, pin);

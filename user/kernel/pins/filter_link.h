@@ -9,7 +9,7 @@
 #define WEIR_PINS_FILTER_LINK_H
 
 #include "network/netlink.h"
-#include "pins/link.h"
+#include "pins/link_pin.h"
 
 /* In the instance's network namespace, where the caller is. When it fails nothing is left. Returns 0 or -errno. */
 int weir_filter_link_create(const char *instance, const struct weir_link *link, int program_fd);

@@ -196,6 +196,7 @@ void weir_link_remove(const char *instance, const char *pin)
 	}
 	/* The pin first: a controller takes a link that has a pin and no interface for one whose interface is gone. */
 	weir_unpin(instance, pin);
+	/* At once, and not when the kernel gets to the last reference; fails when the interface is gone, ignoring. */
 	if (fd >= 0)
-		bpf_link_detach(fd); /* at once, and not at the last reference; fails when the interface is gone, ignoring */
+		bpf_link_detach(fd);
 }

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pins/link.h"
+#include "pins/link_pin.h"
 #include "pins/pins.h"
 
 /* Fill in number and program of the link of a pin, and what the pin says. Returns 0 or -errno. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The guard, loaded: the programs, one a hook, that hand packets to one of two others, by the time (bpf/guard.bpf.c). Attaching and
- * pinning it is for instance/.
+ * The guard, loaded: the programs, one a hook, that hand packets to one of two others, by the time (bpf/guard.bpf.c).
+ * Attaching and pinning it is for instance/.
  */
 #ifndef WEIR_PROGRAM_GUARD_H
 #define WEIR_PROGRAM_GUARD_H
@@ -27,8 +27,8 @@ static inline void weir_guard_object_freep(struct weir_guard_object **object)
 /* -1: it has none for this hook. */
 int weir_guard_program_fd(const struct weir_guard_object *object, enum weir_hook hook);
 int weir_guard_state_fd(const struct weir_guard_object *object);
-/* The programs at XDP, and at tc, are gone when nobody holds or pins these maps, as the kernel has it for such maps. -1:
- * there are none there.
+/* The programs at XDP, and at tc, are gone when nobody holds or pins these maps, as the kernel has it for such maps.
+ * -1: there are none there.
  */
 int weir_guard_sets_fd(const struct weir_guard_object *object);
 int weir_guard_tc_sets_fd(const struct weir_guard_object *object);

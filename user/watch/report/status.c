@@ -139,15 +139,14 @@ static json_t *describe_links(const struct weir_instance *instance)
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];
 
-		weir_json_append(&links,
-				 json_pack("{s:o, s:b, s:I, s:s, s:s, s:s, s:o, s:b, s:I}", "interface",
-					   weir_json_text(link->interface), "isNameCurrent", link->is_name_current,
-					   "ifindex", (json_int_t)link->ifindex, "mode", weir_link_mode_name(link),
-					   "hook", weir_link_hook_name(link), "direction",
-					   weir_link_direction_name(link), "preference",
-					   link->is_filter ? json_integer(WEIR_TC_JUDGE_PREFERENCE) : json_null(),
-					   "isAttached", link->ifindex != 0, "programId",
-					   (json_int_t)link->program_id));
+		weir_json_append(
+			&links,
+			json_pack("{s:o, s:b, s:I, s:s, s:s, s:s, s:o, s:b, s:I}", "interface",
+				  weir_json_text(link->interface), "isNameCurrent", link->is_name_current, "ifindex",
+				  (json_int_t)link->ifindex, "mode", weir_link_mode_name(link), "hook",
+				  weir_link_hook_name(link), "direction", weir_link_direction_name(link), "preference",
+				  link->is_filter ? json_integer(WEIR_TC_LIMITER_PREFERENCE) : json_null(),
+				  "isAttached", link->ifindex != 0, "programId", (json_int_t)link->program_id));
 	}
 	return links;
 }

@@ -320,7 +320,8 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		/* It is known by now. */
 		device.has_xdp_features = true;
 		device.has_native_xdp = link->is_native;
-		device.strips_vlan &= link->hook == WEIR_HOOK_XDP; /* at tc the tag that was removed is beside the packet */
+		if (link->hook != WEIR_HOOK_XDP)
+			device.strips_vlan = false; /* at tc the tag is beside the packet */
 		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
 		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
 		collect(link->interface, &findings, &told);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "pins/link.h"
+#include "pins/link_pin.h"
 
 #include <string.h>
 

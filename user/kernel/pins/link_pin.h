@@ -3,8 +3,8 @@
  * One link of an instance, and the name of its pin, which says at which hook it is, how it is held there, and what its
  * interface was called when it was attached. Names only.
  */
-#ifndef WEIR_PINS_LINK_H
-#define WEIR_PINS_LINK_H
+#ifndef WEIR_PINS_LINK_PIN_H
+#define WEIR_PINS_LINK_PIN_H
 
 #include <net/if.h>
 #include <stdbool.h>
