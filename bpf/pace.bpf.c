@@ -19,15 +19,13 @@ SEC("tc")
 int weir_pace(struct __sk_buff *skb)
 {
 	struct weir_pace_mark *mark = (void *)(long)skb->data_meta;
-	struct weir_pace_counters *counters;
+	struct weir_pace_counters *counters = weir_pace_counters();
+	const bool is_from_xdp = (void *)(mark + 1) <= (void *)(long)skb->data && mark->magic == WEIR_PACE_MAGIC;
 
-	if ((void *)(mark + 1) > (void *)(long)skb->data || mark->magic != WEIR_PACE_MAGIC)
-		return NO_MATCH;
-	counters = weir_pace_counters();
-	if (!counters)
+	if (!counters || (!is_from_xdp && skb->cb[0] != WEIR_PACE_MAGIC))
 		return NO_MATCH;
 	/* The kernel keeps delivery times for IPv4 and IPv6 only, and recognises neither behind two VLAN tags. */
-	if (bpf_skb_set_tstamp(skb, mark->departure_ns, BPF_SKB_TSTAMP_DELIVERY_MONO)) {
+	if (is_from_xdp && bpf_skb_set_tstamp(skb, mark->departure_ns, BPF_SKB_TSTAMP_DELIVERY_MONO)) {
 		counters->unpaced++;
 		return NO_MATCH;
 	}

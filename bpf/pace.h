@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a throttled packet gets its wait. The XDP program cannot delay a packet; the tc program behind it (pace.bpf.c)
- * can. The departure time travels between them in the packet's metadata, in front of the frame. No sender can forge it:
- * metadata never crosses the wire. Both programs include this file.
+ * How a throttled packet gets its wait. What comes in is delayed by the tc program behind the decision (pace.bpf.c).
+ * From XDP the departure time travels there in the packet's metadata, in front of the frame. No sender can forge it:
+ * metadata never crosses the wire. At tc the packet has its departure time at once, and a word in its control block says
+ * so; what goes out is then held back by its device's own fq. All these programs include this file.
  */
 #ifndef WEIR_PACE_H
 #define WEIR_PACE_H
 
 #include <linux/bpf.h>
+#include <linux/pkt_sched.h>
 #include <bpf/bpf_helpers.h>
 
 #include "weir_abi.h"
@@ -37,6 +39,50 @@ static __always_inline struct weir_pace_counters *weir_pace_counters(void)
 	return bpf_map_lookup_elem(&pace_counters, &zero);
 }
 
+#ifdef WEIR_TC
+
+/* Give the packet its departure time: s->wait_ns from now, or a later one that its sender has set (TCP does). */
+static __always_inline bool weir_set_departure(struct __sk_buff *skb, const struct weir_scratch *s,
+					       struct weir_pace_counters *counters)
+{
+	__u64 departure_ns = s->now_ns + s->wait_ns;
+
+	if (skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO && skb->tstamp > departure_ns)
+		departure_ns = skb->tstamp;
+	/* The kernel keeps delivery times for IPv4 and IPv6 only, and recognises neither behind two VLAN tags. */
+	if (!bpf_skb_set_tstamp(skb, departure_ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
+		return true;
+	counters->unmarked++;
+	return false;
+}
+
+/* For pace.bpf.c, which comes next. The word is written for every packet: others may have left anything there. */
+static __always_inline void weir_pace_in(struct __sk_buff *skb, const struct weir_scratch *s, __u64 wait_ns)
+{
+	struct weir_pace_counters *counters = weir_pace_counters();
+
+	skb->cb[0] = 0;
+	if (!wait_ns || !counters || !weir_set_departure(skb, s, counters))
+		return;
+	skb->cb[0] = WEIR_PACE_MAGIC;
+	counters->marked++;
+}
+
+static __always_inline void weir_pace_out(struct __sk_buff *skb, const struct weir_scratch *s, __u64 wait_ns)
+{
+	struct weir_pace_counters *counters = weir_pace_counters();
+
+	if (!wait_ns || !counters || !weir_set_departure(skb, s, counters))
+		return;
+	/* fq never delays packets of this priority. */
+	if ((skb->priority & TC_PRIO_MAX) == TC_PRIO_CONTROL)
+		skb->priority = TC_PRIO_INTERACTIVE;
+	counters->marked++;
+	counters->paced++;
+}
+
+#else
+
 /*
  * Write down when the packet is to depart: s->wait_ns from now. If the driver does not support metadata the packet
  * passes at once, as with `throttling: police`, and is counted. Pointers into the packet are invalid afterwards.
@@ -60,5 +106,7 @@ static __always_inline void weir_pace_mark(struct xdp_md *ctx, struct weir_scrat
 	mark->zero = 0;
 	counters->marked++;
 }
+
+#endif
 
 #endif

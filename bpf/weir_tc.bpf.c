@@ -18,6 +18,7 @@
 #include "observe/drops.h"
 #include "observe/report.h"
 #include "observe/stats.h"
+#include "pace.h"
 #include "packet/parse.h"
 #include "packet/timed.h"
 #include "verdict.h"
@@ -137,6 +138,15 @@ static __always_inline enum weir_verdict weir_match_and_list(struct weir_scratch
 	return listed;
 }
 
+static __always_inline void weir_pace(struct __sk_buff *skb, const struct weir_scratch *s, __u64 wait_ns,
+				      const bool is_out)
+{
+	if (is_out && config.paces_out)
+		weir_pace_out(skb, s, wait_ns);
+	if (!is_out && config.paces)
+		weir_pace_in(skb, s, wait_ns);
+}
+
 static __always_inline int weir_judge(struct __sk_buff *skb, const enum weir_direction direction, const bool is_bare)
 {
 	const bool is_out = direction != WEIR_DIRECTION_IN;
@@ -159,6 +169,8 @@ static __always_inline int weir_judge(struct __sk_buff *skb, const enum weir_dir
 		weir_report(s, verdict);
 	else if (unlikely(s->has_listener))
 		weir_tell(skb, s, verdict);
+	if (!config.is_virtual)
+		weir_pace(skb, s, verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0, is_out);
 	if (config.judges_both)
 		skb->mark = is_out ? skb->mark & ~WEIR_FORWARDED_MARK : skb->mark | WEIR_FORWARDED_MARK;
 	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;

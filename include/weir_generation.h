@@ -318,7 +318,7 @@ struct weir_config {
 	__u32 has_shadows;
 	__u32 warms_flows;
 	__u32 has_overrides;
-	__u32 paces;		 /* throttling: pace. A packet that must wait gets its departure time */
+	__u32 paces;		 /* throttling: pace. What comes in and must wait gets its departure time */
 	__u32 penalises;	 /* some rule has penalties */
 	__u32 counts_flow_drops; /* drops are counted by flow */
 	__u32 has_observers;	 /* some rule observes */
@@ -331,7 +331,7 @@ struct weir_config {
 	__u32 has_timed;
 	__u32 listed_ipv4; /* of listed_prefixes: so many of IPv4 come first, then those of IPv6 */
 	__u32 listed_ipv6;
-	__u32 judges_out; /* some resource is of `out` or `both`: the hooks at tc have work */
+	__u32 pad4;
 	/* system rules: places 0 to system_rules - 1; their connections are counted by a hidden rule */
 	__u32 system_rules;
 	__u32 has_tracker;
@@ -345,8 +345,13 @@ struct weir_config {
 	__u32 rings_are_unordered; /* a request may be due before one that came earlier */
 	__u32 has_shares;	   /* WEIR_MOVES_SHARED */
 	__u32 shares_flows;	   /* ... of a rule with a flow key */
-	__u32 judges_both;	   /* some resource is of `both` */
-	__u64 request_timeout_ns;  /* silence after which a request has failed */
+	__u32 pad5;
+	__u64 request_timeout_ns; /* silence after which a request has failed */
+	/* what goes out, at tc */
+	__u32 judges_out;  /* some resource is of `out` or `both` */
+	__u32 judges_both; /* ... of `both` */
+	__u32 paces_out;   /* as `paces`, of what goes out: the fq of its device holds it back */
+	__u32 pad6;
 };
 
 static inline __u32 weir_asks_beside_fields(const struct weir_config *config)

@@ -286,6 +286,12 @@ static __always_inline void weir_end_request(struct weir_scratch *s, struct weir
 	weir_reap_few(s, breaker, number, place); /* its group may be empty now */
 }
 
+/* The request has succeeded by this packet: its client's, or at the other hook its server's SYN,ACK. */
+static __always_inline bool weir_is_answer(const struct weir_packet *pkt, __u32 event)
+{
+	return event == WEIR_EVENT_TALKS || (WEIR_IS_OUT(pkt) && event == WEIR_EVENT_ANSWERS);
+}
+
 /* A packet of a request that is being opened passes. */
 __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 index)
 {
@@ -313,7 +319,7 @@ __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 in
 		weir_repeat_request(s, breaker, place, request, reservation->word);
 		over_ns = READ_ONCE(request->silent_ns);
 	} else {
-		s->outcome_fails = reservation->event != WEIR_EVENT_TALKS;
+		s->outcome_fails = !weir_is_answer(&s->packet, reservation->event);
 		weir_end_request(s, breaker, place, request, reservation->word);
 		over_ns = weir_monotonic_ns(s) - (2 << WEIR_KEEP_STEP_BITS);
 	}

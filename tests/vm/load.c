@@ -121,6 +121,7 @@ static struct weir_ruleset *read_rules(const char *yaml)
 /* ---- one loaded object ---- */
 
 struct loaded {
+	enum weir_hook hook;
 	struct weir_ruleset *ruleset;
 	struct weir_image *image;
 	struct weir_object *object;
@@ -136,22 +137,39 @@ static uint64_t thread_ns(void)
 	return used.tv_sec * WEIR_NSEC_PER_SEC + used.tv_nsec;
 }
 
+static void print_verified(const struct weir_object *object, enum weir_hook hook, const char *what, bool is_virtual)
+{
+	static const char *const names[WEIR_HOOKS] = {"xdp", "tc in", "tc out", "tc bare in", "tc bare out"};
+	struct bpf_prog_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	assert_int_equal(bpf_obj_get_info_by_fd(weir_object_hook_fd(object, hook), &info, &info_bytes), 0);
+	printf("verified: %-14s %-8s %-11s %7u instructions\n", what, is_virtual ? "virtual" : "attached", names[hook],
+	       info.verified_insns);
+	assert_in_range(info.verified_insns, 1, VERIFIER_INSTRUCTIONS_GOAL);
+}
+
+/* Where the claims are made; beside XDP. */
+static enum weir_hook hook_of_claims;
+
 /* yaml NULL: the crowd. A refusal by the kernel is printed, verifier's last words included. */
 static void load(struct loaded *loaded, const char *what, const char *yaml, bool is_virtual)
 {
-	struct weir_object_options object_options = {.is_virtual = is_virtual};
+	/* Of those that nobody attaches here the verifier's opinion is asked, too. */
+	const uint32_t hooks = hook_of_claims ? is_virtual ? 1u << hook_of_claims : (1u << WEIR_HOOKS) - 1 : 0;
+	struct weir_object_options object_options = {.is_virtual = is_virtual, .hooks = hooks};
 	struct weir_compile_options options = {
+		.is_at_tc = hook_of_claims != WEIR_HOOK_XDP,
 		.cpus = weir_host_cpus(),
 		.now_ns = is_virtual ? 0 : weir_host_now_ns(),
 		.ifindex = weir_host_find_ifindex,
 	};
-	struct bpf_prog_info info = {};
-	__u32 info_bytes = sizeof(info);
 	struct weir_diag diag = {};
 	uint64_t began_ns;
 	int err;
 
 	memset(loaded, 0, sizeof(*loaded));
+	loaded->hook = hook_of_claims;
 	loaded->is_virtual = is_virtual;
 	loaded->ruleset = read_rules(yaml);
 	err = weir_image_build(loaded->ruleset, &options, &loaded->image, &diag);
@@ -163,10 +181,10 @@ static void load(struct loaded *loaded, const char *what, const char *yaml, bool
 	weir_diag_free(&diag);
 	assert_int_equal(err, 0);
 
-	assert_int_equal(bpf_obj_get_info_by_fd(weir_object_program_fd(loaded->object), &info, &info_bytes), 0);
-	printf("verified: %-14s %-8s %7u instructions, loaded in %llu ms\n", what, is_virtual ? "virtual" : "attached",
-	       info.verified_insns, (unsigned long long)(thread_ns() - began_ns) / 1000000);
-	assert_in_range(info.verified_insns, 1, VERIFIER_INSTRUCTIONS_GOAL);
+	printf("loaded: %-14s in %llu ms\n", what, (unsigned long long)(thread_ns() - began_ns) / 1000000);
+	for (enum weir_hook hook = WEIR_HOOK_XDP; hook < WEIR_HOOKS; hook++)
+		if (hook == WEIR_HOOK_XDP || hooks >> hook & 1)
+			print_verified(loaded->object, hook, what, is_virtual);
 }
 
 static void unload(struct loaded *loaded)
@@ -189,7 +207,7 @@ static enum xdp_action evaluate(struct loaded *loaded, const struct packet_spec 
 		harness->frame_bytes = frame_bytes;
 		harness->ifindex = if_nametoindex(TEST_RUN_INTERFACE);
 	}
-	action = weir_object_evaluate(loaded->object, loaded->frame, frame_bytes);
+	action = weir_object_evaluate_at(loaded->object, loaded->hook, loaded->frame, frame_bytes, 1);
 	if (action != XDP_PASS && action != XDP_DROP)
 		fail_msg("BPF_PROG_TEST_RUN: %s", strerror(-action));
 	return action;
@@ -275,8 +293,9 @@ static void check_every_field(bool is_virtual)
 	ping.icmp_type = 128;
 	ping.extension[0] = (struct packet_extension){IPPROTO_DSTOPTS, 255};
 	ping.extension[1] = (struct packet_extension){IPPROTO_DSTOPTS, 255};
-	ping.extension_count = 2;
-	ping.payload_bytes = 4000; /* with two headers of 2,048 bytes the type lies beyond the first buffer */
+	/* With two headers of 2,048 bytes the type lies beyond the first buffer. At tc a test run has a page for it all. */
+	ping.extension_count = hook_of_claims ? 1 : 2;
+	ping.payload_bytes = hook_of_claims ? 1000 : 4000;
 
 	load(&loaded, "every field", NULL, is_virtual);
 	assert_int_equal(passed_of(&loaded, &web, 8), 5);
@@ -358,6 +377,43 @@ static void all_flow_control_works_when_attached(void **state)
 static void all_flow_control_works_in_the_harness(void **state)
 {
 	check_all_flow_control(true);
+}
+
+/* ---- the same at tc ---- */
+
+static int claim_at_tc(void **state)
+{
+	hook_of_claims = WEIR_HOOK_TC_IN;
+	return 0;
+}
+
+static int claim_at_xdp(void **state)
+{
+	hook_of_claims = WEIR_HOOK_XDP;
+	return 0;
+}
+
+/* Answers go out, each to who is their receiver; what comes in from there is of the same flow. */
+static void what_goes_out_is_limited_with_what_comes_in(void **state)
+{
+	static const char both[] =
+		SETTINGS "resources:\n"
+			 "  - {name: answers, match: {direction: out, protocol: udp, sourcePort: 53}, flow: remote}\n"
+			 "  - {name: all, match: {direction: both, protocol: udp}, flow: [remote, localPort]}\n"
+			 "rules:\n"
+			 "  - {resource: answers, threshold: 3, statIntervalInMs: 86400000}\n"
+			 "  - {resource: all, threshold: 8, statIntervalInMs: 86400000}\n";
+	struct packet_spec asked = query("10.0.0.1"), answer = packet_udp("192.0.2.53", 53, "10.0.0.1", 5353, 32);
+	struct loaded loaded;
+
+	answer.time_ns = asked.time_ns;
+	hook_of_claims = WEIR_HOOK_TC_OUT;
+	load(&loaded, "both ways", both, true);
+	hook_of_claims = WEIR_HOOK_XDP;
+	assert_int_equal(passed_of(&loaded, &answer, 5), 3);
+	loaded.hook = WEIR_HOOK_XDP;
+	assert_int_equal(passed_of(&loaded, &asked, 9), 5);
+	unload(&loaded);
 }
 
 static bool stay_on(int cpu)
@@ -536,6 +592,12 @@ int main(void)
 		cmocka_unit_test(every_field_and_window_works_in_the_harness),
 		cmocka_unit_test(all_flow_control_works_when_attached),
 		cmocka_unit_test(all_flow_control_works_in_the_harness),
+		cmocka_unit_test_setup_teardown(five_of_each_source_pass_in_the_harness, claim_at_tc, claim_at_xdp),
+		cmocka_unit_test_setup_teardown(every_field_and_window_works_when_attached, claim_at_tc, claim_at_xdp),
+		cmocka_unit_test_setup_teardown(every_field_and_window_works_in_the_harness, claim_at_tc, claim_at_xdp),
+		cmocka_unit_test_setup_teardown(all_flow_control_works_when_attached, claim_at_tc, claim_at_xdp),
+		cmocka_unit_test_setup_teardown(all_flow_control_works_in_the_harness, claim_at_tc, claim_at_xdp),
+		cmocka_unit_test(what_goes_out_is_limited_with_what_comes_in),
 		cmocka_unit_test(two_cpus_share_one_limit),
 		cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_native_mode),
 		cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_skb_mode),

@@ -82,7 +82,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 {
 	const struct weir_kind *kind;
 	const struct weir_rule *rule;
-	bool delays = false;
+	uint8_t delays = 0; /* directions */
 	uint32_t i;
 
 	for (i = 0; i < image->rule_count; i++) {
@@ -97,7 +97,9 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->has_observers |= rule->observes;
 		config->asks_out_of_line |= rule->storage != WEIR_STORAGE_NARROW || rule->penalty_ms;
 		kind = weir_kinds[rule->kind];
-		delays |= kind->delays;
+		if (kind->delays)
+			delays |= weir_match_directions(
+				&weir_resource_of(&list->ruleset, &list->ruleset.rules[i])->match);
 		if (kind->configure)
 			kind->configure(&list->ruleset.rules[i], config);
 	}
@@ -115,7 +117,10 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	for (i = 0; i < image->resource_count; i++)
 		config->has_shadows |= image->resources[i].shadow_count > 0;
 	/* A queue may overflow: who only observes holds nothing back. */
-	config->paces = list->ruleset.settings.paces && delays && !list->ruleset.settings.observes;
+	if (list->ruleset.settings.observes || !list->ruleset.settings.paces)
+		delays = 0;
+	config->paces = (delays & WEIR_MATCHES_IN) != 0;
+	config->paces_out = (delays & WEIR_MATCHES_OUT) != 0;
 }
 
 static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,

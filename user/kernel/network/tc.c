@@ -138,6 +138,78 @@ int weir_tc_read_queue(struct weir_netlink *netlink, uint32_t ifindex, struct we
 	return err;
 }
 
+struct senders_reading {
+	uint32_t ifindex;
+	uint32_t root; /* handle */
+	struct weir_tc_senders *senders;
+};
+
+static uint32_t option_of_fq(const struct nlattr *options, uint16_t type)
+{
+	const struct nlattr *attr;
+
+	mnl_attr_for_each_nested(attr, options)
+		if (mnl_attr_get_type(attr) == type && mnl_attr_get_payload_len(attr) >= sizeof(uint32_t))
+			return mnl_attr_get_u32(attr);
+	return UINT32_MAX;
+}
+
+static void lower(uint32_t *least, uint32_t number)
+{
+	if (number < *least)
+		*least = number;
+}
+
+static void add_sender(const struct nlmsghdr *message, const char *kind, struct weir_tc_senders *senders)
+{
+	const struct nlattr *options = weir_netlink_find(message, sizeof(struct tcmsg), TCA_OPTIONS);
+
+	senders->count++;
+	if (strcmp(kind, "fq") != 0 || !options)
+		return;
+	senders->fq_count++;
+	lower(&senders->limit, option_of_fq(options, TCA_FQ_PLIMIT));
+	lower(&senders->flow_limit, option_of_fq(options, TCA_FQ_FLOW_PLIMIT));
+	lower(&senders->horizon_us, option_of_fq(options, TCA_FQ_HORIZON));
+}
+
+/* The root comes before its children. */
+static void read_sender(const struct nlmsghdr *message, void *data)
+{
+	struct senders_reading *reading = data;
+	struct weir_tc_senders *senders = reading->senders;
+	const struct nlattr *kind;
+	struct tcmsg about;
+
+	memcpy(&about, mnl_nlmsg_get_payload(message), sizeof(about));
+	kind = weir_netlink_find(message, sizeof(about), TCA_KIND);
+	if (message->nlmsg_type != RTM_NEWQDISC || (uint32_t)about.tcm_ifindex != reading->ifindex || !kind)
+		return;
+	if (about.tcm_parent == TC_H_ROOT) {
+		snprintf(senders->root, sizeof(senders->root), "%s", mnl_attr_get_str(kind));
+		senders->is_spread = !strcmp(senders->root, "mq");
+		reading->root = about.tcm_handle;
+	}
+	if (about.tcm_parent == TC_H_ROOT ? !senders->is_spread
+					  : senders->is_spread && TC_H_MAJ(about.tcm_parent) == reading->root)
+		add_sender(message, mnl_attr_get_str(kind), senders);
+}
+
+int weir_tc_read_senders(struct weir_netlink *netlink, uint32_t ifindex, struct weir_tc_senders *ret_senders)
+{
+	int err = -EINTR;
+
+	for (int i = 0; err == -EINTR && i < DUMPS_MAX; i++) {
+		struct senders_reading reading = {.ifindex = ifindex, .senders = ret_senders};
+
+		*ret_senders = (struct weir_tc_senders){
+			.limit = UINT32_MAX, .flow_limit = UINT32_MAX, .horizon_us = UINT32_MAX};
+		begin_qdisc(netlink, RTM_GETQDISC, NLM_F_DUMP, ifindex, 0);
+		err = weir_netlink_ask(netlink, read_sender, &reading);
+	}
+	return err;
+}
+
 int weir_tc_add_clsact(struct weir_netlink *netlink, uint32_t ifindex)
 {
 	struct nlmsghdr *request = begin_qdisc(netlink, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, ifindex, TC_H_CLSACT);

@@ -8,6 +8,7 @@
 #ifndef WEIR_NETWORK_TC_H
 #define WEIR_NETWORK_TC_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,18 @@ struct weir_tc_queue {
 	uint32_t dropped; /* since it was made, modulo 2^32 */
 };
 int weir_tc_read_queue(struct weir_netlink *netlink, uint32_t ifindex, struct weir_tc_queue *ret_queue);
+
+/* What sends the packets of a device: its root qdisc, or each child of a root that only spreads them (mq). */
+struct weir_tc_senders {
+	char root[IFNAMSIZ]; /* "fq", "noqueue", ... */
+	bool is_spread;	     /* the root is mq */
+	size_t count;	     /* of senders */
+	size_t fq_count;     /* of these, fq */
+	/* of its fq, the least */
+	uint32_t limit, flow_limit; /* packets */
+	uint32_t horizon_us;
+};
+int weir_tc_read_senders(struct weir_netlink *netlink, uint32_t ifindex, struct weir_tc_senders *ret_senders);
 
 /* -EEXIST: it, or an ingress qdisc, is there; -ENOENT: the kernel has none. */
 int weir_tc_add_clsact(struct weir_netlink *netlink, uint32_t ifindex);

@@ -49,6 +49,14 @@ void weir_pace_probe(struct weir_pace_ability *ret_ability);
 /* 0, or -EOPNOTSUPP and what is missing. What cannot be determined is let pass: attaching will show it. */
 int weir_pace_check(struct weir_diag *diag);
 
+/*
+ * What goes out waits in the fq of its own device, where weir sets nothing up: 0, or -EOPNOTSUPP and the tc command
+ * that gives `interface` one. Warns where fq would drop before the rules do: they let `packets` wait for up to wait_ns.
+ * What cannot be determined is let pass.
+ */
+int weir_pace_check_out(const char *interface, uint32_t ifindex, uint64_t packets, uint64_t wait_ns,
+			struct weir_diag *diag);
+
 /* Name of an instance's ifb. */
 void weir_pace_device(const char *instance, char ret_name[IF_NAMESIZE]);
 /* An ifb of ours may be called so. */

@@ -504,8 +504,8 @@ static int compare_resources(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* More than all headers take, and less than the kernel's page. */
-#define TC_FRAME_BYTES_MAX 2048
+/* A page, less the room that the kernel's own structures take in it. */
+#define TC_FRAME_BYTES_MAX 3584
 
 int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,
 			    __u32 times)
