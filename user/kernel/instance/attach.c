@@ -200,6 +200,8 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 		.mode = options->mode,
 		.allows_merging = options->allows_merging,
 		.paces = image->config.paces,
+		.paces_out = image->config.paces_out,
+		.waits = weir_instance_waits_out(ruleset),
 	};
 	const struct weir_settings *settings = &ruleset->settings;
 	struct weir_instance_info info = {};

@@ -182,7 +182,8 @@ static int open_terms(const struct weir_instance *instance, struct weir_link_ter
 		.instance = instance->name,
 		.mode = info->attach_mode,
 		.allows_merging = info->allows_merging,
-		.paces = info->paces,
+		.paces = info->paces & WEIR_PACES_IN,
+		.paces_out = info->paces & WEIR_PACES_OUT,
 		.program_fd = WEIR_NO_PROGRAMS,
 	};
 	bool has_any = false;

@@ -145,11 +145,17 @@ int weir_instance_expect_ethernet(const char *interface, struct weir_diag *diag)
 /* Fail with -EBUSY, and say whose it is, if an XDP program is on the interface. */
 int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag);
 
+/* What rules let wait of what goes out, at most: for weir_pace_check_out(). Rules whose threshold moves are left out. */
+struct weir_waits {
+	uint64_t packets, wait_ns;
+};
+
 /* How loaded programs are put on interfaces. */
 struct weir_link_terms {
 	const char *instance;
 	enum weir_attach_mode mode;
-	bool allows_merging, paces;
+	bool allows_merging, paces, paces_out;
+	struct weir_waits waits;    /* where paces_out */
 	int program_fd[WEIR_HOOKS]; /* -1: none for this hook. Without one for what goes out, that is not evaluated */
 };
 
@@ -280,9 +286,9 @@ int weir_instance_transition(const char *name, enum weir_transition_kind kind, c
 			     const struct weir_reload_options *options, struct weir_reload_result *ret_result,
 			     struct weir_diag *diag);
 
-/* Packets that wait: whether these rules can have that. */
+/* Packets that wait: whether these rules can have that, `image` made of `ruleset`. */
 int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image,
-			   struct weir_diag *diag);
+			   const struct weir_ruleset *ruleset, struct weir_diag *diag);
 
 /* ---- reload_plan.c ---- */
 
@@ -329,6 +335,8 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct w
  * rules evaluate that. Programs for packets without Ethernet only where interfaces without it are taken.
  */
 uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image);
+
+struct weir_waits weir_instance_waits_out(const struct weir_ruleset *ruleset);
 
 /* Descriptors of an object's programs, which it keeps; -1: it has none for a hook. */
 void weir_instance_hook_fds(const struct weir_object *object, int ret_fds[WEIR_HOOKS]);

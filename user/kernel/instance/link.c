@@ -328,6 +328,8 @@ int weir_instance_put_link(const struct weir_link_terms *terms, const char *inte
 	strncpy(link.attached_as, interface, sizeof(link.attached_as) - 1);
 	if (!err)
 		err = expect_program(terms, &link, diag);
+	if (!err && terms->paces_out)
+		err = weir_pace_check_out(interface, ifindex, terms->waits.packets, terms->waits.wait_ns, diag);
 	if (!err)
 		err = clear_pins(terms->instance, interface, ifindex, diag);
 	if (!err)

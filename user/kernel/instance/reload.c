@@ -222,12 +222,32 @@ static int attach_pace(const struct weir_instance *instance, struct weir_diag *d
 	return weir_pace_attach(instance->name, ifindexes, count, diag);
 }
 
-/* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
-int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+/* What goes out waits in the device itself, where its qdisc can do that. */
+static int check_pace_out(const struct weir_instance *instance, const struct weir_ruleset *ruleset,
+			  struct weir_diag *diag)
 {
-	if (!image->config.paces ||
+	const struct weir_waits waits = weir_instance_waits_out(ruleset);
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	int err = 0;
+
+	if (weir_netns_enter(instance->info.netns, &back_fd))
+		return 0; /* what cannot be determined is let pass */
+	for (size_t i = 0; !err && i < instance->link_count; i++)
+		if (instance->links[i].ifindex && !weir_hook_is_out(instance->links[i].hook))
+			err = weir_pace_check_out(instance->links[i].interface, instance->links[i].ifindex,
+						  waits.packets, waits.wait_ns, diag);
+	return err;
+}
+
+/* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
+int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image,
+			   const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	int err = image->config.paces_out ? check_pace_out(instance, ruleset, diag) : 0;
+
+	if (err || !image->config.paces ||
 	    (weir_pace_is_attached(instance->name) && !instance->is_incompatible[WEIR_TABLE_PACE]))
-		return 0;
+		return err;
 	for (size_t i = 0; i < instance->link_count; i++)
 		if (instance->links[i].hook == WEIR_HOOK_XDP && !instance->links[i].is_native)
 			return weir_pace_refuse_skb(instance->links[i].interface, diag);
@@ -238,10 +258,10 @@ int weir_reload_check_pace(const struct weir_instance *instance, const struct we
  * *ret_is_new: it has to be taken off again if the reload fails. Where another version's tc program paces, it continues
  * until the rules are swapped.
  */
-static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
-		      struct weir_diag *diag)
+static int start_pace(const struct weir_instance *instance, const struct weir_image *image,
+		      const struct weir_ruleset *ruleset, bool *ret_is_new, struct weir_diag *diag)
 {
-	int err = weir_reload_check_pace(instance, image, diag);
+	int err = weir_reload_check_pace(instance, image, ruleset, diag);
 
 	if (err || !image->config.paces || weir_pace_is_attached(instance->name) ||
 	    instance->is_incompatible[WEIR_TABLE_PACE])
@@ -443,7 +463,7 @@ static int make_transition(struct weir_instance *instance, struct weir_transitio
 	if (!err)
 		err = weir_not_the_rules(weir_reload_load(instance, image, false, &object, diag));
 	if (!err)
-		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
+		err = weir_not_the_rules(start_pace(instance, image, transition->ruleset, &paces_anew, diag));
 	if (!err)
 		err = weir_not_the_rules(swap_in(instance, transition, image, object, diag));
 	if (!err)
