@@ -306,6 +306,7 @@ struct weir_rule_info *weir_reload_rules_now(const struct weir_instance *instanc
 struct weir_previous weir_reload_what_runs(const struct weir_instance *instance, struct weir_rule_info *rules);
 
 /* The hooks that the image is loaded for: those of weir_hooks_of(), and no interface loses the one that it has. */
+bool weir_reload_is_at_tc(const struct weir_instance *instance); /* some interface is, or what comes will be */
 uint32_t weir_reload_hooks(const struct weir_instance *instance, const struct weir_image *image);
 
 /* Load the program over the maps that stay. */
@@ -327,8 +328,10 @@ int weir_instance_check_marks(const struct weir_ruleset *ruleset, struct weir_di
 /* Whether the host has room for maps of so many bytes. */
 int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag);
 
-/* Compile the rules for this host, now, in the place of `previous` (may be NULL). The caller owns *ret_image. */
-int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
+/* Compile the rules for this host, now, in the place of `previous` (may be NULL); is_at_tc: for super-frames among what
+ * comes in. The caller owns *ret_image.
+ */
+int weir_instance_build_image(const struct weir_ruleset *ruleset, bool is_at_tc, const struct weir_previous *previous,
 			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag);
 
 /* The hooks that an image needs, bits 1 << enum weir_hook: for what comes in as the mode says; for what goes out where

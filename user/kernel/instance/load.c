@@ -85,7 +85,7 @@ int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 	return -ENOMEM;
 }
 
-int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
+int weir_instance_build_image(const struct weir_ruleset *ruleset, bool is_at_tc, const struct weir_previous *previous,
 			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag)
 {
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
@@ -93,6 +93,7 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct w
 	struct weir_compile_options options = {
 		.cpus = cpus,
 		.now_ns = weir_host_now_ns(),
+		.is_at_tc = is_at_tc,
 		.previous = previous,
 		.emptied = emptied,
 		.ifindex = weir_host_find_ifindex,
