@@ -186,10 +186,10 @@ __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 #define WEIR_ROW_GHOST_VAIN_LOOKS 16
 
 /* The rank of a word says how much it would hurt to lose it. In ascending order: the flow's own word, to which the
- * units are added; a word that is free or has expired; a word of a window spec that no rule uses; a word that counts,
- * by its units and then by its age; a word that stays, because a rule with such windows has `whenFull: aggregate`. The
- * rank of a free word is RANK_FREE plus the number of words in its set that are not free, so that the emptier of two
- * sets is taken.
+ * units are added; a word that is free or has expired; a word of a window spec whose buckets only its own flows know,
+ * so that nothing is known about its age; a word that counts, by its units and then by its age; a word that stays,
+ * because a rule with such windows has `whenFull: aggregate`. The rank of a free word is RANK_FREE plus the number of
+ * words in its set that are not free, so that the emptier of two sets is taken.
  */
 #define WEIR_ROW_GHOST_RANK_OWN 0ull
 #define WEIR_ROW_GHOST_RANK_FREE 1ull
