@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The data plane, read from the top: parse the packet, ask the lists, match resources, admit by their rules, count.
- * Behind it stand the frame's length and the harness, whose clock replay and tests set. docs/architecture.md has the
- * map.
+ * The data plane, read from the top: parse the packet, ask the lists, match resources, admit by their rules, count. The
+ * end of the file has the frame's length, and the harness, whose clock replay and tests set. docs/architecture.md has
+ * the map.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -17,7 +17,7 @@
 #include "packet/timed.h"
 #include "verdict.h"
 
-/* As much of the kernel's struct as is asked for below; where it lies is found at load (CO-RE). */
+/* The fields of the kernel's struct that are used below; their offsets are found at load (CO-RE). */
 struct xdp_buff___weir {
 	__u32 flags;
 } __attribute__((preserve_access_index));
@@ -25,8 +25,8 @@ struct xdp_buff___weir {
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak; /* since Linux 6.2; costs nothing */
 
-/* In a frame of several buffers data and data_end bound the first only. The helper that knows is a call, so
- * it is asked only for such frames where the kernel lets us see which they are.
+/* In a frame of several buffers, data and data_end bound only the first. The helper that returns the whole length costs
+ * a call. So it is called only for such frames, if the kernel shows which frames they are.
  */
 static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct weir_cursor *cur)
 {
@@ -39,8 +39,8 @@ static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct w
 	return bpf_xdp_get_buff_len(ctx);
 }
 
-/* This load meets its first packet on this CPU, or the first one after a packet of another load: while a reload goes
- * from interface to interface, both are at work.
+/* This is the load's first packet on this CPU, or its first after a packet of another load. While a reload changes one
+ * interface after the other, both loads are at work.
  */
 __noinline int weir_begin_load(struct weir_scratch *s)
 {
@@ -51,7 +51,7 @@ __noinline int weir_begin_load(struct weir_scratch *s)
 #pragma unroll 1
 	for (__u32 i = sizeof(s->totals) / sizeof(*word); i < sizeof(*s) / sizeof(*word); i++)
 		word[i] = 0;
-	/* Notes outlive this, and must not be taken for true in another bucket: salts begin anywhere. */
+	/* Notes survive this, and must not be valid in another bucket. So salts begin at a random number. */
 	for (__u32 i = 0; i < WEIR_SPECS_NARROW; i++)
 		s->narrow_clock[i].salt = bpf_get_prandom_u32();
 	return 0;
@@ -66,14 +66,16 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 	if (unlikely((s->entry ^ s->tick) != config.load))
 		weir_begin_load(s);
 	s->entry = tick ^ config.load;
-	/* In a capture the clock may go back to a bucket that is remembered as full, when the row has a newer one. */
+	/* In a capture, the clock may go back to a bucket in which the flow is remembered as over its limit, although
+	 * its row has a newer one.
+	 */
 	if (config.is_virtual && tick < s->tick)
 		s->over_source.sure_jiffies = 0;
 	s->tick = tick;
 	s->tick_ns = weir_tick_time_ns(tick);
 	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;
 	s->has_listener = all && READ_ONCE(all->listens_until_ns) > s->tick_ns;
-	s->noted[WEIR_NOTED_OBSERVED].is_noted &= s->has_listener; /* by the packet in hand: else nobody hears of it */
+	s->noted[WEIR_NOTED_OBSERVED].is_noted &= s->has_listener; /* only the current packet's note counts */
 	weir_allot_drops(s);
 	return 0;
 }
@@ -89,11 +91,11 @@ static __always_inline void weir_enter_harness(struct weir_scratch *s, struct we
 	if (l->frame_bytes)
 		cur->frame_bytes = l->frame_bytes;
 	s->packet.ifindex = l->ifindex;
-	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
+	/* In a capture the clock may go back, but for connections it never does, whatever the packet. */
 	weir_monotonic_ns(s);
 }
 
-/* Out of line, for frames of an unusual shape: the way of all others stays short. */
+/* Out of line, for unusual frames, so that the path of all others stays short. */
 __noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_scratch *s, __u32 frame_bytes)
 {
 	struct weir_cursor cur = {.ctx = ctx, .frame_bytes = frame_bytes};
