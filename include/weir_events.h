@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Events, for `weir events`: what the program reports of single packets and of its own changes, and what commands and
- * the controller have done to the instance. One map, `events`, of one element. Nothing is decided by any of it.
+ * the controller have done to the instance. They are in the one element of map `events`. No verdict depends on them.
  *
- * An event goes into a ring, where it overwrites the oldest. Readers map the rings and go by the numbers of the events:
- * any number of readers see the same, none takes anything from another, the program wakes nobody, and a reader that is
- * too slow knows how many it has missed. (A BPF_MAP_TYPE_RINGBUF has one consumer, and without one it fills up.) Drops
- * have a ring of their own, and so has each rule for its changes of state: no flood of one pushes out those of another.
+ * An event goes into a ring, where it overwrites the oldest. Readers map the rings and follow the numbers of the
+ * events. So any number of readers see the same events and do not affect each other, the program wakes no process, and
+ * a slow reader knows how many events it has missed. (A BPF_MAP_TYPE_RINGBUF has one consumer, and fills up without
+ * one.) Drops have a ring of their own, and each rule has one for its changes of state, so a flood of one kind does not
+ * push out the others.
  */
 #ifndef WEIR_ABI_EVENTS_H
 #define WEIR_ABI_EVENTS_H
@@ -20,17 +21,17 @@ enum weir_event_lane {
 	WEIR_LANES
 };
 
-/* At most so many drops are reported in a slice of time, on all CPUs together: 954 a second. The ring then holds
- * half a second of them, and readers look ten times a second. Chosen, not derived.
+/* At most this many drops are reported in a slice of time, on all CPUs together: 954 a second. The ring then holds half
+ * a second of them, and readers look ten times a second. Chosen, not derived.
  */
 #define WEIR_EVENT_SLICE_SHIFT 23 /* 2^23 ns: 8.4 ms */
 #define WEIR_EVENTS_A_SLICE 8
 #define WEIR_RING_EVENTS 512 /* a power of two */
 
-/* Changes: a rule has the ring of its slot modulo their number, so that up to sixteen rules, mostly, have one each. In
- * a slice so many are reported; after a slice in which that was not enough half as many, down to one. So half of what a
- * rule reported before a flood stays in its ring for two minutes, even if the flood is of the same rule. What is left
- * out, rule_counters know: they count all. All chosen, not derived.
+/* Changes: a rule uses the ring with its slot's number modulo the number of rings, so that up to sixteen rules mostly
+ * have a ring each. This many changes are reported in a slice; after a slice in which that was not enough, half as
+ * many, down to one. So half of what a rule reported before a flood stays in its ring for two minutes, even if the
+ * flood is of the same rule. The counts in rule_counters include changes that were left out. All chosen, not derived.
  */
 #define WEIR_CHANGE_RINGS 16	   /* of each lane; a power of two */
 #define WEIR_CHANGE_EVENTS 64	   /* of each ring; a power of two */

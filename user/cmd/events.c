@@ -34,16 +34,17 @@ const struct weir_command weir_events_command = {
 	.own_options = own_options,
 	.options = "INJCh",
 	.means_attached = true,
-	.about = "Print events, a line each, until Ctrl-C: dropped packets, with the rule, the flow, what its window "
-		 "held and the threshold in force; and changes: attach, reload, rollback, confirm, detach; interfaces "
-		 "that appear and disappear; a controller that starts, ends or falls silent; penalties that begin, and "
-		 "circuit breakers; and, for limits that hosts share, the store, leases and hosts.\n\n"
-		 "Drops are a sample of at most 954 a second, with the number of the others each second; 'weir flows "
-		 "--dropped' counts all of them by flow. Changes are kept: the latest 256 of the instance, 256 of "
-		 "'weir block' and 'weir allow', and 64 penalties or breaker changes of each rule; what a flood left "
-		 "out is counted by rule.\n\n"
-		 "With --rule or --src, only drops, penalties and breakers are shown. The number of drops without a "
-		 "line then still counts all of them, as they were never examined.",
+	.about = "Print events until Ctrl-C, one per line. Drops are shown with the rule, the flow, the count of its "
+		 "window and the threshold in force. Changes are attach, reload, rollback, confirm and detach; "
+		 "interfaces that appear and disappear; a controller that starts, ends or falls silent; penalties "
+		 "that begin; state changes of circuit breakers; and, for limits that hosts share, changes of the "
+		 "store, leases and hosts.\n\n"
+		 "Drops are a sample of at most 954 a second; each second, a line says how many more there were. "
+		 "'weir flows --dropped' counts all drops by flow. Changes are kept: the latest 256 of the instance, "
+		 "the latest 256 of 'weir block' and 'weir allow', and the latest 64 penalties or breaker changes of "
+		 "each rule. Those that are left out during a flood are counted by rule.\n\n"
+		 "With --rule or --src, only drops, penalties and breakers are shown. The number of drops that are "
+		 "not shown then still includes all rules and sources.",
 	.example = "  weir events\n"
 		   "  weir events --past\n"
 		   "  weir events --rule dns --src 192.0.2.0/24 -n 10\n"

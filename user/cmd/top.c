@@ -19,10 +19,10 @@ const struct weir_command weir_top_command = {
 	.name = "top",
 	.options = "1nINjWCh",
 	.means_attached = true,
-	.about = "Show rules and the busiest flows on the whole terminal, updated every second: what was offered, "
-		 "admitted and dropped, the limit in force, the share of it that the busiest flow has used, and the "
-		 "last minute. 'h' shows the keys. It follows reloads and ends at a detach. --once and --json print "
-		 "one second, for scripts.",
+	.about = "Show rules and the busiest flows on the whole terminal, updated every second. For each rule, it "
+		 "shows what was offered, admitted and dropped, the limit in force, the share of it that the busiest "
+		 "flow has used, and the last minute. 'h' shows the keys. It follows reloads and ends at a detach. "
+		 "--once and --json print one second, for scripts.",
 	.example = "  weir top\n  weir top --once",
 };
 
