@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The program on the interfaces while a rule set is not confirmed yet (docs/changing.md): it hands each packet to the
+ * The programs on the interfaces while a rule set is not confirmed yet (docs/changing.md): each hands packets to the
  * new rules until a moment, and from that moment on to the old ones. So the old rules come back whatever becomes of the
- * command, of its terminal, and of every other process: nothing has to wake up for it.
+ * command, of its terminal, and of every other process: nothing has to wake up for it. All hooks go by one moment in
+ * one map, and so come back together.
  *
  * The moment is by CLOCK_BOOTTIME, which nobody can set and which runs while the machine sleeps: a user who closed
  * the lid has not confirmed in time.
  */
 #include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 
 #include "weir_guard.h"
+#include "weir_hook.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -28,19 +32,66 @@ struct {
 	__type(value, __u32);
 } guard_sets SEC(".maps");
 
-SEC("xdp.frags")
-int weir_guard(struct xdp_md *ctx)
+/* Likewise, of the hooks at tc: a PROG_ARRAY holds programs of one type. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, WEIR_HOOKS *WEIR_GUARD_SETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} guard_tc_sets SEC(".maps");
+
+static __always_inline bool weir_is_new_in_force(void)
 {
 	const __u32 zero = 0;
 	const struct weir_guard *state = bpf_map_lookup_elem(&guard, &zero);
 
-	if (state && bpf_ktime_get_boot_ns() < *(volatile __u64 *)&state->returns_ns)
+	return state && bpf_ktime_get_boot_ns() < *(volatile __u64 *)&state->returns_ns;
+}
+
+SEC("xdp.frags")
+int weir_guard(struct xdp_md *ctx)
+{
+	if (weir_is_new_in_force())
 		bpf_tail_call(ctx, &guard_sets, WEIR_GUARD_NEW);
 	bpf_tail_call(ctx, &guard_sets, WEIR_GUARD_OLD);
 	/* Only when somebody has removed the pin of guard_sets, and with it both programs. Without rules to evaluate
 	 * by, a host that can be reached is the lesser evil.
 	 */
 	return XDP_PASS;
+}
+
+/* Of the two rule sets one may have nothing for a hook: then packets pass there. */
+static __always_inline int weir_guard_at(struct __sk_buff *skb, enum weir_hook hook)
+{
+	if (weir_is_new_in_force())
+		bpf_tail_call(skb, &guard_tc_sets, WEIR_GUARD_SLOT(hook, WEIR_GUARD_NEW));
+	else
+		bpf_tail_call(skb, &guard_tc_sets, WEIR_GUARD_SLOT(hook, WEIR_GUARD_OLD));
+	return TC_ACT_UNSPEC;
+}
+
+SEC("tc")
+int weir_guard_in(struct __sk_buff *skb)
+{
+	return weir_guard_at(skb, WEIR_HOOK_TC_IN);
+}
+
+SEC("tc")
+int weir_guard_out(struct __sk_buff *skb)
+{
+	return weir_guard_at(skb, WEIR_HOOK_TC_OUT);
+}
+
+SEC("tc")
+int weir_guard_b_in(struct __sk_buff *skb)
+{
+	return weir_guard_at(skb, WEIR_HOOK_TC_BARE_IN);
+}
+
+SEC("tc")
+int weir_guard_b_out(struct __sk_buff *skb)
+{
+	return weir_guard_at(skb, WEIR_HOOK_TC_BARE_OUT);
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -77,6 +77,8 @@ struct weir_cluster_info {
  * Map `instance`, one element. All versions of weir find the fields up to `netns` where they are. The rest is laid out
  * as WEIR_ABI_VERSION says, which stands for this struct and nothing else.
  */
+#define WEIR_PACES_IN 1
+#define WEIR_PACES_OUT 2
 struct weir_instance_info {
 	__u32 magic;
 	__u32 abi_version;
@@ -104,7 +106,7 @@ struct weir_instance_info {
 	struct weir_wanted wanted[WEIR_WANTED_MAX];
 	__u32 attach_mode;    /* enum weir_attach_mode */
 	__u32 allows_merging; /* in skb mode packets that were merged may count as one */
-	__u32 paces;	      /* weir_config.paces of the last load */
+	__u32 paces;	      /* WEIR_PACES_IN and _OUT: weir_config.paces and paces_out of the last load */
 	__u32 non_ip_except_count;
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* likewise */
 	struct weir_cluster_info cluster;

@@ -10,6 +10,9 @@
 
 enum weir_guard_set { WEIR_GUARD_NEW, WEIR_GUARD_OLD, WEIR_GUARD_SETS };
 
+/* At tc one map has the programs of all hooks. */
+#define WEIR_GUARD_SLOT(hook, set) ((hook)*WEIR_GUARD_SETS + (set))
+
 #define WEIR_GUARD_NEVER (~0ull) /* confirmed: the new rules stay */
 
 /* Map `guard`, one element. */

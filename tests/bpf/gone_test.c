@@ -125,12 +125,12 @@ static size_t links(void)
 /* The kernel says EINVAL, as a driver does that refuses; there is no other mode to try. */
 static void interface_that_has_gone_is_said_to_have_gone(void **state)
 {
-	struct weir_link_terms terms = {.instance = instance_name};
+	struct weir_link_terms terms = {.instance = instance_name, .program_fd = WEIR_NO_PROGRAMS};
 	struct weir_diag diag = {};
 
 	make_rules();
 	rig_load(&rig, false);
-	terms.program_fd = weir_object_program_fd(rig.object);
+	terms.program_fd[WEIR_HOOK_XDP] = weir_object_program_fd(rig.object);
 	for (enum weir_attach_mode mode = WEIR_MODE_AUTO; mode <= WEIR_MODE_SKB; mode++) {
 		terms.mode = mode;
 		assert_int_equal(weir_instance_put_link(&terms, "gone0", NO_SUCH_INTERFACE, NULL, &diag), -ENODEV);

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -21,6 +22,7 @@
 
 #include "network/netlink.h"
 #include "network/tc.h"
+#include "network/tcx.h"
 
 #define NO_SUCH_INTERFACE 99999
 /* More than one piece of a dump, which has at most 32 KiB, at more than a KiB an interface. */
@@ -202,6 +204,74 @@ static void weirs_filter_is_told_from_another(void **state)
 	close(program_fd);
 }
 
+/* Of one preference and handle: the name says whose it is. Another program takes its place in one step. */
+static void filter_that_limits_is_found_again_by_handle_and_name(void **state)
+{
+	const struct weir_tc_limiter limiter = {.ifindex = 1, .handle = 7, .name = "weir:main"};
+	const struct weir_tc_limiter other = {.ifindex = 1, .handle = 7, .name = "weir:other"};
+	const struct weir_tc_limiter out = {.ifindex = 1, .is_egress = true, .handle = 7, .name = "weir:main"};
+	int first_fd = load_program(), second_fd = load_program();
+	struct weir_tc_filters filters;
+	uint32_t first, second, again;
+
+	if (weir_tc_add_clsact(&netlink, 1) == -ENOENT)
+		skip();
+	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &first), -ENOENT);
+	assert_int_equal(weir_tc_put_limiter(&netlink, &limiter, first_fd), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &first), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &other, &again), -ENOENT);
+	assert_int_equal(weir_tc_put_limiter(&netlink, &other, second_fd), -EEXIST);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &out, &again), -ENOENT);
+	assert_int_equal(weir_tc_put_limiter(&netlink, &limiter, second_fd), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &second), 0);
+	assert_true(first && second && first != second);
+	assert_int_equal(weir_tc_put_limiter(&netlink, &out, second_fd), 0);
+	assert_int_equal(weir_tc_read_filters(&netlink, 1, &filters), 0);
+	assert_int_equal(filters.limiters, 2);
+	assert_int_equal(filters.others, 0);
+	assert_int_equal(weir_tc_delete_limiter(&netlink, &limiter), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &again), -ENOENT);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &out, &again), 0);
+	assert_int_equal(weir_tc_delete_clsact(&netlink, 1), 0);
+	assert_int_equal(weir_tc_read_limiter(&netlink, &out, &again), -ENOENT);
+	close(first_fd);
+	close(second_fd);
+}
+
+static uint32_t program_id(int fd)
+{
+	struct bpf_prog_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &info_bytes), 0);
+	return info.id;
+}
+
+static void tcx_link_is_put_beside_others_and_found_by_its_program(void **state)
+{
+	int first_fd = load_program(), second_fd = load_program(), first_link, second_link;
+
+	if (!weir_tcx_is_there())
+		skip();
+	first_link = weir_tcx_attach(first_fd, 1, false);
+	second_link = weir_tcx_attach(second_fd, 1, false);
+	assert_true(first_link >= 0 && second_link >= 0);
+	assert_int_equal(weir_tcx_count(1, false), 2);
+	assert_int_equal(weir_tcx_count(1, true), 0);
+	assert_int_equal(weir_tcx_has(program_id(first_fd), 1, false), 1);
+	assert_int_equal(weir_tcx_has(program_id(second_fd), 1, true), 0);
+	close(first_link);
+	assert_int_equal(weir_tcx_has(program_id(first_fd), 1, false), 0);
+	assert_int_equal(weir_tcx_has(program_id(second_fd), 1, false), 1);
+	close(second_link);
+	assert_int_equal(weir_tcx_attach(first_fd, NO_SUCH_INTERFACE, false), -ENODEV);
+	setenv("WEIR_WITHOUT_TCX", "1", true);
+	assert_int_equal(weir_tcx_attach(first_fd, 1, false), -EOPNOTSUPP);
+	unsetenv("WEIR_WITHOUT_TCX");
+	close(first_fd);
+	close(second_fd);
+}
+
 static void ifb_is_told_from_another_interface(void **state)
 {
 	uint32_t ifindex;
@@ -232,6 +302,8 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(value_that_an_answer_lacks_is_no_data, begin, end),
 		cmocka_unit_test_setup_teardown(weirs_filter_is_told_from_another, begin, end),
+		cmocka_unit_test_setup_teardown(filter_that_limits_is_found_again_by_handle_and_name, begin, end),
+		cmocka_unit_test_setup_teardown(tcx_link_is_put_beside_others_and_found_by_its_program, begin, end),
 		cmocka_unit_test_setup_teardown(ifb_is_told_from_another_interface, begin, end),
 	};
 

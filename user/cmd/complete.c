@@ -82,6 +82,7 @@ static void offer_modes(const char *word)
 	offer(word, "auto", "native if the driver can, else skb");
 	offer(word, "native", "in the driver");
 	offer(word, "skb", "any interface, slower");
+	offer(word, "tc", "any interface, slower; super-frames count as their segments");
 }
 
 static void offer_rules(const char *word)

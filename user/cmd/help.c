@@ -15,7 +15,9 @@ static const struct weir_option known_options[] = {
 	{'I', false, "instance", "NAME",
 	 "which instance (default: $" INSTANCE_VARIABLE ", or " WEIR_INSTANCE_DEFAULT ")"},
 	{'A', false, "instance", "NAME", "which instance (default: $" INSTANCE_VARIABLE ", or all of them)"},
-	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
+	{'m', false, "mode", "MODE",
+	 "native (in the driver), skb or tc (any interface, slower; tc counts the segments of what was merged), auto "
+	 "(default: native, else skb)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
 	{'g', false, "allow-gro", NULL, "in skb mode, let packets that GRO or LRO merged count as one"},
 	{'o', false, "observe", NULL, "evaluate and count everything, but drop nothing"},

@@ -101,7 +101,8 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 	static const struct {
 		const char *word;
 		enum weir_attach_mode mode;
-	} modes[] = {{"auto", WEIR_MODE_AUTO}, {"native", WEIR_MODE_NATIVE}, {"skb", WEIR_MODE_SKB}};
+	} modes[] = {
+		{"auto", WEIR_MODE_AUTO}, {"native", WEIR_MODE_NATIVE}, {"skb", WEIR_MODE_SKB}, {"tc", WEIR_MODE_TC}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
 		if (strcmp(modes[i].word, word))
@@ -109,7 +110,7 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 		options->mode = modes[i].mode;
 		return 0;
 	}
-	return refuse(command, "--mode: '%s' is not a mode: write native, skb or auto", word);
+	return refuse(command, "--mode: '%s' is not a mode: write native, skb, tc or auto", word);
 }
 
 /* `from` says who gave the name: "", or "$WEIR_INSTANCE: ". */

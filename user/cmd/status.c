@@ -10,6 +10,7 @@
 #include "host/memory.h"
 #include "kind/kind.h"
 #include "network/netns.h"
+#include "network/tc.h"
 #include "options.h"
 #include "print.h"
 #include "report/status.h"
@@ -57,7 +58,7 @@ static void print_wanted(const struct weir_instance *instance)
 
 static void print_links(const struct weir_instance *instance)
 {
-	static const char *const headings[] = {"interface", "mode", ">ifindex", ">program"};
+	static const char *const headings[] = {"interface", "mode", "direction", "hook", ">ifindex", ">program"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 	char option[WEIR_INSTANCE_OPTION_BYTES];
 
@@ -77,6 +78,11 @@ static void print_links(const struct weir_instance *instance)
 		weir_table_cell(&table, "%s%s", link->interface,
 				link->ifindex && !link->is_name_current ? " (at attach)" : "");
 		weir_table_cell(&table, "%s", link->ifindex ? weir_link_mode_name(link) : "gone");
+		weir_table_cell(&table, "%s", weir_link_direction_name(link));
+		if (link->is_filter) /* where 'tc filter show' has it */
+			weir_table_cell(&table, "clsact, pref %u", WEIR_TC_LIMITER_PREFERENCE);
+		else
+			weir_table_cell(&table, "%s", weir_link_hook_name(link));
 		weir_table_cell(&table, "%u", link->ifindex);
 		weir_table_cell(&table, "%u", link->program_id);
 	}

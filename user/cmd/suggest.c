@@ -215,7 +215,9 @@ static int find_interface(struct suggest_request *request, const struct weir_ins
 	if (request->options.interface)
 		return 0;
 	for (size_t i = 0; i < instance->link_count; i++) {
-		const char *found = weir_instance_interface(instance, instance->links[i].ifindex);
+		const char *found = weir_hook_is_out(instance->links[i].hook)
+					    ? NULL
+					    : weir_instance_interface(instance, instance->links[i].ifindex);
 
 		if (found)
 			name = found;

@@ -192,7 +192,7 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 	strftime(clock, sizeof(clock), "%T", localtime(&now));
 	used = snprintf(line, sizeof(line), "weir top: %s on", instance->name);
 	for (size_t i = 0; i < instance->link_count && used < sizeof(line) - 64; i++)
-		if (instance->links[i].ifindex)
+		if (instance->links[i].ifindex && !weir_hook_is_out(instance->links[i].hook))
 			used += snprintf(line + used, sizeof(line) - used, " %s", instance->links[i].interface);
 	used += snprintf(line + used, sizeof(line) - used, "%s, for %s", instance->info.observes ? " (observes)" : "",
 			 weir_format_age(weir_host_now_ns() - instance->info.attached_ns, age));

@@ -115,6 +115,7 @@ void weir_metrics_write_interfaces(struct book *book)
 		struct weir_labels labels = weir_metrics_label("interface", link->interface);
 
 		weir_labels_add(&labels, "mode", weir_link_mode_name(link));
+		weir_labels_add(&labels, "direction", weir_link_direction_name(link));
 		weir_exposition_count(book->out, &labels, link->ifindex != 0);
 	}
 }

@@ -28,8 +28,8 @@ struct plan {
 
 /* ---- refusals ---- */
 
-/* What can be refused before anything is touched. */
-static int check_host(const struct weir_targets *targets, struct weir_diag *diag)
+/* What can be refused before anything is touched. At tc there is room for other programs, and no header is needed. */
+static int check_host(const struct weir_targets *targets, enum weir_attach_mode mode, struct weir_diag *diag)
 {
 	int err = 0;
 
@@ -49,7 +49,7 @@ static int check_host(const struct weir_targets *targets, struct weir_diag *diag
 	for (size_t i = 0; i < targets->count; i++) {
 		const struct weir_target *target = &targets->targets[i];
 
-		if (!target->is_named)
+		if (!target->is_named || mode == WEIR_MODE_TC)
 			continue;
 		if (weir_instance_refuse_other_program(target->name, target->ifindex, diag))
 			err = -EBUSY;
@@ -71,7 +71,7 @@ static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYT
 	if (weir_links_read(instance, &links, &count))
 		return;
 	for (size_t i = 0; i < count && written < INTERFACE_WORDS_BYTES; i++)
-		if (links[i].ifindex)
+		if (links[i].ifindex && !weir_hook_is_out(links[i].hook))
 			written += snprintf(words + written, INTERFACE_WORDS_BYTES - written, "%s'%s'",
 					    written ? ", " : "", links[i].interface);
 }
@@ -144,7 +144,10 @@ static int pin_maps(const char *instance, const struct weir_image *image, const 
 		err = weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	if (!err)
 		err = weir_cases_pin(instance, image, object, diag);
-	return err ? err : weir_pin(instance, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
+	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
+		if (weir_object_hook_fd(object, hook) >= 0)
+			err = weir_pin(instance, weir_pin_of_program(hook), weir_object_hook_fd(object, hook), diag);
+	return err;
 }
 
 static int attach_pace(const char *instance, const struct weir_targets *targets, struct weir_diag *diag)
@@ -192,18 +195,20 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 			  const struct weir_object *object, uint64_t *ret_attached_ns, struct weir_diag *diag)
 {
 	const struct weir_attach_options *options = plan->options;
-	const struct weir_link_terms terms = {
+	struct weir_link_terms terms = {
 		.instance = options->instance,
 		.mode = options->mode,
 		.allows_merging = options->allows_merging,
 		.paces = image->config.paces,
-		.program_fd = weir_object_program_fd(object),
+		.paces_out = image->config.paces_out,
+		.waits = weir_instance_waits_out(ruleset),
 	};
 	const struct weir_settings *settings = &ruleset->settings;
 	struct weir_instance_info info = {};
 	char words[INTERFACE_WORDS_BYTES];
 	int err;
 
+	weir_instance_hook_fds(object, terms.program_fd);
 	weir_instance_update_info(&info, settings, image, object);
 	info.ends_with_run = options->ends_with_run;
 	memcpy(info.wanted, plan->wanted, sizeof(info.wanted));
@@ -272,7 +277,7 @@ static int make_plan(const struct weir_attach_options *options, struct plan *pla
 		err = weir_wanted_add(plan->wanted, options->interfaces[i], diag);
 	if (err)
 		return err;
-	err = weir_targets_find(plan->wanted, &plan->targets);
+	err = weir_targets_find(plan->wanted, options->mode, &plan->targets);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
 	for (size_t i = 0; i < plan->targets.left_out_count; i++)
@@ -282,7 +287,7 @@ static int make_plan(const struct weir_attach_options *options, struct plan *pla
 
 static int check_plan(const struct plan *plan, struct weir_diag *diag)
 {
-	int err = check_host(&plan->targets, diag);
+	int err = check_host(&plan->targets, plan->options->mode, diag);
 	int absent = weir_targets_expect(plan->wanted, diag);
 
 	if (!err)
@@ -325,6 +330,8 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 	}
 	fresh.now_ns = weir_host_now_ns();
 	if (!err)
+		fresh.hooks = weir_hooks_of(options->mode, image);
+	if (!err)
 		err = weir_not_the_rules(weir_object_load(image, &fresh, &object, diag));
 	if (!err)
 		err = weir_not_the_rules(pin_and_attach(&plan, ruleset, image, object, ret_attached_ns, diag));
@@ -341,18 +348,19 @@ static bool has_link(const struct weir_instance *instance, const char *interface
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];
 
-		if (ifindex && link->ifindex == ifindex)
+		if (ifindex && link->ifindex == ifindex && !weir_hook_is_out(link->hook))
 			return true;
 	}
 	return false;
 }
 
+/* By the links of what comes in, which each interface has. */
 static size_t count_live(const struct weir_instance *instance)
 {
 	size_t live = 0;
 
 	for (size_t i = 0; i < instance->link_count; i++)
-		live += instance->links[i].ifindex != 0;
+		live += instance->links[i].ifindex && !weir_hook_is_out(instance->links[i].hook);
 	return live;
 }
 
@@ -371,12 +379,21 @@ static bool is_on_same(const struct weir_instance *instance, const struct weir_a
 	return true;
 }
 
+static bool is_in_mode(const struct weir_link *link, enum weir_attach_mode mode)
+{
+	if (link->hook != WEIR_HOOK_XDP || mode == WEIR_MODE_TC)
+		return link->hook != WEIR_HOOK_XDP && mode == WEIR_MODE_TC;
+	return mode == WEIR_MODE_AUTO || link->is_native == (mode == WEIR_MODE_NATIVE);
+}
+
 static bool has_mode(const struct weir_instance *instance, enum weir_attach_mode mode)
 {
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex && mode != WEIR_MODE_AUTO &&
-		    instance->links[i].is_native != (mode == WEIR_MODE_NATIVE))
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		if (link->ifindex && !weir_hook_is_out(link->hook) && !is_in_mode(link, mode))
 			return false;
+	}
 	return true;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "instance/instance_internal.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,15 +15,16 @@
 #include "pace/pace.h"
 #include "pins/info.h"
 
-/* At once, and not when the kernel gets to the last reference. */
-void weir_instance_remove_link(const char *instance, const char *pin)
+void weir_instance_remove_links(const char *instance, const char *attached_as)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	struct weir_link link;
 
-	/* The pin first: a controller takes a link that has a pin and no interface for one whose interface is gone. */
-	weir_unpin(instance, pin);
-	if (fd >= 0)
-		bpf_link_detach(fd); /* fails when the interface is gone, ignoring */
+	if (weir_pins_read(instance, &pins))
+		return; /* who looks will see it */
+	for (size_t i = 0; i < pins.count; i++)
+		if (weir_link_pin_parse(pins.names[i], &link) && !strcmp(link.attached_as, attached_as))
+			weir_link_remove(instance, pins.names[i]);
 }
 
 /* A network namespace that is not there any more took all of it along; its interfaces are gone, then. */
@@ -57,7 +57,7 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
 	for (size_t i = 0; i < pins.count; i++)
 		if (weir_is_link_pin(pins.names[i]))
-			weir_instance_remove_link(instance, pins.names[i]);
+			weir_link_remove(instance, pins.names[i]);
 	remove_pace(instance, was_live, diag);
 	for (size_t i = 0; i < pins.count; i++) {
 		err = weir_unpin(instance, pins.names[i]);
@@ -103,8 +103,8 @@ static void remove_unwanted(const struct weir_instance *instance)
 		if (weir_wanted_means(instance->info.wanted, link->interface) ||
 		    weir_wanted_means(instance->info.wanted, link->attached_as))
 			continue;
-		weir_link_pin(link->attached_as, link->is_native, pin);
-		weir_instance_remove_link(instance->name, pin);
+		weir_link_pin(link, pin);
+		weir_link_remove(instance->name, pin);
 	}
 }
 
@@ -133,18 +133,16 @@ static int unwant(struct weir_instance *instance, const char *interface, struct 
 
 static int remove_named(struct weir_instance *instance, const char *interface, struct weir_diag *diag)
 {
-	char pin[WEIR_LINK_PIN_BYTES];
-	int err = weir_instance_find_link(instance->name, interface, pin, diag);
 	char attached_as[IF_NAMESIZE];
-	bool is_native;
+	int err = weir_instance_find_link(instance->name, interface, attached_as, diag);
 
 	if (!err)
 		err = unwant(instance, interface, diag);
 	/* One that was renamed is wanted by its old name. */
-	if (!err && weir_link_pin_parse(pin, attached_as, &is_native) && strcmp(attached_as, interface) != 0)
+	if (!err && strcmp(attached_as, interface) != 0)
 		err = unwant(instance, attached_as, diag);
 	if (!err)
-		weir_instance_remove_link(instance->name, pin);
+		weir_instance_remove_links(instance->name, attached_as);
 	return err;
 }
 

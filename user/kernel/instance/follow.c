@@ -19,12 +19,28 @@ static int read_info(const struct weir_instance *instance, struct weir_instance_
 	return weir_array_read(instance->map_fd[WEIR_TABLE_INSTANCE], ret_info, 1, sizeof(*ret_info));
 }
 
-static const struct weir_link *find_link(const struct weir_instance *instance, uint32_t ifindex)
+static const struct weir_link *find_in_direction(const struct weir_instance *instance, uint32_t ifindex, bool is_out)
 {
 	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex == ifindex)
+		if (instance->links[i].ifindex == ifindex && weir_hook_is_out(instance->links[i].hook) == is_out)
 			return &instance->links[i];
 	return NULL;
+}
+
+/* That of what comes in, which each interface has. */
+static const struct weir_link *find_link(const struct weir_instance *instance, uint32_t ifindex)
+{
+	return find_in_direction(instance, ifindex, false);
+}
+
+/* Rules evaluate what goes out, and there is no link for it: the command that put the other one was killed, or somebody
+ * took it off.
+ */
+static bool lacks_out(const struct weir_instance *instance, uint32_t ifindex)
+{
+	return find_link(instance, ifindex) && !find_in_direction(instance, ifindex, true) &&
+	       (weir_pin_is_there(instance->name, weir_pin_of_program(WEIR_HOOK_TC_OUT)) ||
+		weir_pin_is_there(instance->name, weir_pin_of_guard(WEIR_HOOK_TC_OUT)));
 }
 
 static int read_links_again(struct weir_instance *instance, struct weir_diag *diag)
@@ -39,19 +55,19 @@ static int read_links_again(struct weir_instance *instance, struct weir_diag *di
 static int put_on(const struct weir_instance *instance, const struct weir_link_terms *terms,
 		  const struct weir_target *target, struct weir_diag *diag)
 {
-	bool is_native = true;
+	struct weir_link link = {};
 	int err = terms->paces ? weir_pace_add(instance->name, target->ifindex, diag) : 0;
 
 	if (!err)
-		err = weir_instance_put_link(terms, target->name, target->ifindex, &is_native, diag);
+		err = weir_instance_put_link(terms, target->name, target->ifindex, &link, diag);
 	if (err) {
 		if (terms->paces)
 			weir_instance_trim_pace(instance->name);
 		return err;
 	}
-	weir_diag_note(diag, "interface '%s' is limited now, in %s mode", target->name, is_native ? "native" : "skb");
+	weir_diag_note(diag, "interface '%s' is limited now, in %s mode", target->name, weir_link_mode_name(&link));
 	weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is limited now, in %s mode", target->name,
-			   is_native ? "native" : "skb");
+			   weir_link_mode_name(&link));
 	return 0;
 }
 
@@ -66,7 +82,8 @@ static int want(struct weir_instance *instance, const char *word, struct weir_di
 	weir_wanted_remove(instance->info.wanted, exception);
 	if (weir_word_is_pattern(word))
 		return weir_wanted_add(instance->info.wanted, word, diag);
-	if (weir_wanted_means(instance->info.wanted, word) && !weir_targets_leave_out(instance->info.wanted, word))
+	if (weir_wanted_means(instance->info.wanted, word) &&
+	    !weir_targets_leave_out(instance->info.wanted, instance->info.attach_mode, word))
 		return 0;
 	return weir_wanted_add(instance->info.wanted, word, diag);
 }
@@ -74,10 +91,10 @@ static int want(struct weir_instance *instance, const char *word, struct weir_di
 static void take_off_again(const struct weir_instance *instance, const char *const *put, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		char pin[WEIR_LINK_PIN_BYTES];
+		char attached_as[IF_NAMESIZE];
 
-		if (!weir_link_find(instance->name, put[i], pin))
-			weir_instance_remove_link(instance->name, pin);
+		if (!weir_link_find(instance->name, put[i], attached_as))
+			weir_instance_remove_links(instance->name, attached_as);
 	}
 	weir_instance_trim_pace(instance->name);
 }
@@ -97,12 +114,10 @@ static void take_off_left_out(const struct weir_instance *instance, const struct
 	for (size_t i = 0; i < targets->left_out_count; i++) {
 		const struct weir_left_out *left_out = &targets->left_out[i];
 		const struct weir_link *link = find_link(instance, left_out->ifindex);
-		char pin[WEIR_LINK_PIN_BYTES];
 
 		if (!link)
 			continue;
-		weir_link_pin(link->attached_as, link->is_native, pin);
-		weir_instance_remove_link(instance->name, pin);
+		weir_instance_remove_links(instance->name, link->attached_as);
 		weir_diag_note(diag, "interface '%s' is no longer limited: %s", left_out->name, left_out->why);
 		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is no longer limited: %s",
 				   left_out->name, left_out->why);
@@ -131,7 +146,9 @@ static int put_all(struct weir_instance *instance, const struct weir_link_terms 
 	for (size_t i = 0; !err && i < targets->count; i++) {
 		if (find_link(instance, targets->targets[i].ifindex))
 			continue;
-		err = weir_instance_refuse_other_program(targets->targets[i].name, targets->targets[i].ifindex, diag);
+		if (terms->mode != WEIR_MODE_TC)
+			err = weir_instance_refuse_other_program(targets->targets[i].name, targets->targets[i].ifindex,
+								 diag);
 		if (!err)
 			err = put_on(instance, terms, &targets->targets[i], diag);
 		if (!err)
@@ -165,23 +182,34 @@ static int open_terms(const struct weir_instance *instance, struct weir_link_ter
 		.instance = instance->name,
 		.mode = info->attach_mode,
 		.allows_merging = info->allows_merging,
-		.paces = info->paces,
-		.program_fd = weir_instance_open_program(instance),
+		.paces = info->paces & WEIR_PACES_IN,
+		.paces_out = info->paces & WEIR_PACES_OUT,
+		.program_fd = WEIR_NO_PROGRAMS,
 	};
-	if (ret_terms->program_fd >= 0)
-		return 0;
-	return weir_diag_fail(diag, -ret_terms->program_fd, NULL, "cannot open the program of instance '%s'",
-			      instance->name);
+	bool has_any = false;
+	int err = 0;
+
+	for (int hook = 0; hook < WEIR_HOOKS; hook++) {
+		int fd = weir_instance_open_program(instance, hook);
+
+		ret_terms->program_fd[hook] = fd < 0 ? -1 : fd;
+		has_any |= fd >= 0;
+		err = fd < 0 && fd != -ENOENT ? fd : err;
+	}
+	if (!has_any && !err)
+		err = -ENOENT;
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot open the program of instance '%s'", instance->name) : 0;
 }
 
 static void close_terms(const struct weir_link_terms *terms)
 {
-	weir_closep(&terms->program_fd);
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		weir_closep(&terms->program_fd[hook]);
 }
 
 static int add_words(struct weir_instance *instance, const struct weir_attach_options *options, struct weir_diag *diag)
 {
-	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = -1};
+	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = WEIR_NO_PROGRAMS};
 	_cleanup_(weir_targets_free) struct weir_targets targets = {};
 	int err = expect_here(instance, diag);
 
@@ -198,7 +226,7 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 		terms.mode = options->mode;
 	terms.allows_merging |= options->allows_merging;
 	instance->info.allows_merging = terms.allows_merging;
-	err = weir_targets_find(instance->info.wanted, &targets);
+	err = weir_targets_find(instance->info.wanted, terms.mode, &targets);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
 	for (size_t i = 0; i < targets.left_out_count; i++)
@@ -275,8 +303,8 @@ static void forget_gone(const struct weir_instance *instance)
 
 		if (link->ifindex || weir_wanted_names(instance->info.wanted, link->attached_as))
 			continue;
-		weir_link_pin(link->attached_as, link->is_native, pin);
-		weir_unpin(instance->name, pin);
+		weir_link_pin(link, pin);
+		weir_link_remove(instance->name, pin);
 	}
 }
 
@@ -313,7 +341,8 @@ static void note_left_out(struct weir_follow *follow, const struct weir_targets 
 static bool lacks_one(const struct weir_instance *instance, const struct weir_targets *targets)
 {
 	for (size_t i = 0; i < targets->count; i++)
-		if (!find_link(instance, targets->targets[i].ifindex))
+		if (!find_link(instance, targets->targets[i].ifindex) ||
+		    lacks_out(instance, targets->targets[i].ifindex))
 			return true;
 	return false;
 }
@@ -321,13 +350,13 @@ static bool lacks_one(const struct weir_instance *instance, const struct weir_ta
 /* Under the lock: what is attached now, and not when it was looked at. */
 static int put_what_came(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
 {
-	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = -1};
+	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = WEIR_NO_PROGRAMS};
 	_cleanup_(weir_targets_free) struct weir_targets targets = {};
 	bool are_all_limited = true;
 	int err = read_links_again(instance, diag);
 
 	if (!err)
-		err = weir_targets_find(instance->info.wanted, &targets);
+		err = weir_targets_find(instance->info.wanted, instance->info.attach_mode, &targets);
 	if (!err)
 		err = open_terms(instance, &terms, diag);
 	if (err)
@@ -337,9 +366,11 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 		const struct weir_target *target = &targets.targets[i];
 		struct weir_diag told = {};
 
-		if (find_link(instance, target->ifindex))
+		if (find_link(instance, target->ifindex) && !lacks_out(instance, target->ifindex))
 			continue;
-		err = put_on(instance, &terms, target, &told);
+		err = lacks_out(instance, target->ifindex)
+			      ? weir_instance_put_out(&terms, find_link(instance, target->ifindex), &told)
+			      : put_on(instance, &terms, target, &told);
 		are_all_limited &= !err;
 		if (err && (err == -ENODEV || is_refused(follow, target->ifindex))) {
 			weir_diag_free(&told); /* gone again meanwhile, or reported already */
@@ -383,7 +414,7 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 	if (!err)
 		follow_cases(instance, follow, diag);
 	if (!err)
-		err = weir_targets_find(instance->info.wanted, &targets);
+		err = weir_targets_find(instance->info.wanted, instance->info.attach_mode, &targets);
 	if (err)
 		return err;
 	note_left_out(follow, &targets, diag);

@@ -50,15 +50,15 @@ static void find_emptied(const struct weir_instance *instance, const struct weir
 }
 
 /* The kernel takes the program, and its maps. They are gone again at once. */
-static int try_load(const struct weir_instance *instance, const struct weir_image *image, uint64_t *ret_load_ns,
-		    struct weir_diag *diag)
+static int try_load(const struct weir_instance *instance, const struct weir_image *image,
+		    const struct weir_ruleset *ruleset, uint64_t *ret_load_ns, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	const uint64_t start_ns = weir_host_now_ns();
 	int err = weir_not_the_rules(weir_reload_load(instance, image, true, &object, diag));
 
 	if (!err)
-		err = weir_not_the_rules(weir_reload_check_pace(instance, image, diag));
+		err = weir_not_the_rules(weir_reload_check_pace(instance, image, ruleset, diag));
 	*ret_load_ns = weir_host_now_ns() - start_ns;
 	return err;
 }
@@ -80,7 +80,7 @@ static int foresee(struct weir_instance *instance, const struct weir_transition 
 
 	result.compile_ns = weir_host_now_ns() - start_ns;
 	if (!err && loads)
-		err = try_load(instance, image, &result.load_ns, diag);
+		err = try_load(instance, image, transition->ruleset, &result.load_ns, diag);
 	if (err)
 		return err;
 	weir_image_memory(image, image->config.cpus, &memory);

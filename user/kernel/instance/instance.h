@@ -29,6 +29,7 @@ enum weir_attach_mode {
 	WEIR_MODE_AUTO,	  /* native, or where that does not work skb, with a warning */
 	WEIR_MODE_NATIVE, /* in the driver */
 	WEIR_MODE_SKB,	  /* after the driver: any interface, but slower */
+	WEIR_MODE_TC,	  /* at tc ingress: any interface, and super-frames count as what they are */
 };
 
 /* Rules that are to be confirmed (docs/changing.md). */
@@ -164,11 +165,17 @@ static inline void weir_instance_freep(struct weir_instance **instance)
 /* The instance, of whatever version, that has put this program on an interface; false when there is none to be seen. */
 bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES]);
 
+/* The instance, of this version or another, that limits an interface of the present network namespace, and its program
+ * for what comes in there, at whatever hook; false when there is none to be seen.
+ */
+bool weir_instance_on(uint32_t ifindex, char ret_name[WEIR_INSTANCE_NAME_BYTES], uint32_t *ret_program_id);
+
 struct weir_attach_options {
 	const char *instance;
 	/* In the present network namespace, no two the same: names, patterns (fnmatch(3)), and exceptions from the
-	 * patterns, which begin with '!'. A pattern means no loopback
-	 * interface, none without an Ethernet header, and none all of whose packets come in by others that it means. */
+	 * patterns, which begin with '!'. A pattern means no loopback interface, none without an Ethernet header unless
+	 * in tc mode, and none all of whose packets come in by others that it means.
+	 */
 	const char *const *interfaces;
 	size_t interface_count;
 	enum weir_attach_mode mode;

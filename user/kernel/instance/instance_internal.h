@@ -59,9 +59,6 @@ int weir_instance_accept_incompatible(const struct weir_instance *instance, bool
 /* A process is its controller (control/controller.h). */
 bool weir_instance_is_controlled(const char *name);
 
-/* Whether a pin of this name is one of a link. */
-bool weir_is_link_pin(const char *pin);
-
 /* Fills instance->links. */
 int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *diag);
 
@@ -70,8 +67,8 @@ size_t weir_instance_count_links(const char *instance);
 /* Of these, how many are on an interface that is still there: a link does not come back with its interface. */
 size_t weir_instance_count_live_links(const char *instance);
 
-/* The pin of its link to an interface (weir_link_find), or why there is none. */
-int weir_instance_find_link(const char *name, const char *interface, char ret_pin[WEIR_LINK_PIN_BYTES],
+/* What an interface that it is on was called when it was attached (weir_link_find), or why it is not on it. */
+int weir_instance_find_link(const char *name, const char *interface, char ret_attached_as[IF_NAMESIZE],
 			    struct weir_diag *diag);
 
 /* ---- newcomers.c ---- */
@@ -123,8 +120,9 @@ struct weir_targets {
 	struct weir_left_out *left_out;
 	size_t left_out_count;
 };
-int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret_targets); /* 0 or -errno */
-bool weir_targets_leave_out(const struct weir_wanted *wanted, const char *name);
+int weir_targets_find(const struct weir_wanted *wanted, enum weir_attach_mode mode,
+		      struct weir_targets *ret_targets); /* 0 or -errno */
+bool weir_targets_leave_out(const struct weir_wanted *wanted, enum weir_attach_mode mode, const char *name);
 void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *diag);
 void weir_targets_free(struct weir_targets *targets);
 
@@ -147,22 +145,40 @@ int weir_instance_expect_ethernet(const char *interface, struct weir_diag *diag)
 /* Fail with -EBUSY, and say whose it is, if an XDP program is on the interface. */
 int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag);
 
-/* How a loaded program is put on interfaces. */
+/* What rules let wait of what goes out, at most: for weir_pace_check_out(). Rules whose threshold moves are left out. */
+struct weir_waits {
+	uint64_t packets, wait_ns;
+};
+
+/* How loaded programs are put on interfaces. */
 struct weir_link_terms {
 	const char *instance;
 	enum weir_attach_mode mode;
-	bool allows_merging, paces;
-	int program_fd;
+	bool allows_merging, paces, paces_out;
+	struct weir_waits waits;    /* where paces_out */
+	int program_fd[WEIR_HOOKS]; /* -1: none for this hook. Without one for what goes out, that is not evaluated */
 };
 
-/* Put it on one, and pin the link. When it fails nothing is left. *ret_is_native may be NULL. */
+#define WEIR_NO_PROGRAMS                                                                                               \
+	{                                                                                                              \
+		-1, -1, -1, -1, -1                                                                                     \
+	}
+
+/* Put them on one, and pin the links: for what comes in, and for what goes out where that is evaluated. When it fails
+ * nothing is left. *ret_link, which may be NULL, is that of what comes in.
+ */
 int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
-			   bool *ret_is_native, struct weir_diag *diag);
+			   struct weir_link *ret_link, struct weir_diag *diag);
+
+/* Only the link of what goes out, for an interface whose other link is `in`: in the instance's network namespace. Does
+ * nothing where it is not evaluated.
+ */
+int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir_link *in, struct weir_diag *diag);
 
 /* ---- detach.c ---- */
 
-/* Off one interface, of this pin. */
-void weir_instance_remove_link(const char *instance, const char *pin);
+/* Off one interface, all links to it. */
+void weir_instance_remove_links(const char *instance, const char *attached_as);
 
 /* Take pacing off the interfaces that have no link any more. */
 void weir_instance_trim_pace(const char *instance);
@@ -172,10 +188,13 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag);
 
 /* ---- programs.c ---- */
 
-/* A program that links have now, one for all of them as a rule: to put it back should the next link refuse. */
+/* A program that links have now, or are to get, one for all of a hook as a rule: to put it back should the next link
+ * refuse, or the new rules not be confirmed.
+ */
 struct weir_old_program {
 	uint32_t id;
 	int fd;
+	enum weir_hook hook;
 };
 
 void weir_old_programs_free(struct weir_old_program **programs);
@@ -184,9 +203,13 @@ void weir_old_programs_free(struct weir_old_program **programs);
 int weir_instance_open_programs(const struct weir_instance *instance, struct weir_old_program **ret_programs,
 				struct weir_diag *diag);
 
-/* Put another program on every link, or on none. Each packet meets the old rules or the new ones. */
-int weir_instance_swap_links(const struct weir_instance *instance, int program_fd, struct weir_old_program *old,
-			     struct weir_diag *diag);
+/*
+ * Put other programs on all links, by enum weir_hook, or on none. At each hook a packet meets the old rules or the new
+ * ones; one that comes in, and goes out at once, may meet both. Links for what goes out come, or go, as there is a
+ * program for it or not (-1).
+ */
+int weir_instance_swap_links(const struct weir_instance *instance, const int program_fd[WEIR_HOOKS],
+			     struct weir_old_program *old, struct weir_diag *diag);
 
 /* ---- history_map.c ---- */
 
@@ -199,11 +222,13 @@ int weir_instance_write_history(const char *instance, const struct weir_history 
 
 /* ---- unconfirmed.c ---- */
 
-/* The guard of rules that are to be confirmed: until returns_ns packets go to the program new_fd, then to old_fd. It is
- * pinned, and on no link yet. `rules` are the old ones as they are now. The caller frees *ret_guard.
+/* The guard of rules that are to be confirmed: until returns_ns packets go to the programs new_fd, then to old_fd, by
+ * hook (program/guard.h). It is pinned, and on no link yet. `rules` are the old ones as they are now. The caller frees
+ * *ret_guard.
  */
-int weir_guard_set_up(const struct weir_instance *instance, const struct weir_rule_info *rules, int new_fd, int old_fd,
-		      uint64_t returns_ns, struct weir_guard_object **ret_guard, struct weir_diag *diag);
+int weir_guard_set_up(const struct weir_instance *instance, const struct weir_rule_info *rules,
+		      const int new_fd[WEIR_HOOKS], const int old_fd[WEIR_HOOKS], uint64_t returns_ns,
+		      struct weir_guard_object **ret_guard, struct weir_diag *diag);
 void weir_guard_remove(const char *instance);
 
 /* Fills instance->unconfirmed, once its links are read. */
@@ -212,8 +237,10 @@ void weir_guard_look(struct weir_instance *instance);
 /* A guard is on a link, though its rules are confirmed: who confirmed them was killed. */
 bool weir_guard_is_left(const struct weir_instance *instance);
 
-/* What belongs on a link now: the program, or its guard. A descriptor, or -errno. */
-int weir_instance_open_program(const struct weir_instance *instance);
+/* What belongs on links of a hook now: the program, or its guard. A descriptor; -ENOENT: nothing is evaluated there; or
+ * another -errno.
+ */
+int weir_instance_open_program(const struct weir_instance *instance, enum weir_hook hook);
 
 /* They stay. -ETIME: too late, and the old ones are in force. */
 int weir_guard_confirm(const char *instance);
@@ -259,9 +286,9 @@ int weir_instance_transition(const char *name, enum weir_transition_kind kind, c
 			     const struct weir_reload_options *options, struct weir_reload_result *ret_result,
 			     struct weir_diag *diag);
 
-/* Packets that wait: whether these rules can have that. */
+/* Packets that wait: whether these rules can have that, `image` made of `ruleset`. */
 int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image,
-			   struct weir_diag *diag);
+			   const struct weir_ruleset *ruleset, struct weir_diag *diag);
 
 /* ---- reload_plan.c ---- */
 
@@ -277,6 +304,9 @@ struct weir_rule_info *weir_reload_rules_now(const struct weir_instance *instanc
 
 /* Borrows all that it points to. */
 struct weir_previous weir_reload_what_runs(const struct weir_instance *instance, struct weir_rule_info *rules);
+
+/* The hooks that the image is loaded for: those of weir_hooks_of(), and no interface loses the one that it has. */
+uint32_t weir_reload_hooks(const struct weir_instance *instance, const struct weir_image *image);
 
 /* Load the program over the maps that stay. */
 int weir_reload_load(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
@@ -300,6 +330,16 @@ int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag);
 /* Compile the rules for this host, now, in the place of `previous` (may be NULL). The caller owns *ret_image. */
 int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
 			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag);
+
+/* The hooks that an image needs, bits 1 << enum weir_hook: for what comes in as the mode says; for what goes out where
+ * rules evaluate that. Programs for packets without Ethernet only where interfaces without it are taken.
+ */
+uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image);
+
+struct weir_waits weir_instance_waits_out(const struct weir_ruleset *ruleset);
+
+/* Descriptors of an object's programs, which it keeps; -1: it has none for a hook. */
+void weir_instance_hook_fds(const struct weir_object *object, int ret_fds[WEIR_HOOKS]);
 
 /* What the instance's info says after a load; `info` is what it said before. */
 void weir_instance_update_info(struct weir_instance_info *info, const struct weir_settings *settings,

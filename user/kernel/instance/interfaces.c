@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The links of an instance: one for each interface that it is on. Each has a pin that says interface and mode, and the
- * kernel knows the rest: which program, and whether the interface is still there. Nothing is changed here.
+ * The links of an instance: one or two for each interface that it is on. Each has a pin that says interface and hook,
+ * and the kernel knows the rest: which program, and whether the interface is still there. Nothing is changed here.
  */
 #include "instance/instance_internal.h"
 
@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "host/bpffs.h"
 #include "host/host.h"
+#include "pins/info.h"
 
 bool weir_instance_is_controlled(const char *name)
 {
@@ -21,14 +22,6 @@ bool weir_instance_is_controlled(const char *name)
 	weir_pin_path(name, NULL, path);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
-}
-
-bool weir_is_link_pin(const char *pin)
-{
-	char interface[IF_NAMESIZE];
-	bool is_native;
-
-	return weir_link_pin_parse(pin, interface, &is_native);
 }
 
 int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *diag)
@@ -75,10 +68,10 @@ size_t weir_instance_count_live_links(const char *instance)
 	return links;
 }
 
-int weir_instance_find_link(const char *name, const char *interface, char ret_pin[WEIR_LINK_PIN_BYTES],
+int weir_instance_find_link(const char *name, const char *interface, char ret_attached_as[IF_NAMESIZE],
 			    struct weir_diag *diag)
 {
-	int err = weir_link_find(name, interface, ret_pin);
+	int err = weir_link_find(name, interface, ret_attached_as);
 
 	if (err == -ENOENT)
 		weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is",
@@ -111,6 +104,20 @@ static const char *gone_hint(const struct weir_instance *instance, char hint[256
 	return hint;
 }
 
+/* A detach takes a filter off before its pin: what looks gone then is not. */
+static bool is_gone(const struct weir_instance *instance, const struct weir_link *link)
+{
+	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_link now = {};
+	char pin[WEIR_LINK_PIN_BYTES];
+
+	weir_link_pin(link, pin);
+	/* What cannot be read is being detached. */
+	if (weir_link_read(instance->name, pin, &now) || now.ifindex)
+		return false;
+	return !link->is_filter || (!weir_bpffs_try_lock(&lock_fd) && weir_pin_is_there(instance->name, pin));
+}
+
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
 {
 	char hint[256];
@@ -119,16 +126,13 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 	if (instance->info.netns == weir_host_netns())
 		weir_links_name_here(instance->name, instance->links, instance->link_count);
 	for (size_t i = 0; i < instance->link_count; i++) {
-		struct weir_link *link = &instance->links[i], now = {};
-		char pin[WEIR_LINK_PIN_BYTES];
+		struct weir_link *link = &instance->links[i];
 
-		if (!link->ifindex)
-			continue;
-		weir_link_pin(link->attached_as, link->is_native, pin);
-		/* What cannot be read is being detached. */
-		if (weir_link_read(instance->name, pin, &now) || now.ifindex)
+		if (!link->ifindex || !is_gone(instance, link))
 			continue;
 		link->ifindex = 0;
+		if (weir_hook_is_out(link->hook))
+			continue; /* its other link says so */
 		weir_diag_warning(diag, NULL, NULL, gone_hint(instance, hint),
 				  "interface '%s' is gone, and its limits with it", link->interface);
 		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is gone, and its limits with it",
@@ -136,25 +140,65 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 	}
 }
 
-bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES])
+/* ---- whose it is ---- */
+
+/* Whether a link of the instance is what is looked for: the first that is becomes *ret_link. */
+typedef bool (*link_test)(const struct weir_link *link, uint32_t wanted);
+
+static bool find_link_of(const char *instance, link_test is_wanted, uint32_t wanted, struct weir_link *ret_link)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+
+	if (weir_pins_read(instance, &pins))
+		return false;
+	for (size_t i = 0; i < pins.count; i++)
+		if (weir_is_link_pin(pins.names[i]) && !weir_link_read(instance, pins.names[i], ret_link) &&
+		    is_wanted(ret_link, wanted))
+			return true;
+	return false;
+}
+
+static bool find_instance(link_test is_wanted, uint32_t wanted, uint64_t netns, struct weir_link *ret_link,
+			  char ret_name[WEIR_INSTANCE_NAME_BYTES])
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
-	bool is_found = false;
 
 	if (weir_names_read(weir_bpffs_base(), &names))
 		return false;
-	for (size_t i = 0; i < names.count && !is_found; i++) {
-		_cleanup_(weir_names_free) struct weir_names pins = {};
-		struct weir_link link = {};
-
-		if (weir_pins_read(names.names[i], &pins))
+	for (size_t i = 0; i < names.count; i++) {
+		if (netns && weir_info_netns(names.names[i]) != netns)
 			continue;
-		for (size_t pin = 0; pin < pins.count && !is_found; pin++)
-			is_found = weir_is_link_pin(pins.names[pin]) &&
-				   !weir_link_read(names.names[i], pins.names[pin], &link) &&
-				   link.program_id == program_id;
-		if (is_found)
-			snprintf(ret_name, WEIR_INSTANCE_NAME_BYTES, "%s", names.names[i]);
+		if (!find_link_of(names.names[i], is_wanted, wanted, ret_link))
+			continue;
+		snprintf(ret_name, WEIR_INSTANCE_NAME_BYTES, "%s", names.names[i]);
+		return true;
 	}
-	return is_found;
+	return false;
+}
+
+static bool has_program(const struct weir_link *link, uint32_t program_id)
+{
+	return link->program_id == program_id;
+}
+
+static bool is_on_interface(const struct weir_link *link, uint32_t ifindex)
+{
+	return link->ifindex == ifindex && !weir_hook_is_out(link->hook);
+}
+
+bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES])
+{
+	struct weir_link link;
+
+	return find_instance(has_program, program_id, 0, &link, ret_name);
+}
+
+bool weir_instance_on(uint32_t ifindex, char ret_name[WEIR_INSTANCE_NAME_BYTES], uint32_t *ret_program_id)
+{
+	struct weir_link link;
+
+	if (!find_instance(is_on_interface, ifindex, weir_host_netns(), &link, ret_name))
+		return false;
+	*ret_program_id = link.program_id;
+	return true;
 }

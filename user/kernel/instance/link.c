@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Putting a program that is loaded on one interface, and why that may not be: another program is there, the driver
- * refuses, or packets are merged before skb mode sees them.
+ * Putting programs that are loaded on one interface, and why that may not be: another program is there, the driver
+ * refuses, or packets are merged before skb mode sees them. What comes in is evaluated by XDP or at tc, what goes out
+ * at tc: by a tcx link, or by a filter of clsact where the kernel has none.
  */
 #include "instance/instance_internal.h"
 
@@ -15,7 +16,10 @@
 #include "network/device.h"
 #include "network/merging.h"
 #include "network/super_frames.h"
+#include "network/tc.h"
+#include "network/tcx.h"
 #include "pace/pace.h"
+#include "pins/filter_link.h"
 
 int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag)
 {
@@ -50,8 +54,8 @@ int weir_instance_expect_ethernet(const char *interface, struct weir_diag *diag)
 	if (!type)
 		return 0;
 	weir_diag_error(diag, NULL, NULL, WEIR_NO_ETHERNET_ADVICE,
-			"cannot attach to '%s': its packets have no Ethernet header (link/%s), and would bypass every "
-			"limit as \"not IP\"",
+			"cannot attach to '%s' in native or skb mode: its packets have no Ethernet header (link/%s), "
+			"and would bypass every limit as \"not IP\"",
 			interface, type);
 	return -EPROTONOSUPPORT;
 }
@@ -75,10 +79,10 @@ static int explain_link_failure(const char *interface, uint32_t ifindex, int err
 	}
 	if (is_native && (err == -EOPNOTSUPP || err == -ENOTSUP)) {
 		why = "the driver has no XDP support";
-		hint = "try '--mode skb' (slower), or another interface";
+		hint = "try '--mode tc' or '--mode skb' (slower), or another interface";
 	} else if (is_native && (err == -EINVAL || err == -ERANGE || err == -E2BIG || err == -ENOSPC)) {
 		why = "the driver refuses it with the interface's current settings (MTU, LRO or number of queues)";
-		hint = "'weir doctor INTERFACE' shows more; '--mode skb' always works, but is slower";
+		hint = "'weir doctor INTERFACE' shows more; '--mode tc' and '--mode skb' always work, but are slower";
 	}
 	weir_diag_error(diag, NULL, NULL, hint, "cannot attach to '%s' in %s mode: %s (%s)", interface, mode, why,
 			strerrorname_np(-err));
@@ -116,14 +120,16 @@ static int check_merging(const struct weir_link_terms *terms, const char *interf
 		return 0;
 	if (merging.is_fixed)
 		snprintf(hint, sizeof(hint),
-			 "the device cannot turn that off; '--allow-gro' counts each merged packet as one");
+			 "the device cannot turn that off; '--mode tc' counts the segments of each merged packet, "
+			 "'--allow-gro' counts it as one");
 	else
 		snprintf(hint, sizeof(hint),
-			 "run 'ethtool -K %s %s off'; or add '--allow-gro': each merged packet then counts as one",
+			 "'--mode tc' counts the segments of each merged packet; or run 'ethtool -K %s %s off'; or add "
+			 "'--allow-gro': it then counts as one",
 			 merging.interface, merging.offload);
 	if (terms->allows_merging) {
 		weir_diag_warning(
-			diag, NULL, NULL, NULL,
+			diag, NULL, NULL, "'--mode tc' counts its segments",
 			"%s of '%s' merges packets before skb mode sees them on '%s': each merged packet counts as one",
 			merging.offload, merging.interface, interface);
 		return 0;
@@ -139,64 +145,202 @@ static int check_merging(const struct weir_link_terms *terms, const char *interf
 static void warn_of_super_frames(const char *interface, uint32_t ifindex, bool is_native, struct weir_diag *diag)
 {
 	struct weir_super_frames frames;
+	char hint[sizeof(frames.advice) + 64];
 
-	if (weir_super_frames_find(interface, ifindex, &frames) && (!is_native || frames.evades_native))
-		weir_diag_warning(diag, NULL, NULL, frames.advice, "%s: each counts as one packet%s", frames.text,
-				  is_native ? "" : " in skb mode");
+	if (!weir_super_frames_find(interface, ifindex, &frames) || (is_native && !frames.evades_native))
+		return;
+	snprintf(hint, sizeof(hint), "'--mode tc' counts its segments; or: %s", frames.advice);
+	weir_diag_warning(diag, NULL, NULL, hint, "%s: each counts as one packet%s", frames.text,
+			  is_native ? "" : " in skb mode");
 }
 
-/* A link of before whose interface has gone has the same name. One that lives is on an interface that was renamed. */
-static int clear_pin(const struct weir_link_terms *terms, const char *interface, const char *pin,
-		     struct weir_diag *diag)
+/* Links of before whose interface has gone have the same name. One that lives is on an interface that was renamed. */
+static int clear_pins(const char *instance, const char *interface, uint32_t ifindex, struct weir_diag *diag)
 {
-	struct weir_link link = {};
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	int err = weir_pins_read(instance, &pins);
 
-	if (weir_link_read(terms->instance, pin, &link))
-		return 0;
-	if (!link.ifindex) {
-		weir_unpin(terms->instance, pin);
-		return 0;
+	if (err && err != -ENOENT)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
+	for (size_t i = 0; i < pins.count; i++) {
+		struct weir_link link = {};
+
+		if (!weir_link_pin_parse(pins.names[i], &link) || strcmp(link.attached_as, interface) != 0 ||
+		    weir_link_read(instance, pins.names[i], &link))
+			continue;
+		if (!link.ifindex)
+			weir_link_remove(instance, pins.names[i]);
+		if (!link.ifindex || link.ifindex == ifindex)
+			continue;
+		weir_diag_error(diag, NULL, NULL, "detach that first: 'weir status' shows its current name",
+				"cannot attach to '%s': the interface that had this name before was renamed and is "
+				"still limited",
+				interface);
+		return -EEXIST;
 	}
-	weir_diag_error(
-		diag, NULL, NULL, "detach that first: 'weir status' shows its current name",
-		"cannot attach to '%s': the interface that had this name before was renamed and is still limited",
-		interface);
-	return -EEXIST;
+	return 0;
 }
 
-int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
-			   bool *ret_is_native, struct weir_diag *diag)
+/* ---- at XDP ---- */
+
+static int put_xdp(const struct weir_link_terms *terms, struct weir_link *link, struct weir_diag *diag)
 {
+	const int program_fd = terms->program_fd[WEIR_HOOK_XDP];
+	const char *interface = link->attached_as;
 	_cleanup_(weir_closep) int link_fd = -1;
 	char pin[WEIR_LINK_PIN_BYTES];
-	bool is_native = terms->mode != WEIR_MODE_SKB;
-	int native_err = 0, err = weir_instance_expect_ethernet(interface, diag);
+	int native_err = 0, err;
 
-	if (err)
-		return err;
-	link_fd = create_link(terms->program_fd, ifindex, is_native);
+	link->is_native = terms->mode != WEIR_MODE_SKB;
+	link_fd = create_link(program_fd, link->ifindex, link->is_native);
 	if (terms->mode == WEIR_MODE_AUTO && is_refused_by_driver(link_fd)) {
 		native_err = link_fd;
-		is_native = false;
-		link_fd = create_link(terms->program_fd, ifindex, false);
+		link->is_native = false;
+		link_fd = create_link(program_fd, link->ifindex, false);
 	}
 	if (link_fd < 0)
-		return explain_link_failure(interface, ifindex, link_fd, is_native, diag);
-	if (terms->paces && !is_native)
+		return explain_link_failure(interface, link->ifindex, link_fd, link->is_native, diag);
+	if (terms->paces && !link->is_native)
 		return weir_pace_refuse_skb(interface, diag);
-	err = is_native ? 0 : check_merging(terms, interface, ifindex, diag);
+	err = link->is_native ? 0 : check_merging(terms, interface, link->ifindex, diag);
 	if (err)
 		return err;
 	if (native_err)
-		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead",
+		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead; '--mode tc' is the other choice",
 				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
 				  strerrorname_np(-native_err));
-	warn_of_super_frames(interface, ifindex, is_native, diag);
-	weir_link_pin(interface, is_native, pin);
-	err = clear_pin(terms, interface, pin, diag);
+	warn_of_super_frames(interface, link->ifindex, link->is_native, diag);
+	weir_link_pin(link, pin);
+	return weir_pin(terms->instance, pin, link_fd, diag);
+}
+
+/* ---- at tc ---- */
+
+static const char *direction(const struct weir_link *link)
+{
+	return weir_hook_is_out(link->hook) ? "egress" : "ingress";
+}
+
+/* What stays as it was may decide before weir does. Filters of clsact come after tcx links. */
+static void warn_of_programs_before(const struct weir_link *link, uint32_t tcx_before, struct weir_diag *diag)
+{
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	struct weir_tc_filters filters = {};
+	char hint[128];
+
+	/* For a warning only, ignoring. */
+	if (link->is_filter && !weir_netlink_open(&netlink, NETLINK_ROUTE))
+		weir_tc_read_filters(&netlink, link->ifindex, &filters);
+	if (!tcx_before &&
+	    !(weir_hook_is_out(link->hook) ? filters.others - filters.others_before : filters.others_before))
+		return;
+	snprintf(hint, sizeof(hint), "'bpftool net show dev %s' (7.3 or later) lists them", link->attached_as);
+	weir_diag_warning(diag, NULL, NULL, hint,
+			  "other tc programs run before weir's at %s of '%s': packets that they accept for good or "
+			  "redirect are not limited",
+			  direction(link), link->attached_as);
+}
+
+static int explain_tc_failure(const struct weir_link *link, int err, struct weir_diag *diag)
+{
+	const char *why = strerror(-err), *hint = NULL;
+
+	if (err == -ENODEV || (err == -EINVAL && !if_nametoindex(link->attached_as))) {
+		weir_diag_error(diag, NULL, NULL, "'ip link' shows the interfaces",
+				"interface '%s' disappeared while weir was attaching to it", link->attached_as);
+		return -ENODEV;
+	}
+	if (err == -ENOENT || err == -EOPNOTSUPP) {
+		why = "the kernel has neither tcx (Linux 6.6) nor the qdisc clsact with BPF filters";
+		hint = "load its modules sch_ingress and cls_bpf (Debian: package linux-image-$(uname -r))";
+	}
+	weir_diag_error(diag, NULL, NULL, hint, "cannot attach to '%s' at tc %s: %s (%s)", link->attached_as,
+			direction(link), why, strerrorname_np(-err));
+	return err;
+}
+
+/* Nothing is left when it fails. */
+static int put_tc(const char *instance, struct weir_link *link, int program_fd, struct weir_diag *diag)
+{
+	const bool is_out = weir_hook_is_out(link->hook);
+	const uint32_t tcx_before = weir_tcx_count(link->ifindex, is_out);
+	_cleanup_(weir_closep) int link_fd = weir_tcx_attach(program_fd, link->ifindex, is_out);
+	char pin[WEIR_LINK_PIN_BYTES];
+	int err = link_fd < 0 ? link_fd : 0;
+
+	link->is_filter = link_fd == -EOPNOTSUPP;
+	if (link->is_filter)
+		err = weir_filter_link_create(instance, link, program_fd);
+	if (err)
+		return explain_tc_failure(link, err, diag);
+	warn_of_programs_before(link, tcx_before, diag);
+	if (link->is_filter)
+		return 0;
+	weir_link_pin(link, pin);
+	return weir_pin(instance, pin, link_fd, diag);
+}
+
+/* ---- the contract ---- */
+
+/* An interface that is added must be evaluated where the others are: programs are loaded for that alone. */
+static int expect_program(const struct weir_link_terms *terms, const struct weir_link *link, struct weir_diag *diag)
+{
+	if (terms->program_fd[link->hook] >= 0)
+		return 0;
+	weir_diag_error(diag, NULL, NULL,
+			"detach it, and attach all interfaces in the same way; or attach this one under another name: "
+			"'--instance NAME'",
+			"cannot attach to '%s' %s: instance '%s' limits %s", link->attached_as,
+			link->hook == WEIR_HOOK_XDP ? "by XDP" : "in tc mode", terms->instance,
+			link->hook == WEIR_HOOK_XDP ? "in tc mode" : "by XDP");
+	return -EOPNOTSUPP;
+}
+
+static bool has_no_ethernet(const char *interface)
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+
+	return weir_link_type_without_ethernet(weir_device_type(interface), buffer) != NULL;
+}
+
+int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir_link *in, struct weir_diag *diag)
+{
+	struct weir_link link = *in;
+	int err;
+
+	link.hook = weir_hook_at_tc(true, in->hook == WEIR_HOOK_TC_BARE_IN);
+	link.is_native = false;
+	if (terms->program_fd[link.hook] < 0)
+		return 0;
+	err = clear_pins(terms->instance, link.attached_as, link.ifindex, diag);
+	return err ? err : put_tc(terms->instance, &link, terms->program_fd[link.hook], diag);
+}
+
+int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
+			   struct weir_link *ret_link, struct weir_diag *diag)
+{
+	const bool is_at_tc = terms->mode == WEIR_MODE_TC;
+	struct weir_link link = {.ifindex = ifindex, .hook = WEIR_HOOK_XDP};
+	int err = is_at_tc ? 0 : weir_instance_expect_ethernet(interface, diag);
+
+	if (is_at_tc)
+		link.hook = weir_hook_at_tc(false, has_no_ethernet(interface));
+	strncpy(link.attached_as, interface, sizeof(link.attached_as) - 1);
 	if (!err)
-		err = weir_pin(terms->instance, pin, link_fd, diag);
-	if (!err && ret_is_native)
-		*ret_is_native = is_native;
+		err = expect_program(terms, &link, diag);
+	if (!err && terms->paces_out)
+		err = weir_pace_check_out(interface, ifindex, terms->waits.packets, terms->waits.wait_ns, diag);
+	if (!err)
+		err = clear_pins(terms->instance, interface, ifindex, diag);
+	if (!err)
+		err = is_at_tc ? put_tc(terms->instance, &link, terms->program_fd[link.hook], diag)
+			       : put_xdp(terms, &link, diag);
+	if (err)
+		return err;
+	err = weir_instance_put_out(terms, &link, diag);
+	if (err)
+		weir_instance_remove_links(terms->instance, interface);
+	else if (ret_link)
+		*ret_link = link;
 	return err;
 }

@@ -16,9 +16,55 @@
 #include "program/interface_map.h"
 #include "program/thresholds.h"
 
+#define WEIR_FULL_FRAME_BYTES 1514 /* of Ethernet, without a tag */
+
 int weir_not_the_rules(int err)
 {
 	return err == -EINVAL ? -EIO : err;
+}
+
+uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image)
+{
+	const bool judges_out = image->config.judges_out;
+
+	if (mode != WEIR_MODE_TC)
+		return 1u << WEIR_HOOK_XDP | (judges_out ? 1u << WEIR_HOOK_TC_OUT : 0);
+	return 1u << WEIR_HOOK_TC_IN | 1u << WEIR_HOOK_TC_BARE_IN |
+	       (judges_out ? 1u << WEIR_HOOK_TC_OUT | 1u << WEIR_HOOK_TC_BARE_OUT : 0);
+}
+
+void weir_instance_hook_fds(const struct weir_object *object, int ret_fds[WEIR_HOOKS])
+{
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		ret_fds[hook] = weir_object_hook_fd(object, hook);
+}
+
+/* What one flow of a rule may have waiting. Frames of a rule that counts bytes are taken for full ones. */
+static uint64_t packets_that_wait(const struct weir_ruleset_rule *rule)
+{
+	const uint64_t per_packet_micro = (rule->counts_bytes ? WEIR_FULL_FRAME_BYTES : 1) * 1000000ull;
+
+	return (unsigned __int128)rule->threshold_micro * rule->queueing_ms_max * 1000000 / rule->interval_ns /
+	       per_packet_micro;
+}
+
+struct weir_waits weir_instance_waits_out(const struct weir_ruleset *ruleset)
+{
+	struct weir_waits waits = {};
+
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+		uint64_t packets;
+
+		if (rule->behavior != WEIR_BEHAVIOR_THROTTLING || rule->system ||
+		    !(weir_match_directions(&weir_resource_of(ruleset, rule)->match) & WEIR_MATCHES_OUT))
+			continue;
+		packets = packets_that_wait(rule);
+		waits.packets = packets > waits.packets ? packets : waits.packets;
+		if (rule->queueing_ms_max * 1000000 > waits.wait_ns)
+			waits.wait_ns = rule->queueing_ms_max * 1000000;
+	}
+	return waits;
 }
 
 int weir_instance_check_marks(const struct weir_ruleset *ruleset, struct weir_diag *diag)
@@ -128,7 +174,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->non_ip_except_count = config->non_ip_except_count;
 	memcpy(info->non_ip_except, config->non_ip_except, sizeof(info->non_ip_except));
 	info->observes = config->observes;
-	info->paces = config->paces;
+	info->paces = (config->paces ? WEIR_PACES_IN : 0) | (config->paces_out ? WEIR_PACES_OUT : 0);
 	info->spec_count = image->spec_count;
 	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));
 	info->controller_timeout_ms = settings->controller_timeout_ms;

@@ -152,13 +152,13 @@ int weir_instance_open_now(const char *name, struct weir_instance **ret_instance
 int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	char pin[WEIR_LINK_PIN_BYTES];
+	char attached_as[IF_NAMESIZE];
 	int err = weir_host_check_privilege(diag);
 
 	if (!err)
 		err = weir_instance_expect_attached(name, diag);
 	if (err || !weir_word_is_pattern(interface))
-		return err ? err : weir_instance_find_link(name, interface, pin, diag);
+		return err ? err : weir_instance_find_link(name, interface, attached_as, diag);
 	err = weir_instance_open(name, &instance, diag);
 	return err ? err : weir_instance_expect_wanted(instance, interface, diag);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which programs are on an instance's links, and putting another one there, on all of them or on none. */
+/* Which programs are on an instance's links, and putting others there, on all of them or on none. */
 #include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/util.h"
+#include "network/netns.h"
 
 void weir_old_programs_free(struct weir_old_program **programs)
 {
@@ -25,10 +27,11 @@ static bool is_program(int fd, uint32_t id)
 /* By its pin, or that of a reload that was cut short; by its number, which takes CAP_SYS_ADMIN, where another version
  * has pinned none. Returns a descriptor or -errno.
  */
-static int open_program(const char *instance, uint32_t id)
+static int open_program(const char *instance, enum weir_hook hook, uint32_t id)
 {
-	int fds[] = {weir_pin_open(instance, WEIR_PIN_PROGRAM), weir_pin_open_new(instance, WEIR_PIN_PROGRAM),
-		     weir_pin_open(instance, WEIR_PIN_GUARD)};
+	int fds[] = {weir_pin_open(instance, weir_pin_of_program(hook)),
+		     weir_pin_open_new(instance, weir_pin_of_program(hook)),
+		     weir_pin_open(instance, weir_pin_of_guard(hook))};
 	int found = -1;
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -46,11 +49,30 @@ static struct weir_old_program *find_program(struct weir_old_program *programs, 
 	return programs;
 }
 
+/* Of a hook that no interface has now: one that comes gets it. */
+static void add_pinned(const char *instance, enum weir_hook hook, struct weir_old_program *programs)
+{
+	struct bpf_prog_info info = {};
+	__u32 info_bytes = sizeof(info);
+	int fd;
+
+	for (; programs->id; programs++)
+		if (programs->hook == hook)
+			return;
+	fd = weir_pin_open(instance, weir_pin_of_program(hook));
+	if (fd < 0)
+		return;
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		weir_closep(&fd);
+	else
+		*programs = (struct weir_old_program){.id = info.id, .fd = fd, .hook = hook};
+}
+
 int weir_instance_open_programs(const struct weir_instance *instance, struct weir_old_program **ret_programs,
 				struct weir_diag *diag)
 {
 	_cleanup_(weir_old_programs_free) struct weir_old_program *programs =
-		calloc(instance->link_count + 1, sizeof(*programs));
+		calloc(instance->link_count + WEIR_HOOKS + 1, sizeof(*programs));
 
 	if (!programs)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
@@ -60,27 +82,17 @@ int weir_instance_open_programs(const struct weir_instance *instance, struct wei
 
 		if (!link->ifindex || program->id)
 			continue;
-		program->fd = open_program(instance->name, link->program_id);
+		program->fd = open_program(instance->name, link->hook, link->program_id);
 		if (program->fd < 0)
 			return weir_diag_fail(diag, -program->fd, "the old rules stay",
 					      "cannot open the program on '%s'", link->interface);
 		program->id = link->program_id;
+		program->hook = link->hook;
 	}
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		add_pinned(instance->name, hook, programs);
 	*ret_programs = TAKE_PTR(programs);
 	return 0;
-}
-
-/* Its descriptor is not kept: there may be more interfaces than a process may have descriptors. */
-static int swap_link(const struct weir_instance *instance, const struct weir_link *link, int program_fd)
-{
-	_cleanup_(weir_closep) int fd = -1;
-	char pin[WEIR_LINK_PIN_BYTES];
-
-	weir_link_pin(link->attached_as, link->is_native, pin);
-	fd = weir_pin_open(instance->name, pin);
-	if (fd < 0)
-		return fd;
-	return bpf_link_update(fd, program_fd, NULL) ? -errno : 0;
 }
 
 static void warn_gone(const struct weir_instance *instance, const struct weir_link *link, struct weir_diag *diag)
@@ -92,8 +104,67 @@ static void warn_gone(const struct weir_instance *instance, const struct weir_li
 	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and its limits with it", link->interface);
 }
 
-int weir_instance_swap_links(const struct weir_instance *instance, int program_fd, struct weir_old_program *old,
-			     struct weir_diag *diag)
+/* What rules that are about to be in force evaluate, and those before do not. */
+static bool lacks_out(const struct weir_instance *instance, const struct weir_link *in)
+{
+	if (weir_hook_is_out(in->hook) || !in->ifindex)
+		return false;
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (weir_hook_is_out(instance->links[i].hook) && instance->links[i].ifindex == in->ifindex)
+			return false;
+	return true;
+}
+
+static bool is_any_without_out(const struct weir_instance *instance)
+{
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (lacks_out(instance, &instance->links[i]))
+			return true;
+	return false;
+}
+
+static void remove_out(const struct weir_instance *instance, const struct weir_link *in)
+{
+	struct weir_link out = *in;
+	char pin[WEIR_LINK_PIN_BYTES];
+
+	out.hook = weir_hook_at_tc(true, in->hook == WEIR_HOOK_TC_BARE_IN);
+	out.is_native = false;
+	for (int is_filter = 0; is_filter < 2; is_filter++) {
+		out.is_filter = is_filter;
+		weir_link_pin(&out, pin);
+		weir_link_remove(instance->name, pin);
+	}
+}
+
+/* Before what is there is swapped: it can be refused. Taken off again when some link refuses. */
+static int put_out(const struct weir_instance *instance, const int program_fd[WEIR_HOOKS], struct weir_diag *diag)
+{
+	struct weir_link_terms terms = {.instance = instance->name};
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	size_t done = 0;
+	int err = 0;
+
+	memcpy(terms.program_fd, program_fd, sizeof(terms.program_fd));
+	if (program_fd[WEIR_HOOK_TC_OUT] < 0 || !is_any_without_out(instance))
+		return 0;
+	err = weir_netns_enter(instance->info.netns, &back_fd);
+	if (err)
+		return weir_diag_fail(diag, -err, "the old rules stay",
+				      "cannot enter the network namespace of instance '%s', to evaluate what goes out",
+				      instance->name);
+	for (; !err && done < instance->link_count; done += !err)
+		if (lacks_out(instance, &instance->links[done]))
+			err = weir_instance_put_out(&terms, &instance->links[done], diag);
+	while (err && done--)
+		if (lacks_out(instance, &instance->links[done]))
+			remove_out(instance, &instance->links[done]);
+	return err;
+}
+
+/* All links that have a program to come, or none. */
+static int swap(const struct weir_instance *instance, const int program_fd[WEIR_HOOKS], struct weir_old_program *old,
+		struct weir_diag *diag)
 {
 	size_t done = 0;
 	int err = 0;
@@ -101,19 +172,43 @@ int weir_instance_swap_links(const struct weir_instance *instance, int program_f
 	for (; !err && done < instance->link_count; done += !err) {
 		const struct weir_link *link = &instance->links[done];
 
-		if (!link->ifindex) {
+		if (!link->ifindex && !weir_hook_is_out(link->hook))
 			warn_gone(instance, link, diag);
+		if (!link->ifindex || program_fd[link->hook] < 0)
 			continue;
-		}
-		err = swap_link(instance, link, program_fd);
+		err = weir_link_update(instance->name, link, program_fd[link->hook]);
 		if (err)
 			weir_diag_fail(diag, -err, "the old rules stay", "cannot replace the program on '%s'",
 				       link->interface);
 	}
 	/* The same call that has just worked the other way round. */
-	while (err && done--)
-		if (instance->links[done].ifindex)
-			swap_link(instance, &instance->links[done],
-				  find_program(old, instance->links[done].program_id)->fd);
+	while (err && done--) {
+		const struct weir_link *link = &instance->links[done];
+
+		if (link->ifindex && program_fd[link->hook] >= 0)
+			weir_link_update(instance->name, link, find_program(old, link->program_id)->fd);
+	}
+	return err;
+}
+
+int weir_instance_swap_links(const struct weir_instance *instance, const int program_fd[WEIR_HOOKS],
+			     struct weir_old_program *old, struct weir_diag *diag)
+{
+	int err = put_out(instance, program_fd, diag);
+
+	if (err)
+		return err;
+	err = swap(instance, program_fd, old, diag);
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+		char pin[WEIR_LINK_PIN_BYTES];
+
+		if (err && lacks_out(instance, link))
+			remove_out(instance, link);
+		if (err || !weir_hook_is_out(link->hook) || program_fd[link->hook] >= 0)
+			continue;
+		weir_link_pin(link, pin);
+		weir_link_remove(instance->name, pin);
+	}
 	return err;
 }

@@ -105,8 +105,10 @@ static int pin_new_maps(const struct weir_instance *instance, const struct weir_
 		err = weir_pin_new(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	if (!err)
 		err = weir_cases_pin_new(instance->name, image, object, diag);
-	if (!err)
-		err = weir_pin_new(instance->name, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
+	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
+		if (weir_object_hook_fd(object, hook) >= 0)
+			err = weir_pin_new(instance->name, weir_pin_of_program(hook), weir_object_hook_fd(object, hook),
+					   diag);
 	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
 		if (weir_reload_replaces(instance, image, map))
 			err = weir_pin_new(instance->name, weir_table_name(map), weir_object_map_fd(object, map), diag);
@@ -144,6 +146,15 @@ static int mark_replaced(const struct weir_instance *instance, const struct weir
 		   : 0;
 }
 
+/* A hook that nothing is evaluated at any more has none. */
+static int take_program(const char *instance, enum weir_hook hook, bool is_there, struct weir_diag *diag)
+{
+	if (is_there)
+		return weir_pin_take_new(instance, weir_pin_of_program(hook), diag);
+	weir_unpin(instance, weir_pin_of_program(hook));
+	return 0;
+}
+
 /* The description, first of all maps, comes before what it speaks of. */
 static int take_new_pins(const struct weir_instance *instance, const struct weir_image *image,
 			 const struct weir_object *object, struct weir_diag *diag)
@@ -160,7 +171,9 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 		err = weir_pin_take_new(instance->name, WEIR_PIN_THRESHOLDS, diag);
 	if (!err)
 		err = weir_cases_take_new(instance->name, image, diag);
-	return err ? err : weir_pin_take_new(instance->name, WEIR_PIN_PROGRAM, diag);
+	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
+		err = take_program(instance->name, hook, weir_object_hook_fd(object, hook) >= 0, diag);
+	return err;
 }
 
 static bool is_table_of_ours(const char *name)
@@ -187,7 +200,8 @@ static void drop_new_pins(const struct weir_instance *instance)
 {
 	weir_unpin_new(instance->name, WEIR_PIN_HISTORY);
 	weir_unpin_new(instance->name, WEIR_PIN_THRESHOLDS);
-	weir_unpin_new(instance->name, WEIR_PIN_PROGRAM);
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		weir_unpin_new(instance->name, weir_pin_of_program(hook));
 	weir_cases_drop_new(instance->name);
 	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		weir_unpin_new(instance->name, weir_table_name(map));
@@ -203,19 +217,39 @@ static int attach_pace(const struct weir_instance *instance, struct weir_diag *d
 	if (!ifindexes)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
 	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex)
+		if (instance->links[i].ifindex && !weir_hook_is_out(instance->links[i].hook))
 			ifindexes[count++] = instance->links[i].ifindex;
 	return weir_pace_attach(instance->name, ifindexes, count, diag);
 }
 
-/* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
-int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+/* What goes out waits in the device itself, where its qdisc can do that. */
+static int check_pace_out(const struct weir_instance *instance, const struct weir_ruleset *ruleset,
+			  struct weir_diag *diag)
 {
-	if (!image->config.paces ||
+	const struct weir_waits waits = weir_instance_waits_out(ruleset);
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	int err = 0;
+
+	if (weir_netns_enter(instance->info.netns, &back_fd))
+		return 0; /* what cannot be determined is let pass */
+	for (size_t i = 0; !err && i < instance->link_count; i++)
+		if (instance->links[i].ifindex && !weir_hook_is_out(instance->links[i].hook))
+			err = weir_pace_check_out(instance->links[i].interface, instance->links[i].ifindex,
+						  waits.packets, waits.wait_ns, diag);
+	return err;
+}
+
+/* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
+int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image,
+			   const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	int err = image->config.paces_out ? check_pace_out(instance, ruleset, diag) : 0;
+
+	if (err || !image->config.paces ||
 	    (weir_pace_is_attached(instance->name) && !instance->is_incompatible[WEIR_TABLE_PACE]))
-		return 0;
+		return err;
 	for (size_t i = 0; i < instance->link_count; i++)
-		if (!instance->links[i].is_native)
+		if (instance->links[i].hook == WEIR_HOOK_XDP && !instance->links[i].is_native)
 			return weir_pace_refuse_skb(instance->links[i].interface, diag);
 	return weir_pace_check(diag);
 }
@@ -224,10 +258,10 @@ int weir_reload_check_pace(const struct weir_instance *instance, const struct we
  * *ret_is_new: it has to be taken off again if the reload fails. Where another version's tc program paces, it continues
  * until the rules are swapped.
  */
-static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
-		      struct weir_diag *diag)
+static int start_pace(const struct weir_instance *instance, const struct weir_image *image,
+		      const struct weir_ruleset *ruleset, bool *ret_is_new, struct weir_diag *diag)
 {
-	int err = weir_reload_check_pace(instance, image, diag);
+	int err = weir_reload_check_pace(instance, image, ruleset, diag);
 
 	if (err || !image->config.paces || weir_pace_is_attached(instance->name) ||
 	    instance->is_incompatible[WEIR_TABLE_PACE])
@@ -278,34 +312,54 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 		   : 0;
 }
 
+/* The old programs by hook, of which each has one: else a reload was cut short. False: some hook has two. */
+static bool find_old(const struct weir_old_program *old, int ret_fds[WEIR_HOOKS])
+{
+	static const int none[WEIR_HOOKS] = WEIR_NO_PROGRAMS;
+
+	memcpy(ret_fds, none, sizeof(none));
+	for (; old->id; old++) {
+		if (ret_fds[old->hook] >= 0)
+			return false;
+		ret_fds[old->hook] = old->fd;
+	}
+	return true;
+}
+
+static int refuse_two_rule_sets(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	snprintf(hint, sizeof(hint), "'weir reload%s FILE...' repairs that",
+		 weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint,
+			"a reload of instance '%s' was cut short: there is no single rule set to return to",
+			instance->name);
+	return -EAGAIN;
+}
+
 /* Rules that are to be confirmed are not on the links themselves: their guard is. */
 static int swap_programs(const struct weir_instance *instance, const struct weir_object *object,
 			 struct weir_transition *transition, struct weir_old_program *old, struct weir_diag *diag)
 {
 	_cleanup_(weir_guard_object_freep) struct weir_guard_object *guard = NULL;
 	_cleanup_(weir_freep) struct weir_rule_info *rules = NULL;
-	int err;
+	int new_fds[WEIR_HOOKS], old_fds[WEIR_HOOKS], guard_fds[WEIR_HOOKS], err;
 
+	weir_instance_hook_fds(object, new_fds);
 	if (!transition->confirm_ns)
-		return weir_instance_swap_links(instance, weir_object_program_fd(object), old, diag);
-	if (old[0].id && old[1].id) {
-		char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
-
-		snprintf(hint, sizeof(hint), "'weir reload%s FILE...' repairs that",
-			 weir_instance_option(instance->name, option));
-		weir_diag_error(diag, NULL, NULL, hint,
-				"a reload of instance '%s' was cut short: there is no single rule set to return to",
-				instance->name);
-		return -EAGAIN;
-	}
+		return weir_instance_swap_links(instance, new_fds, old, diag);
+	if (!find_old(old, old_fds))
+		return refuse_two_rule_sets(instance, diag);
 	rules = weir_reload_rules_now(instance);
 	if (!rules)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
 	transition->returns_ns = weir_host_boot_ns() + transition->confirm_ns;
-	err = weir_guard_set_up(instance, rules, weir_object_program_fd(object), old[0].fd, transition->returns_ns,
-				&guard, diag);
+	err = weir_guard_set_up(instance, rules, new_fds, old_fds, transition->returns_ns, &guard, diag);
+	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
+		guard_fds[hook] = weir_guard_program_fd(guard, hook);
 	if (!err)
-		err = weir_instance_swap_links(instance, weir_guard_program_fd(guard), old, diag);
+		err = weir_instance_swap_links(instance, guard_fds, old, diag);
 	if (err)
 		weir_guard_remove(instance->name);
 	return err;
@@ -409,7 +463,7 @@ static int make_transition(struct weir_instance *instance, struct weir_transitio
 	if (!err)
 		err = weir_not_the_rules(weir_reload_load(instance, image, false, &object, diag));
 	if (!err)
-		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
+		err = weir_not_the_rules(start_pace(instance, image, transition->ruleset, &paces_anew, diag));
 	if (!err)
 		err = weir_not_the_rules(swap_in(instance, transition, image, object, diag));
 	if (!err)

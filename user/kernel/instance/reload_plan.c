@@ -116,6 +116,23 @@ static const struct weir_rule_info *rules_that_warm(const struct weir_instance *
 	return instance->is_incompatible[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
 }
 
+uint32_t weir_reload_hooks(const struct weir_instance *instance, const struct weir_image *image)
+{
+	const bool is_mode_known = !instance->is_all_incompatible;
+	uint32_t hooks = weir_hooks_of(is_mode_known ? instance->info.attach_mode : WEIR_MODE_AUTO, image);
+
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const enum weir_hook hook = instance->links[i].hook;
+
+		if (weir_hook_is_out(hook))
+			continue;
+		hooks |= 1u << hook;
+		if (image->config.judges_out)
+			hooks |= 1u << weir_hook_at_tc(true, hook == WEIR_HOOK_TC_BARE_IN);
+	}
+	return hooks;
+}
+
 int weir_reload_load(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
 		     struct weir_object **ret_object, struct weir_diag *diag)
 {
@@ -125,6 +142,7 @@ int weir_reload_load(const struct weir_instance *instance, const struct weir_ima
 		.now_ns = weir_host_now_ns(),
 		.previous_rules = rules_that_warm(instance),
 		.is_trial = is_trial,
+		.hooks = weir_reload_hooks(instance, image),
 	};
 
 	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)

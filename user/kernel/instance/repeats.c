@@ -25,6 +25,12 @@ static int add_repeat(const struct weir_stacked *upper, const struct weir_stacke
 	return 0;
 }
 
+/* By the link of what comes in, which each interface has. */
+static const struct weir_stacked *find_in(const struct weir_stack *stack, const struct weir_link *link)
+{
+	return weir_hook_is_out(link->hook) ? NULL : weir_stack_find(stack, link->ifindex);
+}
+
 /* In the present network namespace. With `only`, those that this interface is one of. */
 static size_t find(const struct weir_link *links, size_t link_count, uint32_t only, struct weir_repeat **repeats)
 {
@@ -34,10 +40,10 @@ static size_t find(const struct weir_link *links, size_t link_count, uint32_t on
 	if (link_count < 2 || weir_stack_read_links(&stack))
 		return 0;
 	for (size_t i = 0; i < link_count; i++) {
-		const struct weir_stacked *upper = weir_stack_find(&stack, links[i].ifindex);
+		const struct weir_stacked *upper = find_in(&stack, &links[i]);
 
 		for (size_t j = 0; upper && j < link_count; j++) {
-			const struct weir_stacked *lower = weir_stack_find(&stack, links[j].ifindex);
+			const struct weir_stacked *lower = find_in(&stack, &links[j]);
 
 			if (!lower || (only && only != upper->ifindex && only != lower->ifindex))
 				continue;

@@ -164,19 +164,44 @@ int weir_transition_plan(struct weir_instance *instance, enum weir_transition_ki
 
 /* ---- rules that stay ---- */
 
+struct programs {
+	int fd[WEIR_HOOKS];
+};
+
+static void close_programs(const struct programs *programs)
+{
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		weir_closep(&programs->fd[hook]);
+}
+
+/* -ENOENT: there is none. */
+static int open_programs(const struct weir_instance *instance, struct programs *programs, struct weir_diag *diag)
+{
+	int err = -ENOENT;
+
+	for (int hook = 0; hook < WEIR_HOOKS; hook++) {
+		int fd = weir_pin_open(instance->name, weir_pin_of_program(hook));
+
+		programs->fd[hook] = fd < 0 ? -1 : fd;
+		if (fd >= 0 && err == -ENOENT)
+			err = 0;
+		if (fd < 0 && fd != -ENOENT)
+			err = fd;
+	}
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot open the program of instance '%s'", instance->name) : 0;
+}
+
 /* The guard and the rules that it hands packets to evaluate alike from now on. */
 int weir_instance_finish_confirm(struct weir_instance *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;
-	_cleanup_(weir_closep) int program_fd = weir_pin_open(instance->name, WEIR_PIN_PROGRAM);
-	int err;
+	_cleanup_(close_programs) struct programs now = {.fd = WEIR_NO_PROGRAMS};
+	int err = open_programs(instance, &now, diag);
 
-	if (program_fd < 0)
-		return weir_diag_fail(diag, -program_fd, NULL, "cannot open the program of instance '%s'",
-				      instance->name);
-	err = weir_instance_open_programs(instance, &old, diag);
 	if (!err)
-		err = weir_instance_swap_links(instance, program_fd, old, diag);
+		err = weir_instance_open_programs(instance, &old, diag);
+	if (!err)
+		err = weir_instance_swap_links(instance, now.fd, old, diag);
 	if (!err)
 		err = weir_instance_read_links(instance, diag); /* they have another program now */
 	if (!err)

@@ -84,7 +84,7 @@ static int confirm(struct weir_instance *instance, struct weir_diag *diag)
 	err = weir_instance_finish_confirm(instance, diag);
 	if (!err)
 		err = confirm_history(instance, diag);
-	if (!err && !instance->info.paces && weir_pace_is_attached(instance->name))
+	if (!err && !(instance->info.paces & WEIR_PACES_IN) && weir_pace_is_attached(instance->name))
 		weir_pace_detach(instance->name);
 	return err;
 }

@@ -19,17 +19,20 @@
 #include "program/array.h"
 #include "program/guard.h"
 
+/* Beside those of its programs (weir_pin_of_guard). */
 static const char *const pins[] = {
-	WEIR_PIN_GUARD,	   /* the program */
 	"guard_state",	   /* map `guard` */
 	"guard_sets",	   /* the map of both programs, which the kernel empties when it is not pinned */
+	"guard_tc_sets",   /* likewise, at tc */
 	"guard_rule_info", /* the descriptions before the reload */
 	"guard_resource_info",
 };
-enum { PIN_PROGRAM, PIN_STATE, PIN_SETS, PIN_RULES, PIN_RESOURCES };
+enum { PIN_STATE, PIN_SETS, PIN_TC_SETS, PIN_RULES, PIN_RESOURCES };
 
 void weir_guard_remove(const char *instance)
 {
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		weir_unpin(instance, weir_pin_of_guard(hook));
 	for (size_t i = 0; i < ARRAY_SIZE(pins); i++)
 		weir_unpin(instance, pins[i]);
 }
@@ -58,8 +61,31 @@ static int pin_descriptions(const struct weir_instance *instance, const struct w
 			      sizeof(*instance->resources), diag);
 }
 
-int weir_guard_set_up(const struct weir_instance *instance, const struct weir_rule_info *rules, int new_fd, int old_fd,
-		      uint64_t returns_ns, struct weir_guard_object **ret_guard, struct weir_diag *diag)
+static int pin_if_there(const char *instance, const char *pin, int fd, struct weir_diag *diag)
+{
+	return fd < 0 ? 0 : weir_pin(instance, pin, fd, diag);
+}
+
+/* The programs last: with them it is whole. */
+static int pin_guard(const struct weir_instance *instance, const struct weir_rule_info *rules,
+		     const struct weir_guard_object *guard, struct weir_diag *diag)
+{
+	int err = weir_pin(instance->name, pins[PIN_STATE], weir_guard_state_fd(guard), diag);
+
+	if (!err)
+		err = pin_if_there(instance->name, pins[PIN_SETS], weir_guard_sets_fd(guard), diag);
+	if (!err)
+		err = pin_if_there(instance->name, pins[PIN_TC_SETS], weir_guard_tc_sets_fd(guard), diag);
+	if (!err)
+		err = pin_descriptions(instance, rules, diag);
+	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
+		err = pin_if_there(instance->name, weir_pin_of_guard(hook), weir_guard_program_fd(guard, hook), diag);
+	return err;
+}
+
+int weir_guard_set_up(const struct weir_instance *instance, const struct weir_rule_info *rules,
+		      const int new_fd[WEIR_HOOKS], const int old_fd[WEIR_HOOKS], uint64_t returns_ns,
+		      struct weir_guard_object **ret_guard, struct weir_diag *diag)
 {
 	const struct weir_guard state = {.returns_ns = returns_ns, .generation = instance->info.generation + 1};
 	_cleanup_(weir_guard_object_freep) struct weir_guard_object *guard = NULL;
@@ -67,13 +93,7 @@ int weir_guard_set_up(const struct weir_instance *instance, const struct weir_ru
 
 	weir_guard_remove(instance->name); /* of a reload that was killed */
 	if (!err)
-		err = weir_pin(instance->name, pins[PIN_STATE], weir_guard_state_fd(guard), diag);
-	if (!err)
-		err = weir_pin(instance->name, pins[PIN_SETS], weir_guard_sets_fd(guard), diag);
-	if (!err)
-		err = pin_descriptions(instance, rules, diag);
-	if (!err)
-		err = weir_pin(instance->name, pins[PIN_PROGRAM], weir_guard_program_fd(guard), diag);
+		err = pin_guard(instance, rules, guard, diag);
 	if (err) {
 		weir_guard_remove(instance->name);
 		return err;
@@ -92,13 +112,21 @@ static uint32_t program_id(int fd)
 	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &info_bytes) ? 0 : info.id;
 }
 
-static bool is_on_a_link(const struct weir_instance *instance)
+static bool is_on_a_link_of(const struct weir_instance *instance, enum weir_hook hook)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance->name, pins[PIN_PROGRAM]);
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance->name, weir_pin_of_guard(hook));
 	const uint32_t id = program_id(fd);
 
 	for (size_t i = 0; id && i < instance->link_count; i++)
 		if (instance->links[i].ifindex && instance->links[i].program_id == id)
+			return true;
+	return false;
+}
+
+static bool is_on_a_link(const struct weir_instance *instance)
+{
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		if (is_on_a_link_of(instance, hook))
 			return true;
 	return false;
 }
@@ -116,12 +144,12 @@ static bool is_of(const struct weir_instance *instance, const struct weir_guard 
 	return state->generation == instance->info.generation || is_on_a_link(instance);
 }
 
-int weir_instance_open_program(const struct weir_instance *instance)
+int weir_instance_open_program(const struct weir_instance *instance, enum weir_hook hook)
 {
 	struct weir_guard state;
 	const bool has_guard = read_state(instance->name, &state) && is_of(instance, &state);
 
-	return weir_pin_open(instance->name, has_guard ? WEIR_PIN_GUARD : WEIR_PIN_PROGRAM);
+	return weir_pin_open(instance->name, has_guard ? weir_pin_of_guard(hook) : weir_pin_of_program(hook));
 }
 
 void weir_guard_look(struct weir_instance *instance)
@@ -134,15 +162,18 @@ void weir_guard_look(struct weir_instance *instance)
 			.is_so = true, .returns_ns = state.returns_ns, .generation = state.generation};
 }
 
+/* The one at XDP, which every load has, whether an interface is limited there or not. */
 uint32_t weir_instance_program_id(const struct weir_instance *instance)
 {
-	_cleanup_(weir_closep) int fd = is_on_a_link(instance) ? weir_pin_open(instance->name, WEIR_PIN_PROGRAM) : -1;
+	_cleanup_(weir_closep) int fd = -1;
 
+	if (!is_on_a_link(instance))
+		for (size_t i = 0; i < instance->link_count; i++)
+			if (instance->links[i].ifindex && instance->links[i].hook == WEIR_HOOK_XDP)
+				return instance->links[i].program_id;
+	fd = weir_pin_open(instance->name, weir_pin_of_program(WEIR_HOOK_XDP));
 	if (fd >= 0)
 		return program_id(fd);
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex)
-			return instance->links[i].program_id;
 	return instance->link_count ? instance->links[0].program_id : 0;
 }
 

@@ -137,27 +137,42 @@ static int leave_out(struct weir_targets *targets, const struct weir_stacked *li
 	return 0;
 }
 
-static bool is_limited(const struct weir_stacked *link, const void *wanted)
+/* What is to be limited, and how. */
+struct wish {
+	const struct weir_wanted *wanted;
+	enum weir_attach_mode mode;
+};
+
+/* NULL: XDP takes it, or it is evaluated at tc, where no header is needed. */
+static const char *type_that_is_refused(const struct weir_stacked *link, enum weir_attach_mode mode,
+					char buffer[WEIR_LINK_TYPE_BYTES])
+{
+	return mode == WEIR_MODE_TC ? NULL : weir_link_type_without_ethernet(link->type, buffer);
+}
+
+static bool is_limited(const struct weir_stacked *link, const void *data)
 {
 	char buffer[WEIR_LINK_TYPE_BYTES];
+	const struct wish *wish = data;
 
-	return !weir_link_type_without_ethernet(link->type, buffer) && weir_wanted_means(wanted, link->name);
+	return !type_that_is_refused(link, wish->mode, buffer) && weir_wanted_means(wish->wanted, link->name);
 }
 
 /* A user who names one wants it, and sees what is wrong with it; a pattern only happens to mean it. From an interface
  * and those that it stands on, the lower ones are taken: all packets arrive there, and the driver may have native mode.
  * Where one of the lower ones is not limited, the upper one stays: packets that arrive there would have no limit.
  */
-static bool is_of_no_use(const struct weir_stack *stack, const struct weir_wanted *wanted,
-			 const struct weir_stacked *link, char ret_why[WEIR_LEFT_OUT_BYTES])
+static bool is_of_no_use(const struct weir_stack *stack, const struct wish *wish, const struct weir_stacked *link,
+			 char ret_why[WEIR_LEFT_OUT_BYTES])
 {
 	char buffer[WEIR_LINK_TYPE_BYTES];
-	const char *type = weir_link_type_without_ethernet(link->type, buffer);
+	const char *type = type_that_is_refused(link, wish->mode, buffer);
 	const struct weir_stacked *first;
 
 	if (type)
-		snprintf(ret_why, WEIR_LEFT_OUT_BYTES, "its packets have no Ethernet header (link/%s)", type);
-	else if (weir_stack_is_covered(stack, link, is_limited, wanted, &first))
+		snprintf(ret_why, WEIR_LEFT_OUT_BYTES,
+			 "its packets have no Ethernet header (link/%s), which takes '--mode tc'", type);
+	else if (weir_stack_is_covered(stack, link, is_limited, wish, &first))
 		snprintf(ret_why, WEIR_LEFT_OUT_BYTES,
 			 "its packets arrive through '%s' first and are limited there ('-i %s' would count them twice)",
 			 first->name, link->name);
@@ -166,27 +181,27 @@ static bool is_of_no_use(const struct weir_stack *stack, const struct weir_wante
 	return true;
 }
 
-static int sort_link(const struct weir_stack *stack, const struct weir_wanted *wanted, const struct weir_stacked *link,
+static int sort_link(const struct weir_stack *stack, const struct wish *wish, const struct weir_stacked *link,
 		     struct weir_targets *targets)
 {
 	char why[WEIR_LEFT_OUT_BYTES];
 
-	if (!weir_wanted_means(wanted, link->name))
+	if (!weir_wanted_means(wish->wanted, link->name))
 		return 0;
-	if (weir_wanted_names(wanted, link->name))
+	if (weir_wanted_names(wish->wanted, link->name))
 		return add_target(targets, link, true);
-	return is_of_no_use(stack, wanted, link, why) ? leave_out(targets, link, why)
-						      : add_target(targets, link, false);
+	return is_of_no_use(stack, wish, link, why) ? leave_out(targets, link, why) : add_target(targets, link, false);
 }
 
-int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret_targets)
+int weir_targets_find(const struct weir_wanted *wanted, enum weir_attach_mode mode, struct weir_targets *ret_targets)
 {
+	const struct wish wish = {.wanted = wanted, .mode = mode};
 	_cleanup_(weir_stack_free) struct weir_stack stack = {};
 	struct weir_targets targets = {};
 	int err = weir_stack_read_links(&stack);
 
 	for (size_t i = 0; !err && i < stack.count; i++)
-		err = sort_link(&stack, wanted, &stack.links[i], &targets);
+		err = sort_link(&stack, &wish, &stack.links[i], &targets);
 	if (err)
 		weir_targets_free(&targets);
 	else
@@ -199,11 +214,11 @@ void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *
 	weir_diag_note(diag, "interface '%s' is excluded from a pattern: %s", left_out->name, left_out->why);
 }
 
-bool weir_targets_leave_out(const struct weir_wanted *wanted, const char *name)
+bool weir_targets_leave_out(const struct weir_wanted *wanted, enum weir_attach_mode mode, const char *name)
 {
 	_cleanup_(weir_targets_free) struct weir_targets targets = {};
 
-	if (weir_targets_find(wanted, &targets))
+	if (weir_targets_find(wanted, mode, &targets))
 		return false; /* who puts them there will say so */
 	for (size_t i = 0; i < targets.left_out_count; i++)
 		if (!strcmp(targets.left_out[i].name, name))

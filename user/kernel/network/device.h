@@ -50,9 +50,8 @@ const char *weir_link_type_without_ethernet(uint16_t type, char buffer[WEIR_LINK
 
 /* What to do about one. */
 #define WEIR_NO_ETHERNET_ADVICE                                                                                        \
-	"attach to the Ethernet interface that carries it, where its outer packets are limited; 'nft' limits what "    \
-	"is "                                                                                                          \
-	"inside"
+	"'--mode tc' reads them from the IP header on; or attach to the Ethernet interface that carries it, where "    \
+	"its outer packets are limited"
 
 /* The XDP program on it, of whatever mode; 0: none. */
 uint32_t weir_device_program(const struct weir_device *device);

@@ -19,6 +19,10 @@
 #define FILTER_PRIORITY 0xfff0u
 #define FILTER_HANDLE 1
 
+/* Behind those of others, too, and before the one that paces what has been evaluated. */
+_Static_assert(WEIR_TC_LIMITER_PREFERENCE > 49152 && WEIR_TC_LIMITER_PREFERENCE < FILTER_PRIORITY,
+	       "filters are asked in the order of their preferences");
+
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
@@ -222,6 +226,15 @@ int weir_tc_delete_clsact(struct weir_netlink *netlink, uint32_t ifindex)
 
 /* ---- filters ---- */
 
+static struct nlmsghdr *begin_any_filter(struct weir_netlink *netlink, uint16_t type, uint16_t flags,
+					 const struct tcmsg *about)
+{
+	struct nlmsghdr *request = weir_netlink_begin(netlink, type, flags, about, sizeof(*about));
+
+	mnl_attr_put_strz(request, TCA_KIND, "bpf");
+	return request;
+}
+
 static struct nlmsghdr *begin_filter(struct weir_netlink *netlink, uint16_t type, uint16_t flags, uint32_t ifindex)
 {
 	const struct tcmsg about = {
@@ -230,10 +243,8 @@ static struct nlmsghdr *begin_filter(struct weir_netlink *netlink, uint16_t type
 		.tcm_handle = FILTER_HANDLE,
 		.tcm_info = TC_H_MAKE(FILTER_PRIORITY << 16, htons(ETH_P_ALL)),
 	};
-	struct nlmsghdr *request = weir_netlink_begin(netlink, type, flags, &about, sizeof(about));
 
-	mnl_attr_put_strz(request, TCA_KIND, "bpf");
-	return request;
+	return begin_any_filter(netlink, type, flags, &about);
 }
 
 /* The action mirred, and not bpf_redirect: an ifb drops what does not come by it, since only mirred says where from. */
@@ -283,6 +294,77 @@ static bool is_weirs(const struct nlmsghdr *message, const struct tcmsg *about)
 	       has_text(weir_netlink_find(message, sizeof(*about), TCA_OPTIONS), TCA_BPF_NAME, WEIR_TC_FILTER_NAME);
 }
 
+/* ---- filters that limit ---- */
+
+static struct nlmsghdr *begin_limiter(struct weir_netlink *netlink, uint16_t type, uint16_t flags,
+				      const struct weir_tc_limiter *limiter)
+{
+	const struct tcmsg about = {
+		.tcm_ifindex = limiter->ifindex,
+		.tcm_parent = limiter->is_egress ? EGRESS : INGRESS,
+		.tcm_handle = limiter->handle,
+		.tcm_info = TC_H_MAKE(WEIR_TC_LIMITER_PREFERENCE << 16, htons(ETH_P_ALL)),
+	};
+
+	return begin_any_filter(netlink, type, flags, &about);
+}
+
+/* What weir_tc_read_limiter looks for. */
+struct found_limiter {
+	const char *name;
+	uint32_t program_id; /* 0: the filter is another's */
+};
+
+static void read_limiter(const struct nlmsghdr *message, void *data)
+{
+	const struct nlattr *options = weir_netlink_find(message, sizeof(struct tcmsg), TCA_OPTIONS), *attr;
+	struct found_limiter *found = data;
+
+	if (message->nlmsg_type != RTM_NEWTFILTER || !has_text(options, TCA_BPF_NAME, found->name))
+		return;
+	mnl_attr_for_each_nested(attr, options)
+		if (mnl_attr_get_type(attr) == TCA_BPF_ID && mnl_attr_get_payload_len(attr) >= sizeof(uint32_t))
+			found->program_id = mnl_attr_get_u32(attr);
+}
+
+int weir_tc_read_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter, uint32_t *ret_program_id)
+{
+	struct found_limiter found = {.name = limiter->name};
+	int err;
+
+	begin_limiter(netlink, RTM_GETTFILTER, 0, limiter);
+	err = weir_netlink_ask(netlink, read_limiter, &found);
+	/* Without the qdisc there is none, either; so of an interface that has gone. */
+	if (err == -EINVAL || err == -ENODEV || (!err && !found.program_id))
+		return -ENOENT;
+	if (!err)
+		*ret_program_id = found.program_id;
+	return err;
+}
+
+int weir_tc_put_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter, int program_fd)
+{
+	uint32_t program_id;
+	const bool is_there = !weir_tc_read_limiter(netlink, limiter, &program_id);
+	struct nlmsghdr *request =
+		begin_limiter(netlink, RTM_NEWTFILTER, NLM_F_CREATE | (is_there ? NLM_F_REPLACE : NLM_F_EXCL), limiter);
+	struct nlattr *nest = mnl_attr_nest_start(request, TCA_OPTIONS);
+
+	mnl_attr_put_u32(request, TCA_BPF_FD, program_fd);
+	mnl_attr_put_strz(request, TCA_BPF_NAME, limiter->name);
+	mnl_attr_put_u32(request, TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
+	mnl_attr_nest_end(request, nest);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+int weir_tc_delete_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter)
+{
+	begin_limiter(netlink, RTM_DELTFILTER, 0, limiter);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+/* ---- what is there ---- */
+
 static void read_filter(const struct nlmsghdr *message, void *data)
 {
 	struct weir_tc_filters *filters = data;
@@ -294,6 +376,10 @@ static void read_filter(const struct nlmsghdr *message, void *data)
 		return;
 	if (about.tcm_parent == INGRESS && is_weirs(message, &about)) {
 		filters->has_weir = true;
+		return;
+	}
+	if (TC_H_MAJ(about.tcm_info) >> 16 == WEIR_TC_LIMITER_PREFERENCE) {
+		filters->limiters++;
 		return;
 	}
 	filters->others++;

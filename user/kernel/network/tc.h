@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The few things of traffic control that pacing is made of: an ifb with an fq qdisc, a clsact qdisc, and the filter
- * with weir's program. One request each, in the network namespace of the socket (netlink.h). Returns 0 or the kernel's
- * -errno everywhere; knows nothing of instances.
+ * The few things of traffic control that weir needs: a clsact qdisc, filters in it that limit packets where the kernel
+ * has no tcx (tcx.h), and what pacing is made of: an ifb with an fq qdisc, and the filter with its program. One request
+ * each, in the network namespace of the socket (netlink.h). Returns 0 or the kernel's -errno everywhere; knows nothing
+ * of instances.
  */
 #ifndef WEIR_NETWORK_TC_H
 #define WEIR_NETWORK_TC_H
@@ -58,8 +59,29 @@ int weir_tc_delete_clsact(struct weir_netlink *netlink, uint32_t ifindex);
 int weir_tc_set_filter(struct weir_netlink *netlink, uint32_t ifindex, int program_fd, uint32_t device);
 int weir_tc_delete_filter(struct weir_netlink *netlink, uint32_t ifindex);
 
+/* A filter that limits, of an instance's own handle and name (at most WEIR_TC_NAME_BYTES with its end). The program's
+ * answer is the verdict (direct action); at TC_ACT_UNSPEC the next filter is asked.
+ */
+struct weir_tc_limiter {
+	uint32_t ifindex;
+	bool is_egress;
+	uint32_t handle;
+	const char *name;
+};
+
+#define WEIR_TC_NAME_BYTES 128
+#define WEIR_TC_LIMITER_PREFERENCE 0xffe0u /* as 'tc filter show' prints it: "pref" */
+
+/* Replaces the program of one that is there. -EEXIST: another one has its handle. */
+int weir_tc_put_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter, int program_fd);
+int weir_tc_delete_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter);
+
+/* The number of its program; -ENOENT: there is no such filter. */
+int weir_tc_read_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter, uint32_t *ret_program_id);
+
 struct weir_tc_filters {
-	bool has_weir;
+	bool has_weir;	      /* the one that paces */
+	size_t limiters;      /* those that limit, of any instance, at ingress or egress */
 	size_t others_before; /* at ingress, asked before weir's */
 	size_t others;	      /* at ingress or egress */
 };

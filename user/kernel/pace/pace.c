@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 
@@ -16,6 +15,7 @@
 #include "network/netns.h"
 #include "network/tc.h"
 #include "pace.skel.h"
+#include "pins/filter_link.h"
 #include "pins/info.h"
 #include "pins/pins.h"
 #include "program/array.h"
@@ -25,7 +25,6 @@
 /* No instance has a '+' in its name, so that a long name never becomes another's short one. */
 #define LONG_DEVICE_PREFIX "weir+"
 #define PACED_PIN "paced-"
-#define CLSACT_PIN "clsact-"
 
 /* What may wait, in all: an eighth of the machine's memory, in packets with all that the kernel puts around one of full
  * size. Chosen, not derived: what throttling admits is bounded by flow only.
@@ -56,18 +55,16 @@ bool weir_pace_is_device(const char *name)
 	       !strncmp(name, LONG_DEVICE_PREFIX, strlen(LONG_DEVICE_PREFIX));
 }
 
-static const char *pin_name(const char *prefix, uint32_t ifindex, char buffer[32])
+static const char *pin_name(uint32_t ifindex, char buffer[32])
 {
-	snprintf(buffer, 32, "%s%u", prefix, ifindex);
+	snprintf(buffer, 32, PACED_PIN "%u", ifindex);
 	return buffer;
 }
 
-/* The number in a pin of this prefix; 0 when it is the pin of something else. */
-static uint32_t pin_ifindex(const char *pin, const char *prefix)
+/* The number in such a pin; 0 when it is the pin of something else. */
+static uint32_t paced_ifindex(const char *pin)
 {
-	size_t prefix_bytes = strlen(prefix);
-
-	return strncmp(pin, prefix, prefix_bytes) ? 0 : strtoul(pin + prefix_bytes, NULL, 10);
+	return strncmp(pin, PACED_PIN, strlen(PACED_PIN)) ? 0 : strtoul(pin + strlen(PACED_PIN), NULL, 10);
 }
 
 /* The instance's network namespace need not be the caller's. */
@@ -169,11 +166,12 @@ static int load_program(const char *instance, struct pace_bpf **ret_skel)
 	return err;
 }
 
-static int pin_anew(const char *instance, const char *prefix, uint32_t ifindex, int program_fd, struct weir_diag *diag)
+static int pin_anew(const char *instance, uint32_t ifindex, int program_fd, struct weir_diag *diag)
 {
-	char pin[32];
+	char buffer[32];
+	const char *pin = pin_name(ifindex, buffer);
 
-	weir_unpin(instance, pin_name(prefix, ifindex, pin));
+	weir_unpin(instance, pin);
 	return weir_pin(instance, pin, program_fd, diag);
 }
 
@@ -182,16 +180,11 @@ static int put_filter(struct weir_netlink *netlink, const char *instance, uint32
 		      uint32_t device, struct weir_diag *diag)
 {
 	struct weir_tc_filters filters = {};
-	int err = weir_tc_add_clsact(netlink, ifindex);
+	int err = weir_clsact_take(netlink, instance, ifindex);
 
-	if (err && err != -EEXIST)
+	if (err)
 		return explain(netlink, err, "clsact", diag);
-	if (!err)
-		err = pin_anew(instance, CLSACT_PIN, ifindex, program_fd, diag);
-	else
-		err = 0;
-	if (!err)
-		err = pin_anew(instance, PACED_PIN, ifindex, program_fd, diag);
+	err = pin_anew(instance, ifindex, program_fd, diag);
 	if (err)
 		return err;
 	weir_tc_read_filters(netlink, ifindex, &filters); /* for a warning only, ignoring */
@@ -265,7 +258,7 @@ bool weir_pace_is_attached(const char *instance)
 	if (weir_pins_read(instance, &pins))
 		return false;
 	for (size_t i = 0; i < pins.count; i++)
-		if (pin_ifindex(pins.names[i], PACED_PIN))
+		if (paced_ifindex(pins.names[i]))
 			return true;
 	return false;
 }
@@ -328,16 +321,13 @@ int weir_pace_read(const char *instance, struct weir_pace_state *ret_state)
 static void remove_filter(struct weir_netlink *netlink, const char *instance, uint32_t ifindex)
 {
 	struct weir_tc_filters filters = {};
-	char pin[32], path[PATH_MAX];
-	struct stat status;
+	char buffer[32];
+	const char *pin = pin_name(ifindex, buffer);
 
-	if (!weir_tc_read_filters(netlink, ifindex, &filters) && filters.has_weir)
+	if (weir_pin_is_there(instance, pin) && !weir_tc_read_filters(netlink, ifindex, &filters) && filters.has_weir)
 		weir_tc_delete_filter(netlink, ifindex);
-	weir_pin_path(instance, pin_name(CLSACT_PIN, ifindex, pin), path);
-	if (!stat(path, &status) && !filters.others)
-		weir_tc_delete_clsact(netlink, ifindex);
 	weir_unpin(instance, pin);
-	weir_unpin(instance, pin_name(PACED_PIN, ifindex, pin));
+	weir_clsact_give_back(netlink, instance, ifindex);
 }
 
 static bool is_among(uint32_t ifindex, const uint32_t *ifindexes, size_t count)
@@ -356,10 +346,10 @@ static void remove_filters_but(struct weir_netlink *netlink, const char *instanc
 	if (weir_pins_read(instance, &pins))
 		return;
 	for (size_t i = 0; i < pins.count; i++) {
-		uint32_t ifindex = pin_ifindex(pins.names[i], PACED_PIN);
+		uint32_t ifindex = paced_ifindex(pins.names[i]);
 
 		if (!ifindex)
-			ifindex = pin_ifindex(pins.names[i], CLSACT_PIN);
+			ifindex = weir_clsact_of_pin(pins.names[i]);
 		if (ifindex && !is_among(ifindex, ifindexes, count))
 			remove_filter(netlink, instance, ifindex);
 	}

@@ -9,7 +9,11 @@
 
 #include "base/util.h"
 #include "network/netns.h"
+#include "network/tcx.h"
+#include "pins/filter_link.h"
 #include "pins/info.h"
+
+/* ---- reading ---- */
 
 int weir_link_read(const char *instance, const char *pin, struct weir_link *link)
 {
@@ -19,30 +23,50 @@ int weir_link_read(const char *instance, const char *pin, struct weir_link *link
 
 	if (fd < 0)
 		return fd;
+	if (!weir_link_pin_parse(pin, link))
+		return -EINVAL;
+	strcpy(link->interface, link->attached_as);
+	if (link->is_filter)
+		return weir_filter_link_read(instance, fd, link);
 	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
 		return -errno;
+	/* The headers that we build with know no tcx, whose ifindex is in the same place (struct bpf_link_info.tcx). */
 	link->ifindex = info.xdp.ifindex;
 	link->program_id = info.prog_id;
 	return 0;
 }
 
+/* Whether the interface of that number, here, has the program of the link; -EPERM: we may not look. */
+static int holds(const struct weir_link *link)
+{
+	uint32_t program_id;
+
+	if (link->hook != WEIR_HOOK_XDP)
+		return weir_tcx_has(link->program_id, link->ifindex, weir_hook_is_out(link->hook));
+	if (bpf_xdp_query_id(link->ifindex, link->is_native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE, &program_id))
+		return 0;
+	return program_id == link->program_id;
+}
+
 /*
  * Whether the interface of this number, here, is the one that has the link. A link goes along when its interface moves
  * to another network namespace; the number may then be another one's here. A reload replaces the program in a moment,
- * which may be this one: so look twice.
+ * which may be this one: so look twice. A filter does not go along, and was found here.
  */
-static bool is_on(const char *instance, const struct weir_link *link)
+static bool is_on(const char *instance, const struct weir_link *link, const char *name)
 {
 	struct weir_link now = *link;
 	char pin[WEIR_LINK_PIN_BYTES];
-	uint32_t program_id;
 
-	weir_link_pin(link->attached_as, link->is_native, pin);
+	if (link->is_filter)
+		return true;
+	weir_link_pin(link, pin);
 	for (int look = 0; look < 2; look++) {
-		if (bpf_xdp_query_id(link->ifindex, link->is_native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE,
-				     &program_id))
-			return false;
-		if (program_id == now.program_id)
+		int answer = holds(&now);
+
+		if (answer == -EPERM)
+			return !strcmp(name, link->attached_as);
+		if (answer > 0)
 			return true;
 		if (weir_link_read(instance, pin, &now))
 			return false;
@@ -54,7 +78,7 @@ static void find_name(const char *instance, struct weir_link *link)
 {
 	char name[IF_NAMESIZE];
 
-	if (!link->ifindex || !if_indextoname(link->ifindex, name) || !is_on(instance, link))
+	if (!link->ifindex || !if_indextoname(link->ifindex, name) || !is_on(instance, link, name))
 		return;
 	strcpy(link->interface, name);
 	link->is_name_current = true;
@@ -76,12 +100,11 @@ static int read_all(const char *instance, struct weir_link **ret_links, size_t *
 	for (size_t i = 0; i < pins.count; i++) {
 		struct weir_link *link = &links[count];
 
-		if (!weir_link_pin_parse(pins.names[i], link->attached_as, &link->is_native))
+		if (!weir_is_link_pin(pins.names[i]))
 			continue;
 		err = weir_link_read(instance, pins.names[i], link);
 		if (err)
 			return err;
-		strcpy(link->interface, link->attached_as);
 		count++;
 	}
 	*ret_links = TAKE_PTR(links);
@@ -125,7 +148,7 @@ static bool is_meant(const struct weir_link *link, const char *interface, bool b
 	return !strcmp(link->attached_as, interface) && (!link->ifindex || !is_taken);
 }
 
-int weir_link_find(const char *instance, const char *interface, char ret_pin[WEIR_LINK_PIN_BYTES])
+int weir_link_find(const char *instance, const char *interface, char ret_attached_as[IF_NAMESIZE])
 {
 	static const bool by_name_of_now[] = {true, false};
 	_cleanup_(weir_freep) struct weir_link *links = NULL;
@@ -140,8 +163,40 @@ int weir_link_find(const char *instance, const char *interface, char ret_pin[WEI
 		for (size_t i = 0; i < count; i++) {
 			if (!is_meant(&links[i], interface, by_name_of_now[turn], is_taken))
 				continue;
-			weir_link_pin(links[i].attached_as, links[i].is_native, ret_pin);
+			strcpy(ret_attached_as, links[i].attached_as);
 			return 0;
 		}
 	return -ENOENT;
+}
+
+/* ---- changing ---- */
+
+int weir_link_update(const char *instance, const struct weir_link *link, int program_fd)
+{
+	_cleanup_(weir_closep) int fd = -1;
+	char pin[WEIR_LINK_PIN_BYTES];
+
+	if (link->is_filter)
+		return weir_filter_link_update(instance, link, program_fd);
+	weir_link_pin(link, pin);
+	fd = weir_pin_open(instance, pin);
+	if (fd < 0)
+		return fd;
+	return bpf_link_update(fd, program_fd, NULL) ? -errno : 0;
+}
+
+void weir_link_remove(const char *instance, const char *pin)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
+	struct weir_link link;
+
+	if (weir_link_pin_parse(pin, &link) && link.is_filter) {
+		weir_filter_link_remove(instance, pin, fd, &link);
+		return;
+	}
+	/* The pin first: a controller takes a link that has a pin and no interface for one whose interface is gone. */
+	weir_unpin(instance, pin);
+	/* At once, and not when the kernel gets to the last reference; fails when the interface is gone, ignoring. */
+	if (fd >= 0)
+		bpf_link_detach(fd);
 }

@@ -5,13 +5,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "host/bpffs.h"
-
-/* No map is called so. */
-#define NATIVE_PREFIX "native-"
-#define SKB_PREFIX "skb-"
 
 /* For a pin that is about to replace the one without. */
 #define NEW_SUFFIX "-new"
@@ -21,38 +18,21 @@ void weir_pin_path(const char *instance, const char *pin, char *path)
 	snprintf(path, PATH_MAX, "%s/%s%s%s", weir_bpffs_base(), instance, pin ? "/" : "", pin ? pin : "");
 }
 
-/* '.' and the '%' that stands for it are written as in URLs (RFC 3986, 2.1). */
-void weir_link_pin(const char *interface, bool is_native, char pin[WEIR_LINK_PIN_BYTES])
-{
-	char *out = stpcpy(pin, is_native ? NATIVE_PREFIX : SKB_PREFIX);
+/* By enum weir_hook. */
+static const char *const program_pins[] = {"program", "program_tc_in", "program_tc_out", "program_tc_bare_in",
+					   "program_tc_bare_out"};
+static const char *const guard_pins[] = {"guard", "guard_tc_in", "guard_tc_out", "guard_tc_bare_in",
+					 "guard_tc_bare_out"};
+_Static_assert(ARRAY_SIZE(program_pins) == WEIR_HOOKS && ARRAY_SIZE(guard_pins) == WEIR_HOOKS, "a pin for each hook");
 
-	for (; *interface; interface++) {
-		if (*interface == '.')
-			out = stpcpy(out, "%2E");
-		else if (*interface == '%')
-			out = stpcpy(out, "%25");
-		else
-			*out++ = *interface;
-	}
-	*out = '\0';
+const char *weir_pin_of_program(enum weir_hook hook)
+{
+	return program_pins[hook];
 }
 
-bool weir_link_pin_parse(const char *pin, char ret_interface[IF_NAMESIZE], bool *ret_is_native)
+const char *weir_pin_of_guard(enum weir_hook hook)
 {
-	size_t bytes = 0;
-
-	*ret_is_native = !strncmp(pin, NATIVE_PREFIX, strlen(NATIVE_PREFIX));
-	if (!*ret_is_native && strncmp(pin, SKB_PREFIX, strlen(SKB_PREFIX)))
-		return false;
-	pin += strlen(*ret_is_native ? NATIVE_PREFIX : SKB_PREFIX);
-	while (*pin && bytes < IF_NAMESIZE - 1) {
-		bool is_dot = !strncmp(pin, "%2E", 3), is_percent = !strncmp(pin, "%25", 3);
-
-		ret_interface[bytes++] = is_dot ? '.' : *pin;
-		pin += is_dot || is_percent ? 3 : 1;
-	}
-	ret_interface[bytes] = '\0';
-	return true;
+	return guard_pins[hook];
 }
 
 int weir_pin(const char *instance, const char *pin, int fd, struct weir_diag *diag)
@@ -71,6 +51,14 @@ int weir_pin_open(const char *instance, const char *pin)
 
 	weir_pin_path(instance, pin, path);
 	return bpf_obj_get(path);
+}
+
+bool weir_pin_is_there(const char *instance, const char *pin)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, pin, path);
+	return !access(path, F_OK);
 }
 
 int weir_unpin(const char *instance, const char *pin)

@@ -3,8 +3,9 @@
  * Room pins: what an instance has in the BPF file system, and what can be read of it without opening the whole
  * instance: names and paths of pins (this header), its links, and what it says of itself.
  *
- * Files of one instance in the BPF file system: a pin for each map, one for each link
- * ("native-INTERFACE" or "skb-INTERFACE"). Only names, paths and pinning; what is pinned when is for instance/ to say.
+ * Files of one instance in the BPF file system: a pin for each map, one for each program, and one for each link
+ * ("native-INTERFACE", "tcx-out-INTERFACE", ...: links.h). Only names, paths and pinning; what is pinned when is for
+ * instance/ to say.
  */
 #ifndef WEIR_PINS_H
 #define WEIR_PINS_H
@@ -16,28 +17,22 @@
 
 #include "base/diag.h"
 #include "host/names.h"
+#include "weir_hook.h"
 
 #define WEIR_PIN_THRESHOLDS "thresholds"
 /* Where resources have `interface` (instance/newcomers.c). */
 #define WEIR_PIN_INTERFACES "interfaces"
 #define WEIR_PIN_CASES "interface_cases"
-#define WEIR_PIN_PROGRAM "program" /* so that a reload can put it back without CAP_SYS_ADMIN */
-#define WEIR_PIN_GUARD "guard"	   /* the program on the links while its rules are not confirmed */
 #define WEIR_PIN_HISTORY "history"
+
+/* The program of a hook, so that a reload can put it back without CAP_SYS_ADMIN; and the one on its links while the
+ * rules are not confirmed.
+ */
+const char *weir_pin_of_program(enum weir_hook hook);
+const char *weir_pin_of_guard(enum weir_hook hook);
 
 /* Path of a pin of an instance, or (pin NULL) of its directory. `path` has PATH_MAX bytes. */
 void weir_pin_path(const char *instance, const char *pin, char *path);
-
-#define WEIR_LINK_PIN_BYTES (3 * IF_NAMESIZE + 8)
-
-/*
- * Name of the pin of a link. It says the mode, which no one can ask the kernel for from another network
- * namespace. An interface may have dots in its name; a pin may not.
- */
-void weir_link_pin(const char *interface, bool is_native, char pin[WEIR_LINK_PIN_BYTES]);
-
-/* The other way round; false when it is the pin of something else. */
-bool weir_link_pin_parse(const char *pin, char ret_interface[IF_NAMESIZE], bool *ret_is_native);
 
 /* All pins of an instance, of maps, links and programs. Returns 0 or -errno; the caller frees *ret_pins. */
 int weir_pins_read(const char *instance, struct weir_names *ret_pins);
@@ -54,6 +49,7 @@ void weir_unpin_new(const char *instance, const char *pin);
 int weir_pin_open_new(const char *instance, const char *pin);
 
 int weir_pin_open(const char *instance, const char *pin);
+bool weir_pin_is_there(const char *instance, const char *pin);
 /* 0, also when there is none. Who only tidies up may ignore what it returns: detach will say it. */
 int weir_unpin(const char *instance, const char *pin);
 

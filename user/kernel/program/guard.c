@@ -13,30 +13,71 @@ struct weir_guard_object {
 	struct guard_bpf *skel;
 };
 
-static int fill(const struct weir_guard_object *object, int new_fd, int old_fd, const struct weir_guard *state)
+static struct bpf_program *program_of(const struct guard_bpf *skel, enum weir_hook hook)
 {
-	const int fds[WEIR_GUARD_SETS] = {[WEIR_GUARD_NEW] = new_fd, [WEIR_GUARD_OLD] = old_fd};
-	const __u32 zero = 0;
+	struct bpf_program *const programs[] = {
+		[WEIR_HOOK_XDP] = skel->progs.weir_guard,
+		[WEIR_HOOK_TC_IN] = skel->progs.weir_guard_in,
+		[WEIR_HOOK_TC_OUT] = skel->progs.weir_guard_out,
+		[WEIR_HOOK_TC_BARE_IN] = skel->progs.weir_guard_b_in,
+		[WEIR_HOOK_TC_BARE_OUT] = skel->progs.weir_guard_b_out,
+	};
 
-	if (bpf_map_update_elem(weir_guard_state_fd(object), &zero, state, BPF_ANY))
-		return -errno;
-	for (__u32 set = 0; set < WEIR_GUARD_SETS; set++)
-		if (bpf_map_update_elem(weir_guard_sets_fd(object), &set, &fds[set], BPF_ANY))
-			return -errno;
-	return 0;
+	_Static_assert(ARRAY_SIZE(programs) == WEIR_HOOKS, "a guard for each hook");
+	return programs[hook];
 }
 
-int weir_guard_load(int new_fd, int old_fd, const struct weir_guard *state, struct weir_guard_object **ret_object,
-		    struct weir_diag *diag)
+static int put_program(const struct guard_bpf *skel, enum weir_hook hook, enum weir_guard_set set, int program_fd)
+{
+	const bool is_xdp = hook == WEIR_HOOK_XDP;
+	const __u32 slot = is_xdp ? set : WEIR_GUARD_SLOT(hook, set);
+	const int map_fd = bpf_map__fd(is_xdp ? skel->maps.guard_sets : skel->maps.guard_tc_sets);
+
+	return program_fd >= 0 && bpf_map_update_elem(map_fd, &slot, &program_fd, BPF_ANY) ? -errno : 0;
+}
+
+static int fill(const struct weir_guard_object *object, const int new_fd[WEIR_HOOKS], const int old_fd[WEIR_HOOKS],
+		const struct weir_guard *state)
+{
+	const __u32 zero = 0;
+	int err = bpf_map_update_elem(weir_guard_state_fd(object), &zero, state, BPF_ANY) ? -errno : 0;
+
+	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++) {
+		err = put_program(object->skel, hook, WEIR_GUARD_NEW, new_fd[hook]);
+		if (!err)
+			err = put_program(object->skel, hook, WEIR_GUARD_OLD, old_fd[hook]);
+	}
+	return err;
+}
+
+/* The guards of hooks that there are, and no map for others. */
+static int load(struct guard_bpf *skel, const int new_fd[WEIR_HOOKS], const int old_fd[WEIR_HOOKS])
+{
+	bool is_at_tc = false;
+
+	for (int hook = 0; hook < WEIR_HOOKS; hook++) {
+		const bool is_needed = new_fd[hook] >= 0 || old_fd[hook] >= 0;
+
+		bpf_program__set_autoload(program_of(skel, hook), is_needed);
+		is_at_tc |= is_needed && hook != WEIR_HOOK_XDP;
+	}
+	bpf_map__set_autocreate(skel->maps.guard_tc_sets, is_at_tc);
+	bpf_map__set_autocreate(skel->maps.guard_sets, new_fd[WEIR_HOOK_XDP] >= 0 || old_fd[WEIR_HOOK_XDP] >= 0);
+	return guard_bpf__load(skel);
+}
+
+int weir_guard_load(const int new_fd[WEIR_HOOKS], const int old_fd[WEIR_HOOKS], const struct weir_guard *state,
+		    struct weir_guard_object **ret_object, struct weir_diag *diag)
 {
 	_cleanup_(weir_guard_object_freep) struct weir_guard_object *object = calloc(1, sizeof(*object));
 	int err;
 
 	if (!object)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot load the guard of the new rules");
-	object->skel = guard_bpf__open_and_load();
-	if (!object->skel)
-		return weir_diag_fail(diag, errno, "reload without '--confirm', which needs no guard",
+	object->skel = guard_bpf__open();
+	err = object->skel ? load(object->skel, new_fd, old_fd) : -errno;
+	if (err)
+		return weir_diag_fail(diag, -err, "reload without '--confirm', which needs no guard",
 				      "cannot load the guard of the new rules");
 	err = fill(object, new_fd, old_fd, state);
 	if (err)
@@ -54,9 +95,11 @@ void weir_guard_object_free(struct weir_guard_object *object)
 	free(object);
 }
 
-int weir_guard_program_fd(const struct weir_guard_object *object)
+int weir_guard_program_fd(const struct weir_guard_object *object, enum weir_hook hook)
 {
-	return bpf_program__fd(object->skel->progs.weir_guard);
+	const int fd = bpf_program__fd(program_of(object->skel, hook));
+
+	return fd < 0 ? -1 : fd;
 }
 
 int weir_guard_state_fd(const struct weir_guard_object *object)
@@ -64,9 +107,19 @@ int weir_guard_state_fd(const struct weir_guard_object *object)
 	return bpf_map__fd(object->skel->maps.guard);
 }
 
+static int fd_or_none(const struct bpf_map *map)
+{
+	return bpf_map__autocreate(map) ? bpf_map__fd(map) : -1;
+}
+
 int weir_guard_sets_fd(const struct weir_guard_object *object)
 {
-	return bpf_map__fd(object->skel->maps.guard_sets);
+	return fd_or_none(object->skel->maps.guard_sets);
+}
+
+int weir_guard_tc_sets_fd(const struct weir_guard_object *object)
+{
+	return fd_or_none(object->skel->maps.guard_tc_sets);
 }
 
 static size_t state_bytes(void)

@@ -5,6 +5,7 @@
 #include "host/host.h"
 #include "host/memory.h"
 #include "network/netns.h"
+#include "network/tc.h"
 #include "pace/pace.h"
 #include "rules/scalars.h"
 #include "state/open_connections.h"
@@ -51,9 +52,16 @@ const char *weir_policy_word(const struct weir_instance *instance, size_t bit)
 	return instance->info.policies >> bit & 1 ? "drop" : "pass";
 }
 
-const char *weir_link_mode_name(const struct weir_link *link)
+const char *weir_link_hook_name(const struct weir_link *link)
 {
-	return link->is_native ? "native" : "skb";
+	if (link->hook == WEIR_HOOK_XDP)
+		return "xdp";
+	return link->is_filter ? "clsact" : "tcx";
+}
+
+const char *weir_link_direction_name(const struct weir_link *link)
+{
+	return weir_hook_is_out(link->hook) ? "out" : "in";
 }
 
 /* ---- reading ---- */
@@ -131,11 +139,14 @@ static json_t *describe_links(const struct weir_instance *instance)
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];
 
-		weir_json_append(&links, json_pack("{s:o, s:b, s:I, s:s, s:b, s:I}", "interface",
-						   weir_json_text(link->interface), "isNameCurrent",
-						   link->is_name_current, "ifindex", (json_int_t)link->ifindex, "mode",
-						   weir_link_mode_name(link), "isAttached", link->ifindex != 0,
-						   "programId", (json_int_t)link->program_id));
+		weir_json_append(
+			&links,
+			json_pack("{s:o, s:b, s:I, s:s, s:s, s:s, s:o, s:b, s:I}", "interface",
+				  weir_json_text(link->interface), "isNameCurrent", link->is_name_current, "ifindex",
+				  (json_int_t)link->ifindex, "mode", weir_link_mode_name(link), "hook",
+				  weir_link_hook_name(link), "direction", weir_link_direction_name(link), "preference",
+				  link->is_filter ? json_integer(WEIR_TC_LIMITER_PREFERENCE) : json_null(),
+				  "isAttached", link->ifindex != 0, "programId", (json_int_t)link->program_id));
 	}
 	return links;
 }

@@ -52,7 +52,9 @@ const char *weir_format_except(const struct weir_instance_info *info, uint32_t i
 /* enum weir_controller_state */
 extern const char *const weir_controller_state_names[];
 
-const char *weir_link_mode_name(const struct weir_link *link);
+/* What holds it there, "xdp", "tcx" or "clsact", and which packets it sees, "in" or "out". */
+const char *weir_link_hook_name(const struct weir_link *link);
+const char *weir_link_direction_name(const struct weir_link *link);
 
 uint32_t weir_count_throttling(const struct weir_instance *instance);
 uint32_t weir_count_occupy(const struct weir_instance *instance);

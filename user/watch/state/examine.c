@@ -310,8 +310,12 @@ static void examine_programs(const char *interface, uint32_t ifindex, const stru
 			     struct weir_findings *findings)
 {
 	uint32_t program_id = weir_device_program(device);
-	char name[16], advice[WEIR_REMOVAL_BYTES];
+	char name[16], advice[WEIR_REMOVAL_BYTES], owner[WEIR_INSTANCE_NAME_BYTES];
 
+	if (!program_id && weir_instance_on(ifindex, owner, &program_id)) {
+		examine_weir(program_id, findings);
+		return;
+	}
 	if (!program_id) {
 		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
 		return;
@@ -341,6 +345,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 
 	weir_examine_type(interface, &device, &findings);
 	weir_examine_driver(interface, &device, &findings);
+	weir_examine_mode(interface, ifindex, &device, &findings);
 	weir_examine_mtu(interface, &device, &findings);
 	weir_examine_offloads(interface, &device, &findings);
 	weir_examine_merging(interface, ifindex, &device, &findings);

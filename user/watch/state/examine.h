@@ -36,7 +36,7 @@ void weir_find(struct weir_findings *findings, enum weir_finding_level level, co
 	       const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /*
- * What this rule set would meet there, added to the findings about the interface: memory, its mode, what offloads hide,
+ * What this rule set would meet there, added to the findings about the interface: memory, what offloads hide,
  * throttling. Loads nothing. A mistake in the rules is an error (-EINVAL), as at attach.
  */
 int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset, struct weir_findings *findings,

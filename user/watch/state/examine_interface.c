@@ -26,8 +26,8 @@ void weir_examine_type(const char *interface, const struct weir_device *device, 
 	const char *type = weir_link_type_without_ethernet(device->type, buffer);
 
 	if (type)
-		weir_find(findings, WEIR_FINDING_PROBLEM, "type", WEIR_NO_ETHERNET_ADVICE,
-			  "packets of '%s' have no Ethernet header (link/%s): attach refuses it", interface, type);
+		weir_find(findings, WEIR_FINDING_NOTE, "type", WEIR_NO_ETHERNET_ADVICE,
+			  "packets of '%s' have no Ethernet header (link/%s): XDP cannot read them", interface, type);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "type", NULL, "packets of '%s' have an Ethernet header",
 			  interface);
@@ -54,7 +54,9 @@ void weir_examine_driver(const char *interface, const struct weir_device *device
 		weir_find(findings, WEIR_FINDING_OK, "driver", NULL, "driver %s has native XDP", driver);
 	else
 		weir_find(findings, WEIR_FINDING_NOTE, "driver", "use another interface where speed matters",
-			  "driver %s has no native XDP: attach falls back to skb mode, which is slower", driver);
+			  "driver %s has no native XDP: attach falls back to skb mode, unless '--mode tc' is given; "
+			  "both are slower",
+			  driver);
 }
 
 void weir_examine_mtu(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -64,12 +66,12 @@ void weir_examine_mtu(const char *interface, const struct weir_device *device, s
 	if (!device->mtu)
 		weir_find(findings, WEIR_FINDING_NOTE, "mtu", NULL, "the MTU of '%s' is unknown", interface);
 	else if (has_large_frames && !device->has_xdp_features)
-		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode tc'",
 			  "MTU %u needs several buffers per frame: before Linux 6.3, it is unknown whether native XDP "
 			  "accepts them",
 			  device->mtu);
 	else if (has_large_frames && device->has_native_xdp && !device->has_native_frags)
-		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode tc'",
 			  "MTU %u needs several buffers per frame, which this driver's native XDP may refuse",
 			  device->mtu);
 	else
@@ -96,7 +98,7 @@ void weir_examine_merging(const char *interface, uint32_t ifindex, const struct 
 			  struct weir_findings *findings)
 {
 	struct weir_merging merging;
-	char advice[96];
+	char advice[128];
 
 	if (!weir_merging_find(interface, ifindex, &merging)) {
 		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges arriving packets");
@@ -108,9 +110,11 @@ void weir_examine_merging(const char *interface, uint32_t ifindex, const struct 
 	}
 	if (merging.is_fixed)
 		snprintf(advice, sizeof(advice),
-			 "it cannot be turned off here; '--allow-gro' counts each merged packet as one");
+			 "it cannot be turned off here; '--mode tc' counts the segments of each merged packet");
 	else
-		snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
+		snprintf(advice, sizeof(advice),
+			 "'--mode tc' counts the segments of each merged packet; or: ethtool -K %s %s off",
+			 merging.interface, merging.offload);
 	weir_find(findings, WEIR_FINDING_NOTE, strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
 		  "%s of '%s' merges packets before skb mode sees them: attach refuses that%s", merging.offload,
 		  merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse as well" : "");
@@ -127,8 +131,41 @@ void weir_examine_super_frames(const char *interface, uint32_t ifindex, const st
 	else if (is_native && !frames.evades_native)
 		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: native XDP sees them as packets", frames.text);
 	else
-		weir_find(findings, WEIR_FINDING_NOTE, "gso", frames.advice, "%s: each counts as one packet",
-			  frames.text);
+		weir_find(findings, WEIR_FINDING_NOTE, "gso", frames.advice,
+			  "%s: each counts as one packet, but in tc mode as its segments", frames.text);
+}
+
+/* Which mode serves it best, and why. In skb mode a program sees what tc sees, but not what it is made of. */
+void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device,
+		       struct weir_findings *findings)
+{
+	const bool has_native = device->has_xdp_features && device->has_native_xdp;
+	char buffer[WEIR_LINK_TYPE_BYTES], advice[64];
+	struct weir_super_frames frames = {};
+	struct weir_merging merging;
+	const char *why = NULL;
+
+	if (weir_link_type_without_ethernet(device->type, buffer))
+		why = "its packets have no Ethernet header";
+	else if (device->has_xdp_features && !has_native)
+		why = "native mode is refused, and tc counts the segments of merged packets, as skb mode does not";
+	else if (weir_super_frames_find(interface, ifindex, &frames) && frames.evades_native)
+		why = "super-frames reach native mode whole there, and tc counts their segments";
+	else if (weir_merging_find(interface, ifindex, &merging) && merging.is_fixed)
+		why = "packets are merged before native mode sees them, and tc counts their segments";
+	snprintf(advice, sizeof(advice), "weir attach --mode tc -i %s FILE...", interface);
+	if (why)
+		weir_find(findings, WEIR_FINDING_NOTE, "mode", advice, "tc mode is best for '%s': %s", interface, why);
+	else if (has_native)
+		weir_find(findings, WEIR_FINDING_OK, "mode", NULL,
+			  "native mode is best for '%s', and attach chooses it: it is the fastest, and sees each "
+			  "packet by itself",
+			  interface);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "mode", NULL,
+			  "native mode is best for '%s' if the driver has it, and attach tries it first; else "
+			  "'--mode tc' is",
+			  interface);
 }
 
 /* The instance that is on this interface is on one above or below it, too. */

@@ -12,6 +12,10 @@ void weir_examine_type(const char *interface, const struct weir_device *device, 
 void weir_examine_driver(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 void weir_examine_mtu(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 
+/* Which mode to attach it in. */
+void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device,
+		       struct weir_findings *findings);
+
 /* What happens to packets before XDP sees them. */
 void weir_examine_offloads(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 

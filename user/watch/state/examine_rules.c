@@ -63,22 +63,6 @@ static void examine_rules_marks(const struct weir_ruleset *ruleset, struct weir_
 			  diag.entries[i].message);
 }
 
-static void examine_rules_mode(const struct weir_device *device, struct weir_findings *findings)
-{
-	char buffer[WEIR_LINK_TYPE_BYTES];
-
-	if (weir_link_type_without_ethernet(device->type, buffer))
-		return; /* attach refuses it */
-	if (!device->has_xdp_features)
-		weir_find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would try native mode, then skb mode");
-	else if (device->has_native_xdp)
-		weir_find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would choose native mode");
-	else
-		weir_find(findings, WEIR_FINDING_NOTE, "mode",
-			  "see the lines about offloads: each merged packet counts as one",
-			  "attach would choose skb mode");
-}
-
 static void examine_rules_vlan(const char *interface, const struct weir_device *device, struct weir_findings *findings)
 {
 	char advice[96];
@@ -200,7 +184,6 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
 	leave_out_what_rules_never_meet(ruleset, image, findings);
-	examine_rules_mode(&device, findings);
 	examine_rules_memory(image, findings);
 	examine_rules_flows(image->override_count, image->flows_per_cpu, findings);
 	examine_rules_marks(ruleset, findings);
@@ -331,11 +314,14 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		struct weir_findings findings = {};
 		struct weir_device device;
 
-		if (!link->ifindex || weir_device_read(link->interface, link->ifindex, &device))
+		if (!link->ifindex || weir_hook_is_out(link->hook) ||
+		    weir_device_read(link->interface, link->ifindex, &device))
 			continue;
 		/* It is known by now. */
 		device.has_xdp_features = true;
 		device.has_native_xdp = link->is_native;
+		if (link->hook != WEIR_HOOK_XDP)
+			device.strips_vlan = false; /* at tc the tag is beside the packet */
 		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
 		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
 		collect(link->interface, &findings, &told);

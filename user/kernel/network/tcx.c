@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "network/tcx.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdlib.h>
+
+/* enum bpf_attach_type of Linux 6.6 (include/uapi/linux/bpf.h) */
+#define TCX_INGRESS 46
+#define TCX_EGRESS 47
+
+/* BPF_MPROG_MAX (include/linux/bpf_mprog.h): as many as an interface has room for in one direction */
+#define PROGRAMS_MAX 64
+
+/* So that the other way can be tested on a kernel that has this one. */
+#define WITHOUT_TCX "WEIR_WITHOUT_TCX"
+
+static enum bpf_attach_type attach_type(bool is_egress)
+{
+	return (enum bpf_attach_type)(is_egress ? TCX_EGRESS : TCX_INGRESS);
+}
+
+int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress)
+{
+	char name[IF_NAMESIZE];
+	int link_fd;
+
+	if (secure_getenv(WITHOUT_TCX))
+		return -EOPNOTSUPP;
+	link_fd = bpf_link_create(program_fd, (int)ifindex, attach_type(is_egress), NULL);
+	if (link_fd == -EINVAL) /* of an attach type that it does not know */
+		return if_indextoname(ifindex, name) ? -EOPNOTSUPP : -ENODEV;
+	return link_fd;
+}
+
+/* How many there are, or -errno. */
+static int read_programs(uint32_t ifindex, bool is_egress, __u32 ids[PROGRAMS_MAX])
+{
+	__u32 count = PROGRAMS_MAX;
+	int err = bpf_prog_query((int)ifindex, attach_type(is_egress), 0, NULL, ids, &count);
+
+	return err ? err : (int)count;
+}
+
+int weir_tcx_has(uint32_t program_id, uint32_t ifindex, bool is_egress)
+{
+	__u32 ids[PROGRAMS_MAX] = {};
+	int count = read_programs(ifindex, is_egress, ids);
+
+	for (int i = 0; i < count; i++)
+		if (ids[i] == program_id)
+			return 1;
+	return count < 0 ? count : 0;
+}
+
+uint32_t weir_tcx_count(uint32_t ifindex, bool is_egress)
+{
+	__u32 ids[PROGRAMS_MAX];
+	int count = read_programs(ifindex, is_egress, ids);
+
+	return count < 0 ? 0 : count;
+}
+
+/* Of an attach type that it does not know it says EINVAL, and of an interface that there is not, ENODEV. */
+bool weir_tcx_is_there(void)
+{
+	__u32 count = 0;
+
+	return !secure_getenv(WITHOUT_TCX) && bpf_prog_query(0, attach_type(false), 0, NULL, NULL, &count) == -ENODEV;
+}
