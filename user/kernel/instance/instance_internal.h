@@ -328,8 +328,9 @@ int weir_instance_check_marks(const struct weir_ruleset *ruleset, struct weir_di
 int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag);
 
 /* Compile the rules for this host, now, in the place of `previous` (may be NULL). The caller owns *ret_image. */
-int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
-			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag);
+int weir_instance_build_image(const struct weir_ruleset *ruleset, enum weir_attach_mode mode,
+			      const struct weir_previous *previous, enum weir_emptied emptied,
+			      struct weir_image **ret_image, struct weir_diag *diag);
 
 /* The hooks that an image needs, bits 1 << enum weir_hook: for what comes in as the mode says; for what goes out where
  * rules evaluate that. Programs for packets without Ethernet only where interfaces without it are taken.

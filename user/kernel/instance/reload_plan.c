@@ -279,8 +279,9 @@ int weir_reload_prepare(struct weir_instance *instance, const struct weir_transi
 	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
 	if (transition->kind == WEIR_TRANSITION_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
 		weir_guard_take_back(instance, &previous);
-	err = weir_instance_build_image(transition->ruleset, instance->is_all_incompatible ? NULL : &previous,
-					transition->emptied, ret_image, diag);
+	err = weir_instance_build_image(transition->ruleset, instance->info.attach_mode,
+					instance->is_all_incompatible ? NULL : &previous, transition->emptied,
+					ret_image, diag);
 	if (!err && !instance->is_all_incompatible)
 		err = warn_of_renumbering(&previous, *ret_image, diag);
 	if (!err)
