@@ -155,10 +155,12 @@ static __always_inline int weir_judge(struct __sk_buff *skb, const enum weir_dir
 		verdict = weir_admit(s);
 	passes = config.observes | weir_verdict_passes(verdict);
 	weir_count(s, verdict, passes);
-	if (config.is_virtual)
+	if (config.is_virtual) {
 		weir_report(s, verdict);
-	else if (unlikely(s->has_listener))
+	} else if (unlikely(s->has_listener)) {
+		s->is_bare = is_bare;
 		weir_tell(skb, s, verdict);
+	}
 	if (config.judges_both)
 		skb->mark = is_out ? skb->mark & ~WEIR_FORWARDED_MARK : skb->mark | WEIR_FORWARDED_MARK;
 	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;
