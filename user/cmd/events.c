@@ -25,7 +25,7 @@ static const struct weir_option own_options[] = {
 	{'n', true, "number", "N", "end after N events; with --past, print the latest N"},
 	{'P', false, "pcap", "FILE",
 	 "also write the drops to a capture (pcapng): the first 128 bytes of each frame, with the reason as its "
-	 "comment; '-' is standard output, which then gets nothing else"},
+	 "comment, and its direction; '-' is standard output, which then gets nothing else"},
 	{},
 };
 
@@ -34,7 +34,7 @@ const struct weir_command weir_events_command = {
 	.own_options = own_options,
 	.options = "INJCh",
 	.means_attached = true,
-	.about = "Print events, a line each, until Ctrl-C: dropped packets, with the rule, the flow, what its window "
+	.about = "Print events, a line each, until Ctrl-C: dropped packets, coming in or going out, with the rule, the flow, what its window "
 		 "held and the threshold in force; and changes: attach, reload, rollback, confirm, detach; interfaces "
 		 "that appear and disappear; a controller that starts, ends or falls silent; penalties that begin, and "
 		 "circuit breakers; and, for limits that hosts share, the store, leases and hosts.\n\n"
