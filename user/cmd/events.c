@@ -34,7 +34,8 @@ const struct weir_command weir_events_command = {
 	.own_options = own_options,
 	.options = "INJCh",
 	.means_attached = true,
-	.about = "Print events, a line each, until Ctrl-C: dropped packets, coming in or going out, with the rule, the flow, what its window "
+	.about = "Print events, a line each, until Ctrl-C: dropped packets, coming in or going out, with the rule, the "
+		 "flow, what its window "
 		 "held and the threshold in force; and changes: attach, reload, rollback, confirm, detach; interfaces "
 		 "that appear and disappear; a controller that starts, ends or falls silent; penalties that begin, and "
 		 "circuit breakers; and, for limits that hosts share, the store, leases and hosts.\n\n"

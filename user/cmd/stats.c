@@ -14,7 +14,8 @@ const struct weir_command weir_stats_command = {
 	.name = "stats",
 	.options = "INjWCh",
 	.means_attached = true,
-	.about = "Print the counters: packets by verdict (where rules limit what goes out, also of these), by resource (with the last 60 seconds) and by rule; the "
+	.about = "Print the counters: packets by verdict (where rules limit what goes out, also of these), by resource "
+		 "(with the last 60 seconds) and by rule; the "
 		 "connections of rules with metricType Concurrency; the penalties of rules with blockDurationInMs; and "
 		 "the states of circuit breakers.",
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",

@@ -344,10 +344,10 @@ static json_t *describe_rule(const struct weir_top_rule *rule)
 {
 	return json_pack("{s:s, s:o, s:s, s:b, s:o, s:s, s:s, s:o, s:o}", "name", rule->name, "resource",
 			 rule->resource[0] ? json_string(rule->resource) : json_null(), "direction",
-			 weir_direction_name(rule->directions), "observes", rule->observes,
-			 "packetsPerSecond", describe_rates(&rule->rates), "limit", rule->limit, "limitNow",
-			 rule->limit, "thresholdNow", rule->has_threshold ? json_integer(rule->threshold) : json_null(),
-			 "share", rule->share < 0 ? json_null() : json_real(rule->share));
+			 weir_direction_name(rule->directions), "observes", rule->observes, "packetsPerSecond",
+			 describe_rates(&rule->rates), "limit", rule->limit, "limitNow", rule->limit, "thresholdNow",
+			 rule->has_threshold ? json_integer(rule->threshold) : json_null(), "share",
+			 rule->share < 0 ? json_null() : json_real(rule->share));
 }
 
 json_t *weir_top_describe(const struct weir_top *top)
@@ -358,6 +358,7 @@ json_t *weir_top_describe(const struct weir_top *top)
 		weir_json_append(&rules, describe_rule(&top->rules[i]));
 	return json_pack("{s:s, s:f, s:o, s:o*, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
 			 seconds_between(top), "packetsPerSecond", describe_rates(&top->total), "outPacketsPerSecond",
-			 top->judges_out ? describe_rates(&top->out) : NULL, "cluster", weir_cluster_sum(&top->cluster), "rules", rules, "flows", weir_flows_describe(&top->flows),
-			 "dropped", weir_drops_describe(top->instance, &top->drops));
+			 top->judges_out ? describe_rates(&top->out) : NULL, "cluster", weir_cluster_sum(&top->cluster),
+			 "rules", rules, "flows", weir_flows_describe(&top->flows), "dropped",
+			 weir_drops_describe(top->instance, &top->drops));
 }

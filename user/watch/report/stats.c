@@ -131,8 +131,8 @@ static json_t *describe_resources(const struct weir_stats_view *view)
 		weir_json_append(&resources,
 				 json_pack("{s:s, s:s, s:o, s:o, s:{s:o, s:o}, s:o*}", "name", resource->name,
 					   "direction", weir_direction_name(weir_resource_directions(resource)),
-					   "passed", weir_json_tally(&sum->passed),
-					   "blocked", weir_json_tally(&sum->blocked), "lastMinute", "passed",
+					   "passed", weir_json_tally(&sum->passed), "blocked",
+					   weir_json_tally(&sum->blocked), "lastMinute", "passed",
 					   describe_minute(sum->passed_by_second), "blocked",
 					   describe_minute(sum->blocked_by_second), "connections",
 					   connections ? weir_json_connections(connections) : NULL));
@@ -194,6 +194,7 @@ json_t *weir_stats_describe(const struct weir_stats_view *view)
 
 	return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o, s:o*}", "instance", view->instance->name, "generation",
 			 (json_int_t)view->instance->info.generation, "totals", describe_totals(&view->counters.totals),
-			 "out", judges_out ? describe_totals(&view->counters.out) : NULL, "resources", describe_resources(view), "rules", describe_rules(view), "pace",
+			 "out", judges_out ? describe_totals(&view->counters.out) : NULL, "resources",
+			 describe_resources(view), "rules", describe_rules(view), "pace",
 			 view->paces ? describe_pace(view) : NULL);
 }

@@ -22,8 +22,8 @@ struct weir_resource_sum {
 };
 
 struct weir_counters {
-	uint64_t now_ns; /* when they were read, CLOCK_MONOTONIC */
-	struct weir_totals totals, out; /* of what comes in, and of what goes out */
+	uint64_t now_ns;		     /* when they were read, CLOCK_MONOTONIC */
+	struct weir_totals totals, out;	     /* of what comes in, and of what goes out */
 	struct weir_rule_counters *rules;    /* by slot */
 	struct weir_resource_sum *resources; /* by slot */
 };
