@@ -434,6 +434,7 @@ struct weir_scratch {
 	__u32 vector[WEIR_MATCH_PARTS]; /* of each field in use, in the order of enum weir_match_field */
 	__u8 header_copy[WEIR_COPY_BYTES];
 	__u32 segments; /* of the packet, at tc: the packets that it stands for (hook.h) */
+	__u32 is_bare;	/* ... and, while somebody listens: its device has no Ethernet header */
 	struct weir_connection_reservation connection[WEIR_PACKET_RULES_MAX];
 	struct weir_connection_change change;
 	__u64 connections_ns; /* the time, which does not go back for connections */

@@ -47,6 +47,8 @@ _Static_assert(WEIR_CHANGES_A_SLICE >> WEIR_CHANGE_HALVINGS == 1, "there always 
 enum weir_event_flag {
 	WEIR_EVENT_OBSERVED = 1 << 0,  /* it would have been dropped: the rule observes, or all do */
 	WEIR_EVENT_PENALISED = 1 << 1, /* for a penalty that was running */
+	WEIR_EVENT_OUT = 1 << 2,       /* the packet was going out */
+	WEIR_EVENT_SEVERAL = 1 << 3,   /* a super-frame: `value` is how many packets it stands for */
 };
 
 struct weir_event {
@@ -63,7 +65,10 @@ struct weir_event {
 	 */
 	__u64 threshold;
 	__u64 used;
-	__u64 value; /* of a penalty: its end, CLOCK_MONOTONIC; of a breaker: enum weir_breaker_kind, from now on */
+	/* Of a penalty: its end, CLOCK_MONOTONIC; of a breaker: enum weir_breaker_kind, from now on; of a drop: see
+	 * WEIR_EVENT_SEVERAL.
+	 */
+	__u64 value;
 	struct weir_flow_key key; /* of the flow under the rule */
 	__u32 rule_slot;	  /* or WEIR_EVENT_NO_RULE */
 	__u32 ifindex;
@@ -72,9 +77,15 @@ struct weir_event {
 	__u8 flags;	   /* enum weir_event_flag, or-ed */
 	__u8 kept_bytes;   /* of the frame */
 	__u8 pad;
-	__u8 frame[WEIR_EVENT_FRAME_BYTES]; /* of a drop: its first bytes */
+	__u8 frame[WEIR_EVENT_FRAME_BYTES]; /* of a drop: its first bytes, behind Ethernet addresses of 0 where it has none */
 };
 #define WEIR_EVENT_BUSY (~0ull) /* being written */
+
+/* Of a drop: packets, as counters have them. */
+static inline __u64 weir_event_packets(const struct weir_event *event)
+{
+	return event->flags & WEIR_EVENT_SEVERAL ? event->value : 1;
+}
 
 struct weir_ring_head {
 	__u64 last; /* number of the latest event; it may yet be being written */

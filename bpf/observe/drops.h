@@ -69,17 +69,37 @@ __noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
 
 /* ---- reporting ---- */
 
-/* Copy the first bytes of the frame, because s->packet has only the fields that rules use. */
-static __always_inline void weir_tell_frame(weir_context *ctx, struct weir_event *event)
+/* Copy the first bytes of the packet to event->frame, from this offset on. */
+static __always_inline void weir_tell_bytes(weir_context *ctx, struct weir_event *event, const __u64 from)
 {
 	__u64 beyond = weir_context_bytes(ctx) - 1; /* the first */
 
-	if (beyond > WEIR_EVENT_FRAME_BYTES - 1)
-		beyond = WEIR_EVENT_FRAME_BYTES - 1;
+	if (beyond > WEIR_EVENT_FRAME_BYTES - from - 1)
+		beyond = WEIR_EVENT_FRAME_BYTES - from - 1;
 	/* The verifier of Linux 6.1 requires both bounds to be tested in this same register. */
 	OPAQUE(beyond);
-	if (beyond < WEIR_EVENT_FRAME_BYTES && !weir_load_bytes(ctx, 0, event->frame, beyond + 1))
-		event->kept_bytes = beyond + 1;
+	if (beyond < WEIR_EVENT_FRAME_BYTES - from && !weir_load_bytes(ctx, 0, event->frame + from, beyond + 1))
+		event->kept_bytes = beyond + 1 + from;
+}
+
+/* Copy the first bytes of the frame, because s->packet has only the fields that rules use. */
+static __always_inline void weir_tell_frame(weir_context *ctx, const struct weir_scratch *s, struct weir_event *event)
+{
+	if (weir_make_ethernet(ctx, s, (struct ethhdr *)event->frame))
+		weir_tell_bytes(ctx, event, sizeof(struct ethhdr));
+	else
+		weir_tell_bytes(ctx, event, 0);
+}
+
+/* What is different of a packet at tc. */
+static __always_inline __u32 weir_tell_hook(const struct weir_scratch *s, struct weir_event *event)
+{
+	__u32 flags = WEIR_IS_OUT(&s->packet) ? WEIR_EVENT_OUT : 0;
+
+	if (WEIR_SEGMENTS(s) == 1)
+		return flags;
+	event->value = WEIR_SEGMENTS(s);
+	return flags | WEIR_EVENT_SEVERAL;
 }
 
 /* In units, rounded up. */
@@ -112,8 +132,8 @@ __noinline int weir_tell_drop(weir_context *ctx, struct weir_scratch *s, __u32 v
 	event->ifindex = weir_context_ifindex(ctx);
 	event->frame_bytes = s->packet.frame_bytes;
 	event->verdict = verdict;
-	event->flags = noted->flags | (config.observes ? WEIR_EVENT_OBSERVED : 0);
-	weir_tell_frame(ctx, event);
+	event->flags = noted->flags | (config.observes ? WEIR_EVENT_OBSERVED : 0) | weir_tell_hook(s, event);
+	weir_tell_frame(ctx, s, event);
 	weir_end_event(s, event, number);
 	return 0;
 }
