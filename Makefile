@@ -262,10 +262,13 @@ $(BUILD)/tests/unit/bench_test: $(call objects,$(BENCH_PURE:%=tests/bench/%.c))
 $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 
 # Everything else loads the program. With cmocka throughout, because tests/lib asserts by it.
-LINK_TEST = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(CMOCKA) -lpthread
+LINK_TEST = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) $(CMOCKA) -lpthread
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_LIB) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(LINK_TEST)
+
+# Metrics, but no server.
+$(BUILD)/tests/bpf/out_figures_test: $(call objects,$(filter %metrics.c %metric_labels.c %/source.c %/drop_sample.c,$(call sources,user/serve)))
 
 # Verifiers refuse, now and then, what one compiler makes of a source and take what another does. So the tests that ask
 # them run with the objects of the other compiler, too; all but what holds a skeleton is shared.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The decision: all rules of a packet, in the order of the files, must admit; the first enforced one that blocks names
- * the drop. For each rule: find the flow; ask the shortcuts; if they are unsure, ask the rule's kind. Then commit what
- * the rules have set aside, or abort it.
+ * The decision. All rules of a packet must admit it. They are asked in the order of the files, and a drop is reported
+ * under the first enforced rule that blocks. For each rule: find the flow, ask the shortcuts and, if they are unsure,
+ * ask the rule's kind. At the end, commit or abort the rules' reservations.
  */
 #ifndef WEIR_ADMIT_H
 #define WEIR_ADMIT_H
@@ -14,9 +14,9 @@
 #include "packet/rule_list.h"
 #include "window/shortcuts.h"
 
-/* The one place where a rule blocks a packet, or would: it is counted for the rule, and for the flow; and noted, if
- * somebody listens. A rule that observes lets the packet pass without a reservation, so that its own window does not
- * count it.
+/* The only place where a rule blocks a packet, or would. The packet is counted for the rule and for the flow, and noted
+ * if there is a reader. A rule that observes lets the packet pass without a reservation, so that its own window does
+ * not count it.
  */
 static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule, bool observes,
 						   bool has_listener)
@@ -31,11 +31,13 @@ static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const
 	return WEIR_ANSWER_BLOCK;
 }
 
-/* Rules with wide rows that one call asks. Each costs the verifier of Linux 6.1 15,000 instructions of its million. */
+/* How many rules with wide rows one call asks. Each costs the verifier of Linux 6.1 15,000 instructions of its million.
+ */
 #define WEIR_RULES_A_CALL 4
 
-/* Ask the packet's rules from number `nth` on, up to their shortcuts: one, or as many as have wide rows and admit.
- * s->nth is the last one asked. Out of line, and one call for several rules: a call takes as long as a shortcut.
+/* Ask the shortcuts of the packet's rules, from number `nth` on: of one rule, or of several while they have wide rows
+ * and admit. s->nth is the last rule asked. Out of line, and one call for several rules, because a call takes as long
+ * as a shortcut.
  */
 __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 {
@@ -46,7 +48,7 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 		struct weir_reservation *reservation = weir_reservation_at(s, nth);
 		const struct weir_rule *rule;
 
-		OPAQUE(i); /* else clang counts by nth alone, of which the verifier does not know that it ends */
+		OPAQUE(i); /* else clang counts by nth alone, and the verifier cannot prove that the loop ends */
 		if (!reservation || nth >= s->rule_count)
 			break;
 		rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
@@ -70,9 +72,9 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 	return answer;
 }
 
-/* A shortcut has blocked the packet by the rule asked last. While somebody listens that will not do, since it does not
- * know how the flow stands: find the flow and its row, so that the kind can be asked. It gives the same answer. Of a
- * flood this is done for those packets that will be reported.
+/* A shortcut has blocked the packet by the rule asked last. While there is a reader, that is not enough, because a
+ * shortcut does not know the flow's figures. So find the flow and its row, and ask the kind, which gives the same
+ * answer. In a flood, this is done only for packets that will be reported.
  */
 __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 {
@@ -93,7 +95,7 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 	return WEIR_ANSWER_AGAIN;
 }
 
-/* What the shortcuts, or the first evaluation, said of the rule asked last becomes an answer. */
+/* Turn the result of the shortcuts, or of the first evaluation, for the rule asked last into an answer. */
 static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s, const struct weir_rule *rule,
 							 enum weir_answer answer)
 {
@@ -122,7 +124,7 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 	return answer;
 }
 
-/* Ask the packet's first rule, up to its shortcuts. With narrow rows it is asked in line: most packets end there. */
+/* Ask the shortcuts of the packet's first rule. With narrow rows this is in line, because most packets end there. */
 static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	enum weir_answer answer;
@@ -168,9 +170,9 @@ static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
 		else
 			answer = weir_try_rules(s, s->nth + 1);
 		rule = weir_asked_rule(s);
-		/* How many can meet in this load: the verifier looks at no more. Asked last, where packets of one rule
-		 * do not come by. Without the constant bound beside it Linux 6.1 refuses the loop ("back-edge", clang
-		 * 14 and 19).
+		/* The largest number of rules in this load, so that the verifier follows no more. Tested last, so that
+		 * packets with one rule do not come here. Without the constant bound beside it, Linux 6.1 refuses the
+		 * loop ("back-edge", clang 14 and 19).
 		 */
 		if (i >= config.packet_rules + WEIR_RETRIES)
 			break;
@@ -197,7 +199,7 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
 		weir_fetch_rules(s);
 	answer = weir_ask_rules(s);
-	/* The last one asked, when it does not admit, has no reservation. */
+	/* If the rule asked last does not admit, it has no reservation. */
 	if (answer == WEIR_ANSWER_ADMIT ? s->must_commit : s->nth)
 		weir_end_reservations(s, answer == WEIR_ANSWER_ADMIT ? s->rule_count : s->nth,
 				      answer == WEIR_ANSWER_ADMIT);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What time is it? There are two clocks, and each window spec (bucket length and window) goes by one of them.
+ * There are two clocks, and each window spec (bucket length and window) uses one of them.
  *
- * The *tick*: jiffies, told as ns of CLOCK_MONOTONIC. Reading them takes a fraction of a nanosecond, and every CPU
- * reads the same number. `leap` windows with buckets of 50 ms and more go by it. A late tick makes a bucket begin late,
- * on all CPUs alike, so a window of ticks never counts more than its threshold (docs/semantics.md, 1, has the bound in
- * true time). An idle machine stops its ticks; the interrupt that wakes it brings jiffies up to date before any packet
- * is seen.
+ * The *tick*: jiffies, converted to ns of CLOCK_MONOTONIC. Reading them takes a fraction of a nanosecond, and every CPU
+ * reads the same number. `leap` windows with buckets of 50 ms and more use it. A late tick makes a bucket begin late on
+ * all CPUs, so a window of ticks never counts more than its threshold (docs/semantics.md, 1, has the bound in true
+ * time). An idle machine stops its ticks; the interrupt that wakes it brings jiffies up to date before any packet is
+ * seen.
  *
- * CLOCK_MONOTONIC itself: 25 to 45 ns a read, which also waits for all loads under way. Everything else goes by it. It
- * is read at most once a packet, unless an evaluation is repeated.
+ * CLOCK_MONOTONIC itself: reading it takes 25 to 45 ns, and also waits for all pending loads. Everything else uses it.
+ * It is read at most once per packet, unless an evaluation is repeated.
  *
  * In the harness (replay, tests) both are virtual: a tick is a nanosecond, so a bucket begins exactly where it should.
  */
@@ -31,7 +31,7 @@ static __always_inline __u64 weir_tick_time_ns(__u64 jiffies)
 	return jiffies * config.tick_ns + config.tick_origin_ns;
 }
 
-/* A new tick, or another load has been here: find once what goes by it alone (weir.bpf.c). */
+/* A new tick has begun, or another load was at work: compute once what depends on the tick alone (weir.bpf.c). */
 int weir_enter_tick(struct weir_scratch *s, __u64 tick);
 
 /* The packet's time, by CLOCK_MONOTONIC. */
@@ -50,8 +50,8 @@ static __always_inline __u64 weir_now_ns(struct weir_scratch *s)
 	return s->now_ns;
 }
 
-/* The clocks are to be read anew: at the start of a packet, and when an evaluation is repeated. The tick is read here,
- * so it is always older than CLOCK_MONOTONIC (weir_clock_limit() relies on it).
+/* Make the clocks be read again, at the start of a packet and when an evaluation is repeated. The tick is read here, so
+ * it is always older than CLOCK_MONOTONIC (weir_clock_limit() relies on that).
  */
 static __always_inline void weir_read_tick(struct weir_scratch *s)
 {
@@ -63,9 +63,9 @@ static __always_inline void weir_read_tick(struct weir_scratch *s)
 		weir_enter_tick(s, tick);
 }
 
-/* Jiffies prove that the bucket in *clk is the present one. For a window spec that goes by the tick that is the whole
- * truth. For one that goes by CLOCK_MONOTONIC, jiffies prove nothing in the bucket's last tick; and when a tick is
- * late, the bucket passes for the present one that much longer.
+/* Do jiffies prove that the bucket in *clk is the present one? For a window spec that uses the tick, this answer is
+ * complete. For one that uses CLOCK_MONOTONIC, jiffies prove nothing in the bucket's last tick. If a tick is late, the
+ * bucket is taken for the present one that much longer.
  */
 static __always_inline bool weir_clock_is_current(const struct weir_scratch *s, const struct weir_clock *clk)
 {
@@ -77,8 +77,8 @@ static __always_inline bool weir_clock_covers(const struct weir_clock *clk, __u6
 	return now_ns >= clk->start_ns && now_ns < clk->end_ns;
 }
 
-/* From which jiffy on, and for how many, is the bucket surely the present one? Jiffies were read before
- * CLOCK_MONOTONIC: while they show n more, it is earlier than now + (n + 1) ticks.
+/* Compute from which jiffy on, and for how many, the bucket is certainly the present one. Jiffies were read before
+ * CLOCK_MONOTONIC, so while they show n more, it is earlier than now + (n + 1) ticks.
  */
 static __always_inline void weir_clock_limit(struct weir_clock *clk, __u64 jiffies, __u64 now_ns, const bool by_ticks)
 {
@@ -95,8 +95,8 @@ static __always_inline void weir_clock_limit(struct weir_clock *clk, __u64 jiffi
 
 #define WEIR_SALT_STEP 0x9e3779b9u /* odd: a salt comes back after 2^32 buckets (Knuth, TAOCP 3, 6.4) */
 
-/* Make *clk the bucket of now_ns, on a window spec. Narrow and medium rows have 32 bits for a bucket's number: after
- * some years the largest stays for ever, and what has used up its limit then is blocked from then on.
+/* Make *clk the bucket of now_ns, on a window spec. Narrow and medium rows have 32 bits for a bucket's number. After
+ * some years the largest number stays for ever, and a flow that has used up its limit then stays blocked.
  */
 static __always_inline void weir_clock_set(struct weir_clock *clk, __u64 jiffies, __u64 now_ns,
 					   const struct weir_window_spec *spec, const enum weir_width wide)
@@ -129,7 +129,7 @@ __noinline int weir_clock_turn(struct weir_scratch *s, struct weir_clock *clk, _
 	return 0;
 }
 
-/* Bring *clk, the clock of the rule's window spec, to the present: read what the window spec goes by. */
+/* Bring *clk, the clock of the rule's window spec, to the present, by reading the clock that the window spec uses. */
 static __always_inline void weir_clock_enter(struct weir_scratch *s, struct weir_clock *clk,
 					     const struct weir_rule *rule, const enum weir_width wide)
 {
@@ -145,7 +145,7 @@ static __always_inline bool weir_reread_is_over(struct weir_scratch *s, const st
 	return rule->goes_by_ticks ? !weir_clock_is_current(s, clk) : weir_now_ns(s) >= clk->end_ns;
 }
 
-/* The time that an evaluation by this rule goes by, after weir_clock_enter(). */
+/* The time that an evaluation by this rule uses, after weir_clock_enter(). */
 static __always_inline __u64 weir_rule_time_ns(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	return rule->goes_by_ticks ? s->tick_ns : weir_now_ns(s);

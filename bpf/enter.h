@@ -10,8 +10,8 @@
 #include "observe/events.h"
 #include "observe/top_drops.h"
 
-/* This load meets its first packet on this CPU, or the first one after a packet of another load: while a reload goes
- * from interface to interface, both are at work.
+/* This is the load's first packet on this CPU, or its first after a packet of another load. While a reload changes one
+ * interface after the other, both loads are at work.
  */
 __noinline int weir_begin_load(struct weir_scratch *s)
 {
@@ -22,7 +22,7 @@ __noinline int weir_begin_load(struct weir_scratch *s)
 #pragma unroll 1
 	for (__u32 i = sizeof(s->totals) / sizeof(*word); i < sizeof(*s) / sizeof(*word); i++)
 		word[i] = 0;
-	/* Notes outlive this, and must not be taken for true in another bucket: salts begin anywhere. */
+	/* Notes survive this, and must not be valid in another bucket. So salts begin at a random number. */
 	for (__u32 i = 0; i < WEIR_SPECS_NARROW; i++)
 		s->narrow_clock[i].salt = bpf_get_prandom_u32();
 	return 0;
@@ -37,14 +37,16 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 	if (unlikely((s->entry ^ s->tick) != config.load))
 		weir_begin_load(s);
 	s->entry = tick ^ config.load;
-	/* In a capture the clock may go back to a bucket that is remembered as full, when the row has a newer one. */
+	/* In a capture, the clock may go back to a bucket in which the flow is remembered as over its limit, although
+	 * its row has a newer one.
+	 */
 	if (config.is_virtual && tick < s->tick)
 		s->over_source.sure_jiffies = 0;
 	s->tick = tick;
 	s->tick_ns = weir_tick_time_ns(tick);
 	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;
 	s->has_listener = all && READ_ONCE(all->listens_until_ns) > s->tick_ns;
-	s->noted[WEIR_NOTED_OBSERVED].is_noted &= s->has_listener; /* by the packet in hand: else nobody hears of it */
+	s->noted[WEIR_NOTED_OBSERVED].is_noted &= s->has_listener; /* only the current packet's note counts */
 	weir_allot_drops(s);
 	return 0;
 }
@@ -60,7 +62,7 @@ static __always_inline void weir_enter_harness(struct weir_scratch *s, struct we
 	if (l->frame_bytes)
 		cur->frame_bytes = l->frame_bytes;
 	s->packet.ifindex = l->ifindex;
-	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
+	/* In a capture the clock may go back, but for connections it never does, whatever the packet. */
 	weir_monotonic_ns(s);
 }
 

@@ -8,6 +8,7 @@
 #define WEIR_HOOK_H
 
 #include <linux/bpf.h>
+#include <linux/if_ether.h>
 #include <bpf/bpf_helpers.h>
 
 #include "scratch.h"
@@ -34,6 +35,15 @@ static __always_inline __u32 weir_context_ifindex(weir_context *ctx)
 	return ctx->ifindex;
 }
 
+/* Where a device has no Ethernet, readers of its frames get a header all the same: no addresses. False: it has its own. */
+static __always_inline bool weir_make_ethernet(weir_context *ctx, const struct weir_scratch *s, struct ethhdr *eth)
+{
+	if (!s->is_bare)
+		return false;
+	*eth = (struct ethhdr){.h_proto = ctx->protocol};
+	return true;
+}
+
 #else
 
 typedef struct xdp_md weir_context;
@@ -54,6 +64,11 @@ static __always_inline __u32 weir_context_bytes(weir_context *ctx)
 static __always_inline __u32 weir_context_ifindex(weir_context *ctx)
 {
 	return ctx->ingress_ifindex;
+}
+
+static __always_inline bool weir_make_ethernet(weir_context *ctx, const struct weir_scratch *s, struct ethhdr *eth)
+{
+	return false;
 }
 
 #endif

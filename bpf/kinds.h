@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kinds of a limit (include/weir_kinds.def): which function decides for which, and which ends a reservation. A kind
- * has a file of its own.
+ * The kinds of a limit (include/weir_kinds.def): which function evaluates each kind, and which ends its reservations.
+ * Each kind has a file of its own.
  */
 #ifndef WEIR_KINDS_H
 #define WEIR_KINDS_H
@@ -49,7 +49,7 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 	return answer;
 }
 
-/* The packet's reservation number `nth`, to something of its rule's kind: committed, or aborted. */
+/* Commit or abort the packet's reservation number `nth`, which is in a table of its rule's kind. */
 static __always_inline void weir_end_kind_reservation(struct weir_scratch *s, __u32 nth, bool passes)
 {
 	const struct weir_rule *rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
@@ -67,7 +67,7 @@ static __always_inline void weir_end_kind_reservation(struct weir_scratch *s, __
 #include "weir_kinds.def"
 }
 
-/* What the packet's first `count` rules have set aside. */
+/* Commit or abort the reservations of the packet's first `count` rules. */
 static __always_inline void weir_end_reservations(struct weir_scratch *s, __u32 count, bool passes)
 {
 	weir_end_row_reservations(s, count, passes);

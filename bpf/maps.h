@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Every map, but list_* (lists.h), listed_prefixes (timed.h) and pace_counters (pace.h); and the configuration in
- * .rodata. What is in them is said in weir_abi.h; who owns which (the instance, or one generation) too. Sizes of 1 are
- * placeholders: the loader sets them.
+ * .rodata. weir_abi.h describes their contents, and whether the instance or a generation owns them. Sizes of 1 are
+ * placeholders that the loader replaces.
  */
 #ifndef WEIR_MAPS_H
 #define WEIR_MAPS_H
@@ -26,7 +26,8 @@ enum {
 #include "weir_kinds.def"
 };
 
-/* The optional parts of the program: does the load use one? The verifier knows config and removes what follows a no. */
+/* Does the load use this optional part of the program? The verifier knows config, and removes the code of unused parts.
+ */
 #define WEIR_PART_MEDIUM (config.storages >> WEIR_STORAGE_MEDIUM & 1)
 #define WEIR_PART_WIDE (config.storages & (1 << WEIR_STORAGE_WIDE | 1 << WEIR_STORAGE_LONE))
 #define WEIR_PART_KIND(identifier) (config.kinds >> WEIR_KIND_##identifier & 1) /* KIND(THROTTLE): of weir_kinds.def */
@@ -58,10 +59,10 @@ enum {
 #define WEIR_PART_SEVERAL_RULES (config.packet_rules > 1)	  /* may meet on one packet */
 #define WEIR_PART_OUT_OF_LINE (config.asks_out_of_line)		  /* weir_try_rules() */
 
-/* A global function of an optional part begins with this. It RETURNS `answer` where the load does not use the part, or
- * where what the function needs is not given. Linux 6.1 verifies each global function by itself, called or not, with
- * any arguments: without this one keyed rule took 634,477 of the million instructions that it looks at, and takes
- * 102,797 (clang 14). Of a part that is used, two or three instructions of it are left, and nothing else.
+/* A global function of an optional part begins with this. It RETURNS `answer` if the load does not use the part, or if
+ * an argument that the function needs is missing. Linux 6.1 verifies each global function by itself, called or not,
+ * with any arguments. Without this, a load with one keyed rule took 634,477 of the million instructions that the
+ * verifier follows; with it, 102,797 (clang 14). In a part that is used, only two or three instructions of this remain.
  */
 #define WEIR_GLOBAL(part, needs, answer)                                                                               \
 	do {                                                                                                           \
@@ -80,7 +81,7 @@ enum {
 
 /* the generation, beside the struct of that name; and its thresholds, among the tables */
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
-/* Userspace adds interfaces that come (user/kernel/instance/newcomers.c); until then they take no memory. */
+/* Userspace adds interfaces when they appear (user/kernel/instance/newcomers.c); until then they take no memory. */
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG | BPF_F_NO_PREALLOC);
 
 WEIR_MAP(prefix_nodes, BPF_MAP_TYPE_ARRAY, 1, struct weir_prefix_node, BPF_F_RDONLY_PROG);
@@ -108,7 +109,7 @@ struct {
 
 /* the program's own */
 WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_WINDOW_SPECS_MAX, struct weir_clock, 0);
-/* Mapped by nobody, but so no set lies in two cache lines. */
+/* Not mapped by any process; the flag only keeps sets from crossing cache lines. */
 WEIR_MAP(notes, BPF_MAP_TYPE_ARRAY, 1, struct weir_notes, BPF_F_MMAPABLE);
 WEIR_MAP(harness, BPF_MAP_TYPE_ARRAY, 1, struct weir_harness, BPF_F_MMAPABLE);
 
@@ -119,9 +120,9 @@ static __always_inline __u32 weir_this_cpu(struct weir_scratch *s)
 	return s->cpu_and_one - 1;
 }
 
-/* Entries of the generation's tables. The mask is for the verifier: user/core/compile refuses larger ones. The
- * pointer is opaque so that clang keeps it: it would work out the address of each field anew, three instructions
- * instead of one, and more of the stack, which has no room to spare (kernel 6.1 counts 32 bytes for each call).
+/* Entries of the generation's tables. The mask is for the verifier: user/core/compile refuses larger ones. The pointer
+ * is opaque so that clang keeps it. Otherwise clang computes the address of each field again, in three instructions
+ * instead of one, and uses more of the stack, which is scarce (kernel 6.1 counts 32 bytes for each call).
  */
 static __always_inline const struct weir_rule *weir_rule(__u32 place)
 {
@@ -133,7 +134,7 @@ static __always_inline const struct weir_rule *weir_rule(__u32 place)
 	return rule;
 }
 
-/* The rule decides by rows of its own flow, so that shortcuts apply. */
+/* Does the rule decide by rows of its own flow, so that shortcuts apply? */
 static __always_inline bool weir_keeps_rows(const struct weir_rule *rule)
 {
 	return rule->kind == WEIR_KIND_WINDOW;

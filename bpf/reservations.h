@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reservations: what a rule that admitted the packet has set aside for it. When every rule has admitted, reservations
- * are committed; when one has blocked, they are aborted, so that a blocked packet is counted nowhere. Where a shortcut
- * admits by the packet's last rule, it spends at once and leaves no reservation.
+ * A reservation is what a rule that admitted the packet has set aside for it. When every rule has admitted, all
+ * reservations are committed. When a rule blocks, they are aborted, so that a blocked packet is counted nowhere. If a
+ * shortcut admits by the packet's last rule, it spends at once and leaves no reservation.
  */
 #ifndef WEIR_RESERVATIONS_H
 #define WEIR_RESERVATIONS_H

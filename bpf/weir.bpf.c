@@ -17,7 +17,7 @@
 #include "packet/timed.h"
 #include "verdict.h"
 
-/* As much of the kernel's struct as is asked for below; where it lies is found at load (CO-RE). */
+/* The fields of the kernel's struct that are used below; their offsets are found at load (CO-RE). */
 struct xdp_buff___weir {
 	__u32 flags;
 } __attribute__((preserve_access_index));
@@ -25,8 +25,8 @@ struct xdp_buff___weir {
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak; /* since Linux 6.2; costs nothing */
 
-/* In a frame of several buffers data and data_end bound the first only. The helper that knows is a call, so
- * it is asked only for such frames where the kernel lets us see which they are.
+/* In a frame of several buffers, data and data_end bound only the first. The helper that returns the whole length costs
+ * a call. So it is called only for such frames, if the kernel shows which frames they are.
  */
 static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct weir_cursor *cur)
 {
@@ -39,7 +39,7 @@ static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct w
 	return bpf_xdp_get_buff_len(ctx);
 }
 
-/* Out of line, for frames of an unusual shape: the way of all others stays short. */
+/* Out of line, for unusual frames, so that the path of all others stays short. */
 __noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_scratch *s, __u32 frame_bytes)
 {
 	struct weir_cursor cur = {.ctx = ctx, .frame_bytes = frame_bytes};

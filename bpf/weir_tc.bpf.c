@@ -165,10 +165,12 @@ static __always_inline int weir_judge(struct __sk_buff *skb, const enum weir_dir
 		verdict = weir_admit(s);
 	passes = config.observes | weir_verdict_passes(verdict);
 	weir_count(s, verdict, passes);
-	if (config.is_virtual)
+	if (config.is_virtual) {
 		weir_report(s, verdict);
-	else if (unlikely(s->has_listener))
+	} else if (unlikely(s->has_listener)) {
+		s->is_bare = is_bare;
 		weir_tell(skb, s, verdict);
+	}
 	if (!config.is_virtual)
 		weir_pace(skb, s, verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0, is_out);
 	if (config.judges_both)

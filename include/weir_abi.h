@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The treaty between the BPF program and userspace: every struct that crosses a map, and the numbers that both sides
- * must agree on. Userspace writes configuration, the kernel writes counters and windows; no word is written by both
- * while it is in use. (A load clears the slots that it gives out; no rule has them yet.)
+ * The contract between the BPF program and userspace: every struct that is in a map, and the numbers that both sides
+ * must agree on. Userspace writes configuration; the kernel writes counters and windows. No word is written by both
+ * while it is in use. (A load clears the slots that it assigns, which no rule has yet.)
  *
- * There are two kinds of maps. Those of one *generation* (rules, resources, thresholds, vectors, classes, prefix
- * tries, interfaces) are recreated by every load. They never change while a program reads them, except single threshold
- * words. Those of the *instance* (flow tables, counters, descriptions)
- * live from attach to detach. A rule finds its part of them by its *slot*, a number that it keeps as long as it is
- * unchanged.
+ * There are two kinds of maps. Those of one *generation* (rules, resources, thresholds, vectors, classes, prefix tries,
+ * interfaces) are recreated by every load. They never change while a program reads them, except single threshold words.
+ * Those of the *instance* (flow tables, counters, descriptions) live from attach to detach. A rule finds its part of
+ * them by its *slot*, a number that it keeps as long as it is unchanged.
  *
  *	weir_generation.h	what a load is made of
  *	weir_state.h		the instance: flows
@@ -22,8 +21,8 @@
  *	weir_harness.h		replay and tests
  *	weir_sizes.h		how large things may be
  *
- * weir_lists.h and weir_prefixes.h lay out the generation's lists and prefixes, with the step that searches them.
- * All integers are in host byte order except addresses and where a type says __be.
+ * weir_lists.h and weir_prefixes.h lay out the generation's lists and prefixes, with the step that searches them. All
+ * integers are in host byte order except addresses and where a type says __be.
  */
 #ifndef WEIR_ABI_H
 #define WEIR_ABI_H

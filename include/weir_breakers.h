@@ -60,7 +60,7 @@ enum weir_breaker_kind {
 #define WEIR_BREAKER_COUNT_MASK ((1ull << WEIR_BREAKER_COUNT_BITS) - 1)
 #define WEIR_BREAKER_NUMBER_SHIFT 52
 #define WEIR_BREAKER_NUMBER_MASK 0xfffull
-/* So many buckets after the latest that was counted in, all cells are emptied: their numbers may come round. */
+/* This many buckets after the latest bucket with a count, all cells are emptied, because their numbers may wrap. */
 #define WEIR_BREAKER_BUCKETS_STALE 1024
 
 struct weir_breaker {
@@ -101,18 +101,19 @@ _Static_assert(sizeof(struct weir_breaker_set) == 29 * 64ul, "");
 #define WEIR_RING_SHIFT_MAX 16
 
 /*
- * When a request that nothing is heard of becomes bad: the moment (ns) * 2, and one more if it is then slow, not
- * failed. So a packet of time t comes behind all that is due at 2 * t or before: a time-out of the same nanosecond
- * comes first, what becomes slow in it comes last.
+ * When a request without a further packet becomes bad: the time (ns) * 2, plus one if it then counts as slow instead of
+ * failed. So a packet of time t comes after everything that is due at 2 * t or before. A time-out in the same
+ * nanosecond comes before the packet, and a request that becomes slow in it comes after.
  */
 #define WEIR_DUE_FAILED(moment_ns) ((moment_ns)*2)
 #define WEIR_DUE_SLOW(moment_ns) ((moment_ns)*2 + 1)
 
 /*
- * Maps `request_groups` and `lone_groups`: for each breaker of a flow, or of a whole resource, a ring of groups, in
- * the order in which they are due. A group has mostly one request; when a ring is half full, neighbours share one. Its
- * word holds, from the lowest bit: how many wait (24 bits; or what the group is), the era in which they were admitted
- * (20; 0: the breaker was closed), and the turn of the ring (20), which says whose the group is.
+ * Maps `request_groups` and `lone_groups`: for each breaker of a flow, or of a whole resource, a ring of groups, in the
+ * order in which they are due. A group mostly has one request; when a ring is half full, successive requests share a
+ * group. Its word holds, from the lowest bit: the number of waiting requests (24 bits; or the state of the group), the
+ * era in which they were admitted (20; 0: the breaker was closed), and the turn of the ring (20), which identifies the
+ * group's owner.
  */
 struct weir_request_group {
 	__u64 word;
@@ -129,8 +130,8 @@ struct weir_request_group {
 	((__u64)(turn) << WEIR_GROUP_TURN_SHIFT | (__u64)(era) << WEIR_GROUP_ERA_SHIFT | (count))
 
 /*
- * Map `requests`: shared sets. A request is decided by its word: from the lowest bit, 40 bits of the position of its
- * group, plus one, and the number of its breaker. 0: it has had its outcome.
+ * Map `requests`: shared sets. The word of a request is its whole state. From the lowest bit, it holds 40 bits of the
+ * position of its group, plus one, and the number of its breaker. 0: the request has had its outcome.
  */
 struct weir_breaker_request {
 	__u64 word;

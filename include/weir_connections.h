@@ -46,12 +46,12 @@ enum weir_connection_state {
 #define WEIR_CONNECTION_FLOW_SHIFT 40
 #define WEIR_CONNECTION_CHECK 0x3ffull /* 10 bits of a tag */
 
-/* How many of these connections heard once may take: a flood can make any number of them. */
+/* How many ways such connections may take, because a flood can create any number of them. */
 #define WEIR_CONNECTION_BUDGET 2
-/* A TCP connection that is pushed out while it counts, or once its time is over, leaves its tag as a ghost: by that it
- * counts again when it talks. Half-open ones have ghosts of their own, so that a flood of SYNs takes nobody else's,
- * in the line of the words, which such a flood writes anyway. Sixteen more are those of twice as many connections
- * as a set has ways, and two to spare.
+/* A TCP connection that is evicted while it counts, or whose time is over, leaves its tag as a ghost, by which it
+ * counts again when it talks. Half-open connections have separate ghosts, so that a flood of SYNs replaces no others.
+ * These are in the line of the words, which such a flood writes anyway. The other sixteen are enough for twice as many
+ * connections as a set has ways, with two to spare.
  */
 #define WEIR_CONNECTION_HALF_OPEN_GHOSTS 2
 #define WEIR_CONNECTION_OPEN_GHOSTS 16
@@ -65,8 +65,8 @@ _Static_assert(sizeof(struct weir_connection_set) == 192, "three cache lines");
 _Static_assert(__builtin_offsetof(struct weir_connection_set, ghost) + 8 == 128, "those of open ones have the third");
 
 /* A cell counts a flow's connections that were last heard in one step. From the highest bit it holds: the step (30 bits
- * of its number), 10 bits of the flow's tag, the count (24). A cell of another flow or step counts for nothing, so
- * nobody has to sweep the cells of steps that are over.
+ * of its number), 10 bits of the flow's tag, the count (24). A cell of another flow or step does not count, so nothing
+ * has to clear the cells of steps that are over.
  */
 #define WEIR_CONNECTION_CELLS 8 /* the current step, the six before it, and one for a CPU that is ahead */
 #define WEIR_CONNECTION_COUNT_BITS 24
@@ -79,7 +79,9 @@ _Static_assert(__builtin_offsetof(struct weir_connection_set, ghost) + 8 == 128,
 
 #define WEIR_HANDSHAKE_STEPS 24 /* step n counts times from 2^n us on; step 0 from 0 */
 
-/* What has become of connections. Connections that ended by silence are the rest: opened + returned - ended - now. */
+/* How many connections were opened, ended and so on. Those that ended by silence are the rest: opened + returned -
+ * ended - now.
+ */
 struct weir_connection_counts {
 	__u64 learned;	/* count for nothing */
 	__u64 returned; /* count again: they talked after they were evicted, or silent for too long */
@@ -97,12 +99,12 @@ struct weir_connection_counts {
 /*
  * An entry: the connections of one flow. From the highest bit, `owner` holds the flow's *mark* (32 bits): its tag, with
  * the entry's *turn* in the bits of WEIR_CONNECTION_CHECK; then what the flow has used of the entry (8), and the rule's
- * slot (24). The turn counts how often the entry changed hands (1 to 1023, then again from 1). The ten bits of "the
- * flow's tag" in words and cells are this turn, so that a flow that comes back does not count what it left behind
- * earlier. While the entry changes hands, the mark is the new turn alone, and the rest is still the previous owner's.
+ * slot (24). The turn counts how often the entry changed its owner (1 to 1023, then again from 1). The ten bits of "the
+ * flow's tag" in words and cells are this turn, so that a flow that returns does not count its own leftovers. While the
+ * entry changes its owner, the mark is the new turn alone, and the rest is still the previous owner's.
  *
- * The first two cache lines are all that a flow with half-open connections alone needs: what it has not used holds
- * nothing of it, and is not read.
+ * A flow that has only half-open connections needs just the first two cache lines. Parts that it has not used contain
+ * nothing of it, and are not read.
  */
 struct weir_connection_flow {
 	__u64 owner;
@@ -136,9 +138,9 @@ _Static_assert(sizeof(struct weir_connection_flow_set) == 50 * 64ul, "");
 
 /*
  * Map `connection_totals`, by rule slot, a copy on each CPU: all connections of a rule, for the figures alone. Each CPU
- * writes its own copy; the sums are the rule's. A CPU that counts a connection out that another has counted in goes
- * below zero. A cell holds the step (30 bits of its number), then 34 bits with a sign. Rules without a flow key use no
- * cells here: their lone flow has them.
+ * writes its own copy; the sums are the rule's. The count of a CPU may fall below zero, if it counts out a connection
+ * that another CPU has counted in. A cell holds the step (30 bits of its number), then 34 bits with a sign. Rules
+ * without a flow key use no cells here: their lone flow has them.
  */
 #define WEIR_CONNECTION_TOTAL_MASK ((1ull << WEIR_CONNECTION_CELL_STEP_SHIFT) - 1)
 struct weir_connection_total {

@@ -10,7 +10,7 @@
 
 #include "weir_state.h"
 
-/* What becomes of a packet. Each packet ends in exactly one verdict. */
+/* The outcome of a packet. Each packet ends in exactly one verdict. */
 enum weir_verdict {
 	WEIR_VERDICT_PASS,	     /* admitted by every enforced rule that it matched */
 	WEIR_VERDICT_BLOCK,	     /* dropped by a rule */
@@ -73,8 +73,8 @@ struct weir_rule_counters {
 	struct weir_tally blocked;    /* dropped; this rule was the first to block */
 	struct weir_tally would_drop; /* the same for a rule that observes, or an instance that does */
 	__u64 evicted;		      /* flows pushed out of a full table while their window was not empty */
-	/* packets dropped because the clock ran on while they were evaluated; and, of an associated rule, packets of
-	 * the resource that it reads which passed uncounted, for want of a row
+	/* packets dropped because their bucket ended while they were evaluated; for an associated rule, also packets of
+	 * refResource that passed uncounted because no row was available
 	 */
 	__u64 stalled;
 	__u64 leases;	/* how often other CPUs were asked */

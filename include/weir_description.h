@@ -9,6 +9,7 @@
 #include "weir_breakers.h"
 #include "weir_connections.h"
 #include "weir_generation.h"
+#include "weir_hook.h"
 #include "weir_sizes.h"
 #include "weir_tokens.h"
 #include "weir_warm_up.h"
@@ -205,7 +206,12 @@ struct weir_resource_info {
 	__u32 state;
 	__u32 place;
 	__u32 rule_count;
-	__u32 pad;
+	__u32 directions; /* WEIR_MATCHES_IN and _OUT; an older version left 0, and only knew what comes in */
 };
+
+static inline __u32 weir_resource_directions(const struct weir_resource_info *resource)
+{
+	return resource->directions ?: WEIR_MATCHES_IN;
+}
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The emission interval of a packet: how much of a throttled flow's time it takes, exact to the nanosecond, without a
- * division. Pure; compiles for BPF and for the host.
+ * Computes the emission interval of a packet, which is how much of a throttled flow's time it takes. Exact to the
+ * nanosecond, without a division. Pure; compiles for BPF and for the host.
  *
- * A unit takes interval / allowed, an exact rational. A packet of `batch` units takes
- * ceil(batch * (whole + fraction / 2^128)) ns, with the fraction rounded down. Why is that the exact ceil(batch *
- * interval / allowed)? Let the true interval of a unit be whole + r/d with r < d < 2^111. The stored fraction
- * is less than 2^-128 below r/d, so the product is less than 2^-111 below the true product (batch < 2^17). If the true
- * product is not an integer, it lies at least 1/d > 2^-111 above the next lower integer, and so the computed one lies
- * above that integer, too. If it is an integer, the computed one is equal or just below. In both cases the two round up
- * to the same number.
+ * A unit takes interval / allowed, an exact rational. A packet of `batch` units takes ceil(batch * (whole + fraction /
+ * 2^128)) ns, with the fraction rounded down. Why is that the exact ceil(batch * interval / allowed)? Let the true
+ * interval of a unit be whole + r/d with r < d < 2^111. The stored fraction is less than 2^-128 below r/d, so the
+ * product is less than 2^-111 below the true product (batch < 2^17). If the true product is not an integer, it lies at
+ * least 1/d > 2^-111 above the next lower integer, and so the computed one lies above that integer, too. If it is an
+ * integer, the computed one is equal or just below. In both cases, both products round up to the same number.
  */
 #ifndef WEIR_EMISSION_H
 #define WEIR_EMISSION_H

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Events, for `weir events`: what the program reports of single packets and of its own changes, and what commands and
- * the controller have done to the instance. One map, `events`, of one element. Nothing is decided by any of it.
+ * the controller have done to the instance. They are in the one element of map `events`. No verdict depends on them.
  *
- * An event goes into a ring, where it overwrites the oldest. Readers map the rings and go by the numbers of the events:
- * any number of readers see the same, none takes anything from another, the program wakes nobody, and a reader that is
- * too slow knows how many it has missed. (A BPF_MAP_TYPE_RINGBUF has one consumer, and without one it fills up.) Drops
- * have a ring of their own, and so has each rule for its changes of state: no flood of one pushes out those of another.
+ * An event goes into a ring, where it overwrites the oldest. Readers map the rings and follow the numbers of the
+ * events. So any number of readers see the same events and do not affect each other, the program wakes no process, and
+ * a slow reader knows how many events it has missed. (A BPF_MAP_TYPE_RINGBUF has one consumer, and fills up without
+ * one.) Drops have a ring of their own, and each rule has one for its changes of state, so a flood of one kind does not
+ * push out the others.
  */
 #ifndef WEIR_ABI_EVENTS_H
 #define WEIR_ABI_EVENTS_H
@@ -20,17 +21,17 @@ enum weir_event_lane {
 	WEIR_LANES
 };
 
-/* At most so many drops are reported in a slice of time, on all CPUs together: 954 a second. The ring then holds
- * half a second of them, and readers look ten times a second. Chosen, not derived.
+/* At most this many drops are reported in a slice of time, on all CPUs together: 954 a second. The ring then holds half
+ * a second of them, and readers look ten times a second. Chosen, not derived.
  */
 #define WEIR_EVENT_SLICE_SHIFT 23 /* 2^23 ns: 8.4 ms */
 #define WEIR_EVENTS_A_SLICE 8
 #define WEIR_RING_EVENTS 512 /* a power of two */
 
-/* Changes: a rule has the ring of its slot modulo their number, so that up to sixteen rules, mostly, have one each. In
- * a slice so many are reported; after a slice in which that was not enough half as many, down to one. So half of what a
- * rule reported before a flood stays in its ring for two minutes, even if the flood is of the same rule. What is left
- * out, rule_counters know: they count all. All chosen, not derived.
+/* Changes: a rule uses the ring with its slot's number modulo the number of rings, so that up to sixteen rules mostly
+ * have a ring each. This many changes are reported in a slice; after a slice in which that was not enough, half as
+ * many, down to one. So half of what a rule reported before a flood stays in its ring for two minutes, even if the
+ * flood is of the same rule. The counts in rule_counters include changes that were left out. All chosen, not derived.
  */
 #define WEIR_CHANGE_RINGS 16	   /* of each lane; a power of two */
 #define WEIR_CHANGE_EVENTS 64	   /* of each ring; a power of two */
@@ -46,6 +47,8 @@ _Static_assert(WEIR_CHANGES_A_SLICE >> WEIR_CHANGE_HALVINGS == 1, "there always 
 enum weir_event_flag {
 	WEIR_EVENT_OBSERVED = 1 << 0,  /* it would have been dropped: the rule observes, or all do */
 	WEIR_EVENT_PENALISED = 1 << 1, /* for a penalty that was running */
+	WEIR_EVENT_OUT = 1 << 2,       /* the packet was going out */
+	WEIR_EVENT_SEVERAL = 1 << 3,   /* a super-frame: `value` is how many packets it stands for */
 };
 
 struct weir_event {
@@ -62,7 +65,10 @@ struct weir_event {
 	 */
 	__u64 threshold;
 	__u64 used;
-	__u64 value; /* of a penalty: its end, CLOCK_MONOTONIC; of a breaker: enum weir_breaker_kind, from now on */
+	/* Of a penalty: its end, CLOCK_MONOTONIC; of a breaker: enum weir_breaker_kind, from now on; of a drop: see
+	 * WEIR_EVENT_SEVERAL.
+	 */
+	__u64 value;
 	struct weir_flow_key key; /* of the flow under the rule */
 	__u32 rule_slot;	  /* or WEIR_EVENT_NO_RULE */
 	__u32 ifindex;
@@ -71,9 +77,15 @@ struct weir_event {
 	__u8 flags;	   /* enum weir_event_flag, or-ed */
 	__u8 kept_bytes;   /* of the frame */
 	__u8 pad;
-	__u8 frame[WEIR_EVENT_FRAME_BYTES]; /* of a drop: its first bytes */
+	__u8 frame[WEIR_EVENT_FRAME_BYTES]; /* of a drop: its first bytes, behind Ethernet addresses of 0 where it has none */
 };
 #define WEIR_EVENT_BUSY (~0ull) /* being written */
+
+/* Of a drop: packets, as counters have them. */
+static inline __u64 weir_event_packets(const struct weir_event *event)
+{
+	return event->flags & WEIR_EVENT_SEVERAL ? event->value : 1;
+}
 
 struct weir_ring_head {
 	__u64 last; /* number of the latest event; it may yet be being written */

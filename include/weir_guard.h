@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the guard of an unconfirmed rule set goes by (bpf/guard.bpf.c). Userspace writes, the program reads. Its maps
- * live from a reload that is to be confirmed until that is decided.
+ * The data that the guard of an unconfirmed rule set uses (bpf/guard.bpf.c). Userspace writes it, and the program reads
+ * it. Its maps exist from a reload with --confirm until that is confirmed or the old rules return.
  */
 #ifndef WEIR_ABI_GUARD_H
 #define WEIR_ABI_GUARD_H

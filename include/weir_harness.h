@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The harness: how replay and tests drive the very program that is shipped, with a virtual clock
+ * The harness, by which replay and tests run the same program that is shipped, with a virtual clock
  * (weir_config.is_virtual). Before each packet userspace writes the clock, length and interface to map `harness`;
  * afterwards it reads the verdict.
  */
@@ -10,7 +10,7 @@
 #include "weir_sizes.h"
 #include "weir_state.h"
 
-/* Which flow the packet is of under one of its rules: what its state is found by in every table. */
+/* The packet's flow under one of its rules, in the form by which each table finds its state. */
 struct weir_harness_flow {
 	struct weir_flow_key key;
 	__u64 hash;  /* of shared sets: the tag, and in the lowest bits the set */

@@ -8,16 +8,16 @@
 
 #include "weir_state.h"
 
-/* Where ghosts of a flow are that is pushed out: as if its set were two of so large rows, whose sets of ghosts are
- * four. So there are ghosts for more than four times as many flows as places.
+/* Where the ghosts of an evicted flow are: as if its set were two sets of rows of this size, which have four sets of
+ * ghosts. So there are ghosts for more than four times as many flows as slots.
  */
 #define WEIR_OCCUPY_PAGE_SETS WEIR_NARROW_PAGE_SETS
 #define WEIR_OCCUPY_ROW_SET(set, tag) ((set) << 1 | ((tag) >> 11 & 1))
 
 /*
- * A ring goes round in two intervals, so a round's number needs as many bits as a clock of 64 bits has left over above
- * two intervals; the other bits are for units. So a cell holds a packet for every nanosecond of the interval. At
- * least 24 bits stay for the round and the tag, by which another flow's cell is known.
+ * A round of the ring takes two intervals. So the number of a round needs as many bits as a clock of 64 bits has above
+ * two intervals; the other bits are for units. So a cell can count one packet for every nanosecond of the interval. At
+ * least 24 bits remain for the round and the tag, which shows whether the cell is another flow's.
  */
 #define WEIR_OCCUPY_UNIT_BITS_MAX 40
 
@@ -28,7 +28,7 @@ static inline __u8 weir_occupy_unit_bits(__u64 interval_ns)
 	return bits < WEIR_OCCUPY_UNIT_BITS_MAX ? bits : WEIR_OCCUPY_UNIT_BITS_MAX;
 }
 
-/* What stands above the units in a cell of this round, of the flow with this tag. */
+/* The bits above the units in a cell of this round, for the flow with this tag. */
 static inline __u64 weir_occupy_mark(__u64 round, __u32 tag, __u8 unit_bits)
 {
 	return ((round ^ tag) << unit_bits) >> unit_bits;

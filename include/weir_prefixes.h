@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The layout of the prefixes of `match` in map `prefix_nodes`, and the step that the program and the compiler's tests
- * share. Pure; compiles for BPF and for the host. An address is two words in host order; IPv4 is in the upper 32 bits
- * of the first.
+ * The layout of the prefixes of `match` in map `prefix_nodes`, and the search step that the program and the compiler's
+ * tests share. Pure; compiles for BPF and for the host. An address is two words in host order; IPv4 is in the upper 32
+ * bits of the first.
  *
- * Each field and family has a trie whose nodes look at four bits. A node with a single way on is left out, and the next
- * one compares the skipped bits (Morrison, PATRICIA, 1968). So the number of steps grows with the places where prefixes
- * part, not with their length: mostly three to five for thousands of prefixes, where a kernel trie
+ * Each field and family has a trie whose nodes look at four bits. A node with a single child is left out, and the child
+ * compares the skipped bits (Morrison, PATRICIA, 1968). So the number of steps grows with the number of branches, not
+ * with the length of prefixes. It is mostly three to five for thousands of prefixes, where a kernel trie
  * (BPF_MAP_TYPE_LPM_TRIE) takes one step per bit. An entry is the vector of the longest prefix that covers the address,
  * or another node.
  */

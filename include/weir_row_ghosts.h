@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Map `remnants`, shared by all CPUs: ghosts, which rows leave that are pushed out while they count
+ * Map `remnants`, shared by all CPUs: the ghosts of rows that were evicted while they counted
  * (bpf/window/row_ghosts.h). A ghost is one word, so that a compare-and-swap changes all of it, and a set of them is a
  * cache line. A flow has two candidate sets, one beside each of its two sets of rows, and may have several ghosts: they
- * add up. So what a row leaves mostly lies in lines that the newcomer has had to look at. Both sets lie in one page.
- * Behind the last set come the *heads*, in one of which each CPU counts, and behind them a word for each page, which
- * says until when ghosts in it may count.
+ * add up. So a ghost is mostly in a line that the new flow has had to read anyway. Both sets lie in one page. After the
+ * last set come the *heads*, which hold counters, and after them a word for each page, which says until when ghosts in
+ * the page may count.
  *
  * A word holds, from the lowest bit, two counts of units, and when they end. `units` were counted in buckets from
  * `start` to `start` + `span`, `before` in earlier ones; all that a row counted is taken for as new as its newest
- * bucket. When `before` has left the window, `units` take its place. So a flow that is pushed out again and again is
- * not charged for what it used long ago.
+ * bucket. When `before` has left the window, `units` take its place. So a flow that is evicted again and again is not
+ * charged for units that it used long ago.
  *
  * Numbers of buckets are cut to WEIR_ROW_GHOST_START_BITS: with buckets of 100 ms a ghost that nobody has replaced
  * looks valid again, for one window, after 27 minutes. Before that, the page's word shows that no ghost of the page
- * counts any more, unless flows are evicted there all the while; then ghosts are replaced all the while.
+ * counts any more, unless flows are evicted there all the time; but then ghosts are also replaced all the time.
  *
- * Map `strangers`, shared likewise: where rules say `whenFull: aggregate`, what found no slot among the ghosts. For an
- * eighth of a page's flows, their *group*, one word for each class of windows, the *overflow window*, counts all of it.
+ * Map `strangers`, also shared by all CPUs: with `whenFull: aggregate`, the counts that found no slot among the ghosts.
+ * An eighth of a page's flows are a *group*. For each class of windows, a group has one word, the *overflow window*, to
+ * which all such counts are added.
  */
 #ifndef WEIR_ABI_ROW_GHOSTS_H
 #define WEIR_ABI_ROW_GHOSTS_H
@@ -39,8 +40,8 @@ struct weir_row_ghost_set {
 };
 _Static_assert(sizeof(struct weir_row_ghost_set) == 64, "one cache line");
 
-/* CPUs whose numbers differ by a multiple of this share a head. In a flood every packet may count there: on one head
- * for all, CPUs would wait for each other.
+/* CPUs whose numbers differ by a multiple of this share a head. In a flood every packet may count there, and CPUs would
+ * wait for each other if all used one head.
  */
 #define WEIR_ROW_GHOST_HEADS 64
 
@@ -69,9 +70,9 @@ _Static_assert(sizeof(struct weir_row_ghost_set) == 64, "one cache line");
 	 (__u64)((start)&WEIR_ROW_GHOST_START_MASK) << WEIR_ROW_GHOST_START_SHIFT |                                    \
 	 (__u64)(span) << WEIR_ROW_GHOST_SPAN_SHIFT | (__u64)(before) << WEIR_ROW_GHOST_COUNT_BITS | (units))
 
-/* A name has 24 bits: 20 of the tag that the flow's row has, and the number of its window spec, whose buckets are
- * meant. Two flows of one set share a name by a chance of 2^-20: then both are evaluated against what both have left,
- * which is never too little.
+/* A name has 24 bits: 20 bits of the tag of the flow's row, and the number of its window spec, which defines the
+ * buckets. Two flows of one set have the same name with a chance of 2^-20. Then each is evaluated against the ghosts of
+ * both, which is never too little.
  */
 #define WEIR_ROW_GHOST_SPECS 15 /* of a window spec from this number on, only its own flows know how long a bucket is */
 #define WEIR_ROW_GHOST_NAME(tag, spec)                                                                                 \
@@ -110,14 +111,14 @@ struct weir_overflow_windows {
 };
 _Static_assert(sizeof(struct weir_overflow_windows) == 128, "two cache lines");
 
-/* `start` of a word lies so many buckets behind, modulo 2^14; from WEIR_ROW_GHOST_AHEAD on it lies ahead. */
+/* How many buckets the word's `start` lies behind, modulo 2^14; from WEIR_ROW_GHOST_AHEAD on, it lies ahead. */
 #define WEIR_ROW_GHOST_AGE(word, bucket)                                                                               \
 	(((__u32)(bucket) - (__u32)((word) >> WEIR_ROW_GHOST_START_SHIFT)) & WEIR_ROW_GHOST_START_MASK)
 #define WEIR_ROW_GHOST_AHEAD (WEIR_ROW_GHOST_START_MASK + 1 - 1024)
 
 /*
- * Counts are written by a mantissa of seven bits, the first of which is left out, and a power of two: to the unit up to
- * 127, above that rounded up by at most a 64th.
+ * Counts are stored as a power of two and a mantissa of seven bits, whose first bit is implied. They are exact up to
+ * 127, and rounded up by at most a 64th above that.
  */
 #define WEIR_ROW_GHOST_MANTISSA_BITS 6
 #define WEIR_ROW_GHOST_MANTISSA (1u << WEIR_ROW_GHOST_MANTISSA_BITS)
@@ -135,7 +136,7 @@ static inline __u64 weir_row_ghost_units(__u32 count)
 	return (__u64)(mantissa + WEIR_ROW_GHOST_MANTISSA) << (power - 1);
 }
 
-/* The least count that stands for at least so many units. */
+/* The smallest stored count that stands for at least this many units. */
 static inline __u32 weir_row_ghost_count(__u64 units)
 {
 	__u32 power = 0, mantissa;
@@ -173,7 +174,7 @@ static inline int weir_row_ghost_counts(__u64 word, __u64 expired)
 	return word && (age < weir_row_ghost_span(word) || age >= WEIR_ROW_GHOST_AHEAD);
 }
 
-/* What a word counts in a window of so many buckets that ends with `bucket`. */
+/* The units of a word in a window of this many buckets that ends with `bucket`. */
 static inline __u64 weir_row_ghost_in_window(__u64 word, __u64 bucket, __u32 window_cells)
 {
 	__u32 age = WEIR_ROW_GHOST_AGE(word, bucket);

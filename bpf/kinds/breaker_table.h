@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Breakers: which one is a packet's, making one, and who leaves a full set. A resource without a flow key has one
- * breaker, which is "lone". Breakers are found by number: what functions hand on, and requests remember.
+ * Finds a packet's breaker, makes one, and chooses which breaker a full set loses. A resource without a flow key has
+ * one breaker, called "lone". Functions pass breakers by number, and requests remember that number.
  */
 #ifndef WEIR_BREAKER_TABLE_H
 #define WEIR_BREAKER_TABLE_H
@@ -34,7 +34,9 @@ static __always_inline __u64 weir_breaker_word(enum weir_breaker_kind kind, __u3
 	return (__u64)kind << WEIR_BREAKER_KIND_SHIFT | WEIR_BREAKER_CHECK(tag) | (rest & WEIR_BREAKER_TIME_MASK);
 }
 
-/* Not before `until` of an open breaker? The word has its lowest bits, and means the nearest time that ends in them. */
+/* Has the time `until` of an open breaker come? The word has only its lowest bits, and means the nearest time that ends
+ * in them.
+ */
 static __always_inline bool weir_is_retry_due(__u64 word, __u64 now_ns)
 {
 	return (__s64)((now_ns - word) << (64 - WEIR_BREAKER_TIME_BITS)) >= 0;
@@ -42,7 +44,7 @@ static __always_inline bool weir_is_retry_due(__u64 word, __u64 now_ns)
 
 /* ---- making one ---- */
 
-/* Start over: closed, with an empty window, and no request waits. The ring keeps its position, so that requests of a
+/* Start over: closed, with an empty window and no waiting requests. The ring keeps its position, so that requests of a
  * former owner find that their groups are gone.
  */
 __noinline int weir_make_breaker(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place)
@@ -66,8 +68,8 @@ __noinline int weir_make_breaker(struct weir_scratch *s, struct weir_breaker *br
 
 /* ---- finding one ---- */
 
-/* The number of this packet's breaker, and with `makes` of a new one if it has none; else WEIR_NO_BREAKER.
- * s->breaker_tag is then its flow's.
+/* The number of this packet's breaker, or WEIR_NO_BREAKER. With `makes`, a missing breaker is made. Also sets
+ * s->breaker_tag to the tag of its flow.
  */
 __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 makes)
 {
@@ -100,15 +102,15 @@ __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 mak
 	breaker = weir_breaker_by_number(number);
 	if (!breaker)
 		return WEIR_NO_BREAKER;
-	/* Another flow's; or zeros; or another rule had the slot when this was made. */
+	/* The entry is another flow's, or all zeros, or was made when another rule had the slot. */
 	if (unlikely(is_new || READ_ONCE(breaker->made_ns) <= rule->breaker.since_ns))
 		weir_make_breaker(s, breaker, place);
 	return number;
 }
 
-/* The breaker of a flow is over when what it has counted by now matters no more: its latest request may fail by its
- * time-out, and open it. One that is not closed is what a flood of new flows must not push out: it goes last, as flows
- * do elsewhere that were refused, and is over WEIR_KEEP_NS_MAX after its latest opening.
+/* A flow's breaker is over when its counts no longer matter. Until then, its latest request may fail by its time-out
+ * and open the breaker. A flood of new flows must not evict breakers that are not closed. So these are evicted last,
+ * like refused flows in other tables, and are over WEIR_KEEP_NS_MAX after their latest opening.
  */
 static __always_inline void weir_keep_breaker(struct weir_scratch *s, __u32 number, const struct weir_breaker *breaker,
 					      const struct weir_rule *rule)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Circuit breakers: what the outcome of a request does to one. Closed, it counts outcomes in a window, and opens with
- * the one that completes what it takes. Open, it drops openings until its retry time. The first one after that is the
- * probe, and what becomes of it closes the breaker or opens it again. (docs/breakers.md; Sentinel's
+ * Circuit breakers: how the outcome of a request changes a breaker. A closed breaker counts outcomes in a window, and
+ * opens with the outcome that meets its conditions. An open breaker drops openings until its retry time. The first
+ * opening after that is the probe, whose outcome closes the breaker or opens it again. (docs/breakers.md; Sentinel's
  * core/circuitbreaker.)
  *
- * All that decides is one word, which all CPUs move by compare-and-swap: of any number of openings that come at the
- * retry time one is the probe.
+ * The state is one word, which all CPUs change by compare-and-swap. So if several openings arrive at the retry time,
+ * exactly one is the probe.
  */
 #ifndef WEIR_BREAKERS_H
 #define WEIR_BREAKERS_H
@@ -58,8 +58,8 @@ static __always_inline void weir_empty_window(struct weir_breaker *breaker)
 		WRITE_ONCE(breaker->cell[i], 0);
 }
 
-/* Empty the cells that the window has left behind by now: else their numbers, of 12 bits, would come round. None is
- * behind by half of that, as this is done with every new bucket. What another CPU counts in a later bucket stays.
+/* Empty the cells that have left the window; otherwise their bucket numbers, of 12 bits, would wrap. None is older than
+ * half of that range, because this is done with every new bucket. Counts of another CPU in a later bucket stay.
  */
 static __always_inline void weir_empty_old_cells(struct weir_breaker *breaker, __u64 bucket, __u32 buckets)
 {
@@ -73,7 +73,7 @@ static __always_inline void weir_empty_old_cells(struct weir_breaker *breaker, _
 	}
 }
 
-/* A cell with these requests more. Without branches, for the verifier. */
+/* A cell after adding these requests. Without branches, for the verifier. */
 static __always_inline __u64 weir_cell_add(__u64 cell, __u64 bucket, __u64 count, __u64 bad)
 {
 	__u64 number = bucket & WEIR_BREAKER_NUMBER_MASK;
@@ -87,7 +87,7 @@ static __always_inline __u64 weir_cell_add(__u64 cell, __u64 bucket, __u64 count
 	return number << WEIR_BREAKER_NUMBER_SHIFT | all << WEIR_BREAKER_COUNT_BITS | failed;
 }
 
-/* Count s->outcome in the bucket of its moment. False: the window has left that bucket behind. */
+/* Count s->outcome in the bucket of its own time. False: that bucket has left the window. */
 __noinline int weir_count_in_window(struct weir_scratch *s, struct weir_breaker *breaker, __u64 bucket, __u32 buckets)
 {
 	__u64 newest, *cell;
@@ -114,7 +114,7 @@ __noinline int weir_count_in_window(struct weir_scratch *s, struct weir_breaker 
 	return false;
 }
 
-/* What the window holds in this bucket: all requests (32 bits), and the bad ones among them. */
+/* The counts of the window that ends with this bucket: all requests (32 bits), and the bad ones. */
 __noinline __u64 weir_sum_window(const struct weir_breaker *breaker, __u64 bucket, __u32 buckets)
 {
 	__u64 sum = 0;
@@ -143,7 +143,7 @@ static __always_inline bool weir_breaks(const struct weir_breaker_terms *terms, 
 
 /* ---- outcomes ---- */
 
-/* In a closed breaker. False: another CPU has changed its state meanwhile. */
+/* Count the outcome in a closed breaker. False: another CPU has changed its state. */
 __noinline int weir_count_closed(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place, __u64 state)
 {
 	const struct weir_breaker_terms *terms = &weir_rule(place)->breaker;
@@ -162,7 +162,7 @@ __noinline int weir_count_closed(struct weir_scratch *s, struct weir_breaker *br
 	return true;
 }
 
-/* One good outcome more in this era. Are they enough to close the breaker? */
+/* Count one more good outcome in this era. Are there now enough to close the breaker? */
 static __always_inline bool weir_count_good(struct weir_breaker *breaker, __u32 era, __u64 enough)
 {
 	for (int attempt = 0; attempt < WEIR_BREAKER_ATTEMPTS; attempt++) {
@@ -178,7 +178,8 @@ static __always_inline bool weir_count_good(struct weir_breaker *breaker, __u32 
 	return false;
 }
 
-/* In a half-open breaker: only requests that were admitted since its probe count. False: look at the state again. */
+/* Count the outcome in a half-open breaker, if the request was admitted since its probe. False: read the state again.
+ */
 __noinline int weir_count_probe(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place, __u64 state)
 {
 	const struct weir_breaker_terms *terms = &weir_rule(place)->breaker;
@@ -190,7 +191,7 @@ __noinline int weir_count_probe(struct weir_scratch *s, struct weir_breaker *bre
 	if (!s->outcome.is_bad) {
 		if (!weir_count_good(breaker, era, terms->probes))
 			return true;
-		/* Nobody counts in the window of a breaker that is not closed. */
+		/* No CPU counts in the window of a breaker that is not closed. */
 		weir_empty_window(breaker);
 		next = weir_next_breaker(state, WEIR_BREAKER_CLOSED, era);
 	}
@@ -216,7 +217,7 @@ __noinline int weir_count_outcome(struct weir_scratch *s, struct weir_breaker *b
 
 /* ---- what was due before ---- */
 
-/* A ring has at most so many groups. Three loops, one within the other, so that the verifier follows few rounds. */
+/* The largest number of groups in a ring. Three nested loops, so that the verifier follows few rounds. */
 #define WEIR_REAP_ROUNDS 41
 _Static_assert(WEIR_REAP_ROUNDS *WEIR_REAP_ROUNDS *WEIR_REAP_ROUNDS >= 1 << WEIR_RING_SHIFT_MAX, "all of a ring");
 
@@ -244,7 +245,7 @@ __noinline int weir_reap_some(struct weir_scratch *s, struct weir_breaker *break
 	return true;
 }
 
-/* Bring a breaker to the present: count all that has become bad by now, each at its own moment. */
+/* Bring a breaker to the present: count all requests that have become bad by now, each at its own time. */
 static __always_inline void weir_reap(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
 {
 	for (int i = 0; i < WEIR_REAP_ROUNDS; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How many connections has a flow open? For each class of states a ring of cells, one a step of time, counts the
- * connections last heard of in that step. The sum of the cells that are not over is the answer, so a connection that
- * falls silent drops out by itself.
+ * Counts a flow's open connections. For each class of states there is a ring of cells, one for each step of time; a
+ * cell counts the connections whose last packet came in that step. The number of open connections is the sum of the
+ * cells that are not over, so a connection that falls silent drops out by itself.
  *
- * A cell names its step and its flow's turn, and changes by compare-and-swap. A CPU that takes a connection out too
- * late finds another name there and changes nothing: a count neither leaks nor goes below zero.
+ * A cell contains the number of its step and its flow's turn (its *name*), and changes by compare-and-swap. A CPU that
+ * takes a connection out too late finds another name and changes nothing. So counts neither leak nor fall below zero.
  * (docs/connections-internals.md, tests/model/connections.pml)
  */
 #ifndef WEIR_CONNECTION_COUNTS_H
@@ -13,13 +13,13 @@
 
 #include "kinds/connection_state.h"
 
-/* Tries to change one cell; another CPU got in between each time. More than a few have not been seen. */
+/* Attempts to change one cell. One fails if another CPU changes it meanwhile; more than a few were never seen. */
 #define WEIR_CELL_ATTEMPTS 16
-#define WEIR_USE_ATTEMPTS 5   /* three classes and the figures can be marked once each, meanwhile */
-#define WEIR_DRAIN_ATTEMPTS 4 /* only a CPU that had already looked at the owner can get in between */
+#define WEIR_USE_ATTEMPTS 5   /* other CPUs can mark each of the three classes and the figures once */
+#define WEIR_DRAIN_ATTEMPTS 4 /* only a CPU that had already read the owner can interfere */
 
-/* Steps that another CPU's clock may be ahead of ours, if we were stalled: eleven minutes of the shortest time-out. A
- * cell that is farther ahead is left from the last time the numbers were here.
+/* How many steps another CPU's clock may be ahead of ours if we were stalled: eleven minutes at the shortest time-out.
+ * A cell that is farther ahead is a leftover from the previous wrap of the numbers.
  */
 #define WEIR_STEPS_AHEAD (1u << 12)
 
@@ -46,7 +46,8 @@ static __always_inline __u32 weir_cell_turn(__u64 cell)
 	return cell >> WEIR_CONNECTION_COUNT_BITS & WEIR_CONNECTION_CHECK;
 }
 
-/* Write down that the owner with this mark uses a part of its entry (WEIR_CONNECTION_USES_...). False: it has lost it.
+/* Record that the owner with this mark uses a part of its entry (WEIR_CONNECTION_USES_...). False: it has lost the
+ * entry.
  */
 static __always_inline bool weir_use_entry(struct weir_connection_flow *flow, __u32 mark, __u64 part)
 {
@@ -61,25 +62,27 @@ static __always_inline bool weir_use_entry(struct weir_connection_flow *flow, __
 	return false;
 }
 
-/* Has the entry this owner? At least the turn is known of a tag: words and cells carry no more. */
+/* Does this owner have the entry? Words and cells contain only the turn of a tag, so at least the turn is compared. */
 static __always_inline bool weir_is_owner(const struct weir_connection_flow *flow, __u32 tag)
 {
 	return !((READ_ONCE(flow->owner) >> 32 ^ tag) & WEIR_CONNECTION_CHECK);
 }
 
-/* Is the cell of a later step than `step`, though not by so much that the numbers have come round? */
+/* Does the cell belong to a later step than `step`, but not so much later that the numbers have wrapped? */
 static __always_inline bool weir_is_later_cell(__u64 cell, __u32 step)
 {
 	return ((weir_cell_step(cell) - step - 1) & WEIR_CONNECTION_CELL_STEP_MASK) < WEIR_STEPS_AHEAD;
 }
 
-/* Does the cell still count, in the same step, for a flow that was evicted? Whoever added that is about to undo it. */
+/* Does the cell still count, in the same step, for a flow that was evicted? The CPU that added this is about to undo
+ * it.
+ */
 static __always_inline bool weir_is_being_emptied(__u64 cell, __u64 fresh)
 {
 	return cell & WEIR_CONNECTION_COUNT_MASK && weir_cell_turn(cell ^ fresh) && !weir_cell_step(cell ^ fresh);
 }
 
-/* Is the cell of a flow that had the entry before this turn? */
+/* Does the cell belong to a flow that had the entry before this turn? */
 static __always_inline bool weir_is_left_over(__u64 cell, __u32 turn)
 {
 	__u32 age = (turn - weir_cell_turn(cell)) & WEIR_CONNECTION_CHECK;
@@ -87,7 +90,7 @@ static __always_inline bool weir_is_left_over(__u64 cell, __u32 turn)
 	return age && age <= WEIR_CONNECTION_CHECK / 2;
 }
 
-/* Take `count` connections out of the cell that `name` names. False: they had dropped out already. */
+/* Take `count` connections out of the cell with this name. False: they had dropped out already. */
 static __always_inline bool weir_subtract_from_cell(struct weir_connection_flow *flow, __u64 name, __u32 class,
 						    __u32 count)
 {
@@ -118,7 +121,7 @@ __noinline int weir_add_to_cell(struct weir_connection_flow *flow, __u32 tag, __
 	__u64 *cell;
 
 	WEIR_GLOBAL(CONNECTIONS, flow, false);
-	/* Marked before anything is counted: who takes the entry over drains the cells that are marked. */
+	/* Mark before counting, because a CPU that takes the entry over drains only the cells that are marked. */
 	if (!weir_use_entry(flow, tag, WEIR_CONNECTION_USES_CLASS(class & 3)))
 		return false;
 	cell = weir_step_cell(flow->cell, class, step);
@@ -137,11 +140,15 @@ __noinline int weir_add_to_cell(struct weir_connection_flow *flow, __u32 tag, __
 	}
 	if (!is_added || READ_ONCE(flow->owner) >> 32 == tag)
 		return is_added;
-	/* The flow was evicted meanwhile: we take it out; or whoever evicted the flow did so, after it was counted. */
+	/* The flow was evicted meanwhile. Take the connection out, unless the evicting CPU has done so after it was
+	 * counted.
+	 */
 	return !weir_subtract_from_cell(flow, fresh, class, 1);
 }
 
-/* Empty a cell, unless it is of this turn or a later one: another CPU may have been faster. Returns what was in it. */
+/* Empty a cell and return its count, unless it is of this turn or a later one, because another CPU may have been
+ * faster.
+ */
 static __always_inline __u64 weir_drain_cell(__u64 *at, __u32 turn)
 {
 	for (int attempt = 0; attempt < WEIR_DRAIN_ATTEMPTS; attempt++) {
@@ -157,7 +164,7 @@ static __always_inline __u64 weir_drain_cell(__u64 *at, __u32 turn)
 
 /* ---- all cells ---- */
 
-/* How old a step is, plus WEIR_STEPS_AHEAD: from WEIR_STEP_AGE_OVER on, what was last heard in it is over. */
+/* The age of a step, plus WEIR_STEPS_AHEAD. From WEIR_STEP_AGE_OVER on, connections last heard in it are over. */
 #define WEIR_STEP_AGE_OVER (WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD + 1ull)
 
 static __always_inline __u64 weir_step_age(__u32 present, __u32 step)
@@ -172,11 +179,12 @@ static __always_inline __u64 weir_mask_if_less(__u64 one, __u64 other)
 }
 
 /*
- * The flow's connections that are not over. They move while we add them up, and none may be missed: so half-open ones
- * are read before open ones, and in each class the oldest step first. A connection that is heard of never moves the
- * other way (weir_step_to_move_to); one that is opened again does, but is evaluated against a sum that leaves it out. A
- * connection found in both cells counts twice. (Not so if we stall for a whole step meanwhile.) Whether the flow uses a
- * class is read behind the cells of the class before: what has moved from these has marked its new class by then.
+ * The number of the flow's connections that are not over. Connections move between cells while we add up, and none may
+ * be missed. So half-open ones are read before open ones, and in each class the oldest step first. A connection that
+ * sends a packet never moves the other way (weir_step_to_move_to). One that is opened again does, but it is evaluated
+ * against a sum that leaves it out. A connection that is found in both cells counts twice (unless we stall for a whole
+ * step meanwhile). Whether the flow uses a class is read after the cells of the class before, because a connection that
+ * moves marks its new class first.
  */
 __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connection_flow *flow, __u32 tag)
 {
@@ -198,8 +206,10 @@ __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connect
 			__u64 cell = READ_ONCE(flow->cell[class][oldest_first]);
 			bool is_own = !((cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK);
 
-			weir_order(s); /* before the next cell is read: the order is the argument */
-			/* Branches: without them the verifier of Linux 6.1 would look at 270,000 instructions more. */
+			weir_order(s); /* before the next cell is read; correctness depends on this order */
+			/* Branches are better here: without them the verifier of Linux 6.1 would follow 270,000 more
+			 * instructions.
+			 */
 			if (is_own && weir_step_age(present, weir_cell_step(cell)) < WEIR_STEP_AGE_OVER)
 				open += cell & WEIR_CONNECTION_COUNT_MASK;
 		}
@@ -207,7 +217,7 @@ __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connect
 	return open;
 }
 
-/* The same, twice: a connection that another CPU is moving counts double for a moment. */
+/* The same, read twice, because a connection that another CPU is moving counts double for a moment. */
 static __always_inline __u32 weir_open_connections(struct weir_scratch *s, const struct weir_connection_flow *flow,
 						   __u32 tag)
 {

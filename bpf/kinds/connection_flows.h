@@ -3,9 +3,9 @@
  * Entries of flows that have connections: finding, making and taking over one, and counting connections in and out. A
  * resource without a flow key has one flow, which is "lone".
  *
- * An entry belongs to the flow that its `owner` names: a rule's slot, the flow's tag, and the entry's turn, which is
- * one more each time the entry changes hands. Cells and words of connections carry the turn, so that what a former
- * owner left behind does not count. (docs/connections-internals.md, tests/model/connections.pml)
+ * An entry belongs to the flow that its `owner` names, by a rule's slot, the flow's tag, and the entry's turn. The turn
+ * grows by one each time the entry changes its owner. Cells and words of connections contain the turn, so that
+ * leftovers of a former owner do not count. (docs/connections-internals.md, tests/model/connections.pml)
  */
 #ifndef WEIR_CONNECTION_FLOWS_H
 #define WEIR_CONNECTION_FLOWS_H
@@ -13,7 +13,8 @@
 #include "kinds/connection_totals.h"
 #include "kinds/flow_set.h"
 
-/* How long to wait for another CPU that is making a flow's entry, which takes it less. True time, in replay as well. */
+/* How long to wait for another CPU that is making a flow's entry; making one takes less. Real time, in replay as well.
+ */
 #define WEIR_OWNER_WAIT_NS 2000
 #define WEIR_OWNER_LOOKS 256 /* for the verifier; each reads the clock */
 
@@ -52,16 +53,16 @@ static __always_inline struct weir_connection_flow *weir_flow_by_number(__u32 nu
 
 /* ---- taking over an entry ---- */
 
-/* The bits in which an entry's owner differs from this tag, those of the turn apart. 0: the tag's flow owns the entry.
- * Otherwise the entry is being made; or a CPU that stalled has only now made it, for another flow.
+/* The bits, apart from the turn, in which an entry's owner differs from this tag. 0: the tag's flow owns the entry.
+ * Otherwise the entry is being made, or a CPU that had stalled has just made it for another flow.
  */
 static __always_inline __u64 weir_owner_differs(__u64 owner, __u32 tag)
 {
 	return (owner >> 32 ^ tag) & ~WEIR_CONNECTION_CHECK;
 }
 
-/* Take what turns before this one still count out of an entry's cells, and out of the former rule's total. Cells of
- * classes that the former owner has not used hold nothing. Returns how many connections there were.
+/* Take connections of turns before this one out of an entry's cells and out of the former rule's total, and return
+ * their number. Cells of classes that the former owner has not used are empty.
  */
 __noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 owner, __u32 turn)
 {
@@ -85,8 +86,8 @@ __noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_
 	return evicted;
 }
 
-/* Clear the former owner's figures from an entry that we are making. A CPU that took over from us while we were stalled
- * may have counted since: so we look at the owner after each figure.
+/* Clear the former owner's figures from an entry that we are making. If we stalled, another CPU may have taken over and
+ * counted since. So read the owner after each figure.
  */
 __noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 making)
 {
@@ -110,9 +111,9 @@ __noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_fl
 	return 0;
 }
 
-/* Become the only one who makes this entry: its owner is then a turn without a tag, so that nobody counts there. The
- * rest stays: a CPU that takes over from us must know whose cells these were, and which. Returns the new owner word, or
- * 0: the entry is already of the flow of s->view, or no longer its own.
+/* Become the only CPU that makes this entry. Its owner becomes a turn without a tag, so that no CPU counts there. The
+ * rest of the owner stays, because a CPU that takes over from us must know which cells the former owner used. Returns
+ * the new owner word, or 0 if the entry already belongs to the flow of s->view, or no longer does.
  */
 static __always_inline __u64 weir_begin_turn(struct weir_scratch *s, struct weir_connection_flow *flow,
 					     const __u32 *tag)
@@ -121,7 +122,7 @@ static __always_inline __u64 weir_begin_turn(struct weir_scratch *s, struct weir
 		__u64 owner = READ_ONCE(flow->owner);
 		__u32 turn;
 
-		/* The tag is read after the owner: if it is ours, this owner came before us. */
+		/* The tag is read after the owner. If the tag is ours, this owner is from before our insertion. */
 		weir_order(s);
 		if (READ_ONCE(*tag) != s->view.flow.tag || !weir_owner_differs(owner, s->view.flow.tag))
 			return 0;
@@ -136,7 +137,7 @@ static __always_inline __u64 weir_begin_turn(struct weir_scratch *s, struct weir
 
 /*
  * Make the flow of s->view the owner of the way that has its tag. Another CPU may take over from us at any moment, for
- * this flow or for the next: its turn is later, so we neither empty its cells nor become the owner.
+ * this flow or for the next one. Its turn is later than ours, so we then neither empty its cells nor become the owner.
  */
 __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connection_flow_set *set, __u32 way, __u32 place)
 {
@@ -176,8 +177,8 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 
 /* ---- finding or making an entry ---- */
 
-/* Insert the flow of s->view. Returns its way, or one beyond the last; and WEIR_WAY_IS_NEW if the caller is to take it
- * over, and count who is pushed out. (Not here, within a call within a call: the kernel allows eight.)
+/* Insert the flow of s->view. Returns its way, or one beyond the last; with WEIR_WAY_IS_NEW if the caller must take the
+ * way over and count the eviction. (That is not done here, because the kernel allows only eight nested calls.)
  */
 __noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_connection_flow_set *set)
 {
@@ -185,8 +186,8 @@ __noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir
 	return weir_insert_flow_over(s, &set->flows, s->view.flow.tag, NULL, NULL);
 }
 
-/* The owner of an entry, once it has this tag: while it has not, another CPU is making the entry, or was stalled. (Not
- * in line: the verifier would go through the loop for every way of a set.)
+/* Wait until the owner of an entry has this tag, and return it. Until then, another CPU is making the entry, or has
+ * stalled. (Not in line, because the verifier would go through the loop for every way of a set.)
  */
 __noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32 tag)
 {
@@ -204,7 +205,7 @@ __noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32
 	return owner;
 }
 
-/* Which flow is the packet of, among those with connections? An owner that is but a turn is none. */
+/* Find the packet's flow among those with connections. An owner that is only a turn is no owner. */
 static __always_inline struct weir_flow_id weir_connection_flow_id(__u64 hash)
 {
 	struct weir_flow_id id = weir_shared_id(hash, config.sizes[WEIR_TABLE_CONNECTION_FLOWS]);
@@ -214,7 +215,7 @@ static __always_inline struct weir_flow_id weir_connection_flow_id(__u64 hash)
 	return id;
 }
 
-/* This packet's flow, whose cells bear s->counted_tag; NULL: it has none. */
+/* This packet's flow, whose cells contain s->counted_tag. NULL: it has no entry. */
 static __always_inline struct weir_connection_flow *weir_find_connection_flow(struct weir_scratch *s,
 									      const struct weir_rule *rule)
 {
@@ -238,8 +239,8 @@ static __always_inline struct weir_connection_flow *weir_find_connection_flow(st
 	return weir_owner_differs(owner, id.tag) ? NULL : flow;
 }
 
-/* Find this packet's flow, or make its entry; s->counted_flow and s->counted_tag then name it. An impatient caller also
- * takes over an entry that another CPU has not finished. False: there is none to be had.
+/* Find this packet's flow, or make its entry; s->counted_flow and s->counted_tag then name it. With `impatient`, also
+ * take over an entry that another CPU has not finished. False: no entry is available.
  */
 __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u32 is_impatient)
 {
@@ -277,15 +278,15 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 		weir_take_over_flow(s, set, way, place);
 		owner = READ_ONCE(flow->owner);
 	}
-	/* Turn 0 is nobody's: counting in fails, and the packet is evaluated again. */
+	/* Turn 0 belongs to no flow, so counting in fails, and the packet is evaluated again. */
 	s->counted_tag = weir_owner_differs(owner, tag) ? tag & ~(__u32)WEIR_CONNECTION_CHECK : owner >> 32;
 	return true;
 }
 
 /* ---- counting a connection in, and out ---- */
 
-/* The set says until when the flow may have connections, now that it has one of this class: for longer, if at all.
- * In seconds, so that it is seldom written.
+/* Now that the flow has a connection of this class, raise the time until which it may have connections, in its set. In
+ * seconds, so that it is seldom written.
  */
 static __always_inline void weir_extend_flow(struct weir_scratch *s, __u32 number, __u32 class)
 {
@@ -302,7 +303,7 @@ static __always_inline void weir_extend_flow(struct weir_scratch *s, __u32 numbe
 		WRITE_ONCE(*keep, over);
 }
 
-/* A flow that has no connection left may go before any other. */
+/* A flow without connections may be evicted before any other. */
 static __always_inline void weir_release_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u32 number,
 					      __u32 tag)
 {
@@ -317,7 +318,7 @@ static __always_inline void weir_release_flow(struct weir_scratch *s, struct wei
 		return;
 	old = READ_ONCE(*keep);
 	WRITE_ONCE(*keep, weir_step_before(s));
-	/* Another CPU may have counted one in since: it adds first, and then writes the time. */
+	/* Another CPU may have counted one in since; it adds first, and then writes the time. */
 	weir_fence(s);
 	if (weir_sum_open(s, flow, tag))
 		WRITE_ONCE(*keep, old);

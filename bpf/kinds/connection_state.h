@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * States of connections: what a packet makes of the connection it belongs to, and the word that remembers it.
- * docs/connections.md has the states, and what ingress cannot see.
+ * States of connections: how a packet changes the state of its connection, and the word that stores it.
+ * docs/connections.md describes the states, and what cannot be seen at ingress.
  *
- * Silence is measured in steps of time; how long a step is depends on the class of the state. A word names the step in
- * which the connection was last heard of, and is over when that is too long ago: nothing has to sweep the table.
+ * Silence is measured in steps of time, whose length depends on the class of the state. A word contains the step in
+ * which the connection's last packet came, and is over when that is too long ago. So nothing has to clear the table.
  */
 #ifndef WEIR_CONNECTION_STATE_H
 #define WEIR_CONNECTION_STATE_H
@@ -13,7 +13,7 @@
 #include "packet/parse.h"
 #include "window/rows.h"
 
-/* Steps that another CPU's clock may be ahead of ours; chosen, not derived: 2.7 s of the shortest time-out. */
+/* How many steps another CPU's clock may be ahead of ours. Chosen, not derived: 2.7 s at the shortest time-out. */
 #define WEIR_WORD_STEPS_AHEAD 16
 
 /* ---- time ---- */
@@ -56,7 +56,7 @@ static __always_inline __u64 weir_step_now(struct weir_scratch *s, __u32 class)
 	return clk->bucket;
 }
 
-/* Bring the steps of all classes to the present. Their sum distinguishes two times, as none of them goes back. */
+/* Bring the steps of all classes to the present. If their sum is the same, none has changed, because none goes back. */
 __noinline __u64 weir_turn_steps(struct weir_scratch *s)
 {
 	__u64 sum = 0;
@@ -200,7 +200,7 @@ static __always_inline __u32 weir_word_age(struct weir_scratch *s, __u64 word)
 	return age > WEIR_CONNECTION_STEP_MASK - WEIR_WORD_STEPS_AHEAD ? 0 : age;
 }
 
-/* The state that a word stands for now: silence may have ended it. */
+/* The present state of the connection in a word, which silence may have ended. */
 static __always_inline __u32 weir_state_now(struct weir_scratch *s, __u64 word)
 {
 	__u32 state = weir_word_state(word);
@@ -208,13 +208,13 @@ static __always_inline __u32 weir_state_now(struct weir_scratch *s, __u64 word)
 	return state && weir_word_age(s, word) <= WEIR_CONNECTION_STEPS ? state : WEIR_CONNECTION_NONE;
 }
 
-/* Is the word that of the connection with this tag? Its entry may still have a former owner's. */
+/* Does the word belong to the connection with this tag? The entry may still have a former owner's word. */
 static __always_inline bool weir_is_own_word(__u64 word, __u32 tag)
 {
 	return !((word >> WEIR_CONNECTION_TAG_SHIFT ^ tag) & WEIR_CONNECTION_TAG_MASK);
 }
 
-/* The state now of the connection with this tag. */
+/* The present state of the connection with this tag. */
 static __always_inline __u32 weir_own_state(struct weir_scratch *s, __u64 word, __u32 tag)
 {
 	return weir_is_own_word(word, tag) ? weir_state_now(s, word) : WEIR_CONNECTION_NONE;

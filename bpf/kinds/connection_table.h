@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Entries of connections: whose a packet is, who leaves a full set, insertion, eviction and ghosts. A connection is one
- * word in a shared set, which changes by compare-and-swap; whoever succeeds moves the counts along, one more in the new
- * cell before, one less in the old cell after.
+ * Entries of connections: finding a packet's connection, insertion, eviction from a full set, and ghosts. A connection
+ * is one word in a shared set, which changes by compare-and-swap. The CPU that changes it also moves the counts: it
+ * adds one to the new cell before, and subtracts one from the old cell after.
  */
 #ifndef WEIR_CONNECTION_TABLE_H
 #define WEIR_CONNECTION_TABLE_H
 
 #include "kinds/connection_flows.h"
 
-/* What a flow's key has beyond the 5-tuple, added to `sum` where it stands in struct weir_flow_key. */
+/* Add to `sum` the fields of a flow's key beyond the 5-tuple, at their places in struct weir_flow_key. */
 #define WEIR_ADD_ADDRESS(member) (void)0
 #define WEIR_ADD_PORT(member) (void)0
 #define WEIR_ADD_PROTOCOL(member) (void)0
@@ -22,8 +22,8 @@
 	if (rule->key_fields & WEIR_KEY_##constant)                                                                    \
 		WEIR_ADD_##form(member);
 
-/* A hash as weir_flow_hash() makes it, of the whole 5-tuple and of what else the flow's key has: otherwise two tenants
- * with the same addresses would end each other's connections.
+/* A hash like that of weir_flow_hash(), over the whole 5-tuple and the other fields of the flow's key. Without these,
+ * two tenants with the same addresses would end each other's connections.
  */
 static __always_inline struct weir_flow_id weir_connection_id(const struct weir_rule *rule,
 							      const struct weir_packet *pkt, __u32 sets)
@@ -58,8 +58,8 @@ static __always_inline __u64 *weir_find_connection(struct weir_connection_set *s
 	return WEIR_ELEMENT(set->word, weir_way_of(&set->flows, reservation->tag));
 }
 
-/* Does the connection of this word, if any, count in the flow s->counted_flow? Not if its own flow was evicted; nor if
- * it is a former owner's, of whose tag the four bits in the word are ours.
+/* Does the connection of this word, if any, count in the flow s->counted_flow? It does not if its own flow was evicted,
+ * or if the word is a former owner's whose tag has the same four bits as ours.
  */
 static __always_inline bool weir_counts_in_flow(const struct weir_scratch *s, __u64 word)
 {
@@ -69,7 +69,7 @@ static __always_inline bool weir_counts_in_flow(const struct weir_scratch *s, __
 	return weir_is_counted(weir_word_state(word)) && word >> WEIR_CONNECTION_FLOW_TAG_SHIFT == flow;
 }
 
-/* Take a connection out of the counts that its word says it is in. False: that flow was evicted. */
+/* Take a connection out of the counts that its word names. False: the flow of these counts was evicted. */
 static __always_inline bool weir_count_word_out(struct weir_scratch *s, __u64 word)
 {
 	__u32 class = weir_state_class(weir_word_state(word)), present = weir_step_now(s, class);
@@ -80,7 +80,7 @@ static __always_inline bool weir_count_word_out(struct weir_scratch *s, __u64 wo
 	return weir_count_out(s, weir_word_flow(word), weir_word_turn(word), class, present - age);
 }
 
-/* Count that the connection of this word was evicted, and take it out of the counts. */
+/* Count the eviction of this word's connection, and take the connection out of the counts. */
 __noinline int weir_count_evicted(struct weir_scratch *s, __u64 word, __u32 slot)
 {
 	__u32 number = weir_word_flow(word), turn = weir_word_turn(word);
@@ -104,8 +104,8 @@ __noinline int weir_count_evicted(struct weir_scratch *s, __u64 word, __u32 slot
 	return 0;
 }
 
-/* Evict the connection of an entry, whose word is this. False: it has just changed. What is over is emptied, too: the
- * next owner's tag may look like that of the word, and it would be taken for one that was counted.
+/* Evict the connection in an entry with this word. False: the word has just changed. A word that is over is emptied,
+ * too: the next owner's tag may match the word's, and the new connection would then seem to be counted already.
  */
 __noinline int weir_evict_connection(struct weir_scratch *s, __u64 *at, __u64 word, __u32 slot)
 {
@@ -121,8 +121,8 @@ __noinline int weir_evict_connection(struct weir_scratch *s, __u64 *at, __u64 wo
 
 /* ---- ghosts ---- */
 
-/* Leave a ghost of the connection that is about to be evicted, if it has counted. The insertion's number says
- * whose place it takes: that of the oldest, where all insertions push out connections of this kind.
+/* Leave a ghost of the connection that is about to be evicted, if it has counted. The insertion's number selects the
+ * ghost to replace. If all insertions evict connections of this kind, that is the oldest ghost.
  */
 __noinline int weir_leave_ghost(struct weir_connection_set *set, __u32 way, __u64 word, __u32 number)
 {
@@ -141,8 +141,8 @@ __noinline int weir_leave_ghost(struct weir_connection_set *set, __u32 way, __u6
 	return 0;
 }
 
-/* Has the connection with this tag, which talks, been counted: is it counted now, or has it been silent for too long
- * (its entry says so), or was it evicted? A ghost is gone then.
+/* The connection with this tag talks. Was it ever counted? It was if it counts now, if its entry says that it was
+ * silent for too long, or if it has a ghost; the ghost is then removed.
  */
 __noinline int weir_was_counted(struct weir_scratch *s, struct weir_connection_set *set, __u32 tag)
 {
@@ -157,7 +157,7 @@ __noinline int weir_was_counted(struct weir_scratch *s, struct weir_connection_s
 		if (weir_state_now(s, word))
 			return false;
 	}
-	weir_order(s); /* whoever empties a word leaves the ghost before */
+	weir_order(s); /* a CPU that empties a word leaves the ghost first */
 #pragma nounroll
 	for (__u32 place = 0; place < WEIR_CONNECTION_GHOSTS; place++) {
 		__u32 *ghost = WEIR_ELEMENT(set->ghost, place);
@@ -172,9 +172,10 @@ __noinline int weir_was_counted(struct weir_scratch *s, struct weir_connection_s
 
 /* ---- who leaves a full set, and insertion ---- */
 
-/* How much it would hurt to lose a connection: 0 when it is over; otherwise less the longer it has been silent, and
- * more than all that when it was heard of more than once ("proven"). The present steps are in s->connection_clock.
- * Without branches: the verifier would follow every one, way after way.
+/* The rank of a connection says how much it would hurt to lose it. It is 0 if the connection is over; otherwise it is
+ * lower the longer the connection has been silent. A connection with more than one packet ("proven") ranks above all
+ * others. The present steps are in s->connection_clock. Without branches, because the verifier would follow each, way
+ * after way.
  */
 #define WEIR_WORTH_SILENCE (1ull << 48) /* no silence is as long, in ns */
 #define WEIR_WORTH_PROVEN (1ull << 49)
@@ -194,8 +195,9 @@ static __always_inline __u64 weir_connection_worth(const struct weir_scratch *s,
 	return (WEIR_WORTH_SILENCE - age * weir_step_ns(class) + (proven >> state & 1) * WEIR_WORTH_PROVEN) & ~is_gone;
 }
 
-/* The victim in a full set: a connection that is over, else the one silent for longest: of those heard of once when
- * these use up their budget, of the proven ones when not. Without branches: the verifier would follow every one.
+/* The connection to evict from a full set: one that is over, or else the one that has been silent for longest. It is
+ * taken from the unproven connections if these use up their budget, otherwise from the proven ones. Without branches,
+ * because the verifier would follow each.
  */
 __noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct weir_connection_set *set)
 {
@@ -215,8 +217,8 @@ __noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct wei
 	return (least < 8 || once >= WEIR_CONNECTION_BUDGET ? least : least_proven) & 7;
 }
 
-/* Evict who has this way, and leave a ghost. False: it has just changed. The latest insertion's number says which ghost
- * is replaced.
+/* Evict the connection at this way, and leave a ghost. False: the entry has just changed. The latest insertion's number
+ * selects the ghost to replace.
  */
 static __always_inline bool weir_push_out_connection(struct weir_scratch *s, struct weir_connection_set *set, __u32 way,
 						     __u32 slot)
@@ -227,7 +229,7 @@ static __always_inline bool weir_push_out_connection(struct weir_scratch *s, str
 	return weir_evict_connection(s, at, word, slot);
 }
 
-/* Try once to insert a connection. Returns its way; one beyond the last: another CPU was faster. */
+/* Try once to insert a connection. Returns its way, or one beyond the last if another CPU was faster. */
 static __always_inline __u32 weir_try_insert_connection(struct weir_scratch *s, struct weir_connection_set *set,
 							__u32 tag, __u32 slot)
 {
@@ -254,9 +256,9 @@ __noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_conn
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way == WEIR_FLOW_WAYS; attempt++)
 		way = weir_try_insert_connection(s, set, tag, slot);
 	FORGET(s->forgotten, way); /* else the verifier follows every way of every attempt to the end */
-	/* Once more: until it could see the new tag, the former owner may have written its word again. The tag must be
-	 * there when we look. If another CPU has written it, nothing here has waited for that: a compare-and-swap that
-	 * fails is no barrier.
+	/* Evict once more: until the former owner could see the new tag, it may have written its word again. The tag
+	 * must be visible when we read the word. If another CPU has written the tag, nothing so far has ordered that,
+	 * because a compare-and-swap that fails is no barrier.
 	 */
 	if (way & WEIR_WAY_IS_NEW) {
 		__u64 *at = WEIR_ELEMENT(set->word, WEIR_WAY(way)), word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The connections of a whole rule, for the figures alone: no packet is evaluated against them. Every CPU counts in a
- * copy of its own, so that two CPUs under a flood do not fight over a line, and nothing here is atomic.
+ * Counts the connections of a whole rule. The counts are only shown; no packet is evaluated against them. Every CPU
+ * counts in a copy of its own without atomics, so that CPUs do not compete for a cache line in a flood.
  */
 #ifndef WEIR_CONNECTION_TOTALS_H
 #define WEIR_CONNECTION_TOTALS_H
@@ -13,7 +13,7 @@ static __always_inline struct weir_connection_total *weir_total_of(__u32 slot)
 	return bpf_map_lookup_elem(&connection_totals, &slot);
 }
 
-/* Count one connection of a keyed rule more in a step, or, with change -1, less. Returns whether the step counts. */
+/* Add `change` (1 or -1) to the connections of a keyed rule in a step. Returns whether the step still counts. */
 __noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step, __u64 change)
 {
 	__u64 fresh = (__u64)(step & WEIR_CONNECTION_CELL_STEP_MASK) << WEIR_CONNECTION_CELL_STEP_SHIFT, *cell, old;
@@ -34,7 +34,7 @@ __noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class
 	return 1;
 }
 
-/* How many a CPU's cell counts, with their sign. */
+/* The count of a CPU's cell, which may be negative. */
 static __always_inline __u64 weir_total_count(__u64 cell)
 {
 	const int unused = 64 - WEIR_CONNECTION_CELL_STEP_SHIFT;
@@ -42,7 +42,7 @@ static __always_inline __u64 weir_total_count(__u64 cell)
 	return (__s64)(cell << unused) >> unused;
 }
 
-/* What a CPU counts of a class; perhaps below zero. Without branches, for the verifier. */
+/* A CPU's count for a class, which may be negative. Without branches, for the verifier. */
 static __always_inline __u64 weir_sum_class(const struct weir_connection_total *total, __u32 class, __u32 present)
 {
 	__u64 open = 0;
@@ -71,8 +71,8 @@ __noinline __u64 weir_sum_total(struct weir_scratch *s, __u32 slot)
 	return open;
 }
 
-/* A connection of a keyed rule has been counted in: are there more than ever? What other CPUs have is looked up once a
- * tick; and what fell silent, once a step, if that matters.
+/* A connection of a keyed rule has been counted in. Are there now more than ever before? Other CPUs' counts are read
+ * once a tick, and connections that fell silent once a step, if that can matter.
  */
 static __always_inline void weir_raise_total(struct weir_scratch *s, struct weir_connection_total *total, __u32 slot)
 {

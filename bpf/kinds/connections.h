@@ -4,7 +4,8 @@
  * reserved; everything else passes. What the packet does to its connection is committed when every rule has admitted
  * the packet; if another rule blocks it, the reservation is aborted. docs/connections.md says what is counted.
  *
- * A packet that changes nothing, of a connection heard of in this step of time, reads two cache lines and writes none.
+ * A packet that changes nothing, of a connection that has already had a packet in this step, reads two cache lines and
+ * writes none.
  */
 #ifndef WEIR_CONNECTIONS_H
 #define WEIR_CONNECTIONS_H
@@ -15,8 +16,8 @@
 #include "window/threshold.h"
 
 #define WEIR_COMMIT_ATTEMPTS 4 /* another CPU changed the same connection each time */
-/* Tries to reserve: other CPUs tried at the same time, and all gave back; or the flow's entry is not made yet. After
- * most of them, some 50 us, the CPU that makes it must have been stalled.
+/* Attempts to reserve. One fails if several CPUs try at the same time and all give back, or if the flow's entry is not
+ * made yet. After most of the attempts, some 50 us, the CPU that makes the entry must have stalled.
  */
 #define WEIR_RESERVE_ATTEMPTS 32
 #define WEIR_RESERVE_PATIENCE 24
@@ -60,13 +61,13 @@ static __always_inline void weir_count_handshake(struct weir_connection_counts *
 	weir_raise_shortest(counts, (1ull << 32) - took_us);
 }
 
-/* What has become of a connection: its state before, its state now, and the event. */
+/* How a connection changed: its state before, its state now, and the event. */
 #define WEIR_CHANGE(state, next, event) ((state) | (next) << 3 | (event) << 6)
 #define WEIR_CHANGE_STATE(change) ((change)&7)
 #define WEIR_CHANGE_NEXT(change) ((change) >> 3 & 7)
 #define WEIR_CHANGE_EVENT(change) ((change) >> 6 & 7)
 
-/* Is there one connection more? */
+/* Does the change add a connection? */
 static __always_inline bool weir_change_adds(__u32 change)
 {
 	__u32 state = WEIR_CHANGE_STATE(change);
@@ -145,7 +146,7 @@ __noinline int weir_count_total_change(struct weir_scratch *s, __u32 slot, __u32
 	return 0;
 }
 
-/* Count a connection that nobody saw open: of its rule, and of its flow if that has an entry. */
+/* Count a connection whose opening was not seen, for its rule, and for its flow if that has an entry. */
 __noinline int weir_count_learned(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -197,8 +198,8 @@ __noinline __u64 weir_counted_word(struct weir_scratch *s, const struct weir_con
 	return weir_is_counted(weir_own_state(s, word, reservation->tag)) ? word : 0;
 }
 
-/* Count out of the flow s->counted_flow what never came to be a connection. If the flow was evicted meanwhile, it was
- * counted as one of those that went with it.
+/* Undo a reservation that did not become a connection, in the flow s->counted_flow. If the flow was evicted meanwhile,
+ * the reservation was counted among the connections that were evicted with it.
  */
 __noinline int weir_take_back(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step)
 {
@@ -211,11 +212,11 @@ __noinline int weir_take_back(struct weir_scratch *s, __u32 slot, __u32 class, _
 	flow = weir_flow_by_number(s->counted_flow);
 	if (flow && !weir_is_owner(flow, s->counted_tag) &&
 	    weir_step_age(weir_step_now(s, class), step) < WEIR_STEP_AGE_OVER)
-		total->counts.evicted--; /* perhaps below zero: another CPU has counted it */
+		total->counts.evicted--; /* this copy may fall below zero, because another CPU has counted it */
 	return 0;
 }
 
-/* Reserve room for one more in this packet's flow: it is counted in, and the reservation says where. */
+/* Reserve room for one more connection in this packet's flow: count it in, and record where in the reservation. */
 static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u32 place,
 						     struct weir_connection_reservation *reservation, __u64 threshold)
 {
@@ -234,7 +235,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 			break;
 		most = threshold + weir_counts_in_flow(s, reservation->counted);
 		open = weir_sum_open(s, flow, s->counted_tag);
-		if (open >= most) /* or one counts double for a moment, which another CPU is moving */
+		if (open >= most) /* perhaps only because a connection that another CPU is moving counts double */
 			open = weir_sum_open(s, flow, s->counted_tag);
 		if (open >= most) {
 			weir_count_refusal(slot);
@@ -245,7 +246,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 			weir_read_tick(s);
 			continue;
 		}
-		/* The connection itself is left out of a sum that it is in: another CPU may have just closed it. */
+		/* Leave out the connection itself if the sum includes it; another CPU may have just closed it. */
 		open = weir_sum_open(s, flow, s->counted_tag);
 		if (open <= most &&
 		    (!reservation->counted || weir_counted_word(s, reservation) == reservation->counted)) {
@@ -263,7 +264,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 	return weir_refuse_stalled(s, slot);
 }
 
-/* Evaluate a connection that wants to open: perhaps one that counts already, and is then left out. */
+/* Evaluate an opening. If its connection already counts, the sum leaves it out. */
 __noinline int weir_evaluate_opening(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -277,14 +278,14 @@ __noinline int weir_evaluate_opening(struct weir_scratch *s, __u32 place, __u32 
 	answer = weir_reserve(s, place, reservation, threshold & WEIR_THRESHOLD_MASK);
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
-	/* Under a rule that observes, the connection comes to be all the same, but nobody may take it for learned. */
+	/* Under a rule that observes, the connection opens all the same, but it must not be taken for a learned one. */
 	reservation->is_refused = rule->observes && reservation->event == WEIR_EVENT_OPENS && !reservation->counted;
 	if (!reservation->is_refused)
 		s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	return answer;
 }
 
-/* Evaluate the packet by a rule that limits connections, and write down what it will do to its connection. */
+/* Evaluate the packet by a rule that limits connections, and record how it will change its connection. */
 __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	__u32 state = WEIR_CONNECTION_NONE, event, next;
@@ -321,7 +322,8 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	reservation->counted = weir_is_counted(state) ? word : 0;
 	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
 	s->must_commit = 1;
-	/* Openings are evaluated even of a connection that is there: else a stray packet would get it in unevaluated.
+	/* Evaluate an opening even if its connection exists. Otherwise a stray packet before it would let it in without
+	 * evaluation.
 	 */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
 				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
@@ -331,8 +333,8 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 
 /* ---- committing ---- */
 
-/* The step that a connection moves to: not one before its word's, if another CPU's clock is ahead of ours
- * (weir_sum_open would miss it).
+/* The step that a connection moves to. If another CPU's clock is ahead of ours, it is not earlier than the word's step,
+ * because weir_sum_open() would then miss the connection.
  */
 __noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 tag, __u32 class)
 {
@@ -345,9 +347,9 @@ __noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 
 	return state && weir_state_class(state) == class && ahead <= WEIR_WORD_STEPS_AHEAD ? step + ahead : step;
 }
 
-/* One attempt to commit is three calls, one after the other, as the stack has no room for one within the other. The
- * first looks at the connection: what becomes of it, in s->change, and in which flow it counts then, s->counted_flow.
- * DONE: there is nothing to do.
+/* An attempt to commit consists of three successive calls, because the stack has no room for nested ones. The first
+ * finds out how the connection changes (s->change), and in which flow it will count (s->counted_flow). DONE: nothing
+ * changes.
  */
 enum weir_attempt { WEIR_ATTEMPT_DONE, WEIR_ATTEMPT_AGAIN, WEIR_ATTEMPT_GOES_ON };
 
@@ -433,7 +435,7 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 	return WEIR_ATTEMPT_GOES_ON;
 }
 
-/* The third: it has changed, which the figures and whoever it counted for before must know. */
+/* The third: the connection has changed, so update the figures, and the flow for which it counted before. */
 __noinline int weir_reap_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
 {
 	__u32 state, next, slot, *tag;
@@ -461,7 +463,9 @@ __noinline int weir_reap_connection(struct weir_scratch *s, __u32 index, struct 
 	if (config.has_tracker && s->rule[index] == config.tracker && state == WEIR_CONNECTION_HALF_OPEN &&
 	    next == WEIR_CONNECTION_OPEN)
 		weir_note_handshake(s);
-	/* Whoever takes the entry over empties it once more after the tag has changed. So one of us evicts it. */
+	/* A CPU that takes the entry over empties it once more after the tag has changed. So one of the two CPUs evicts
+	 * it.
+	 */
 	if (READ_ONCE(*tag) != s->connection[index].tag && __sync_val_compare_and_swap(at, changed, 0) == changed)
 		weir_count_evicted(s, changed, slot);
 	return 0;
@@ -505,7 +509,7 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 	index &= WEIR_PACKET_RULES_MAX - 1;
 	reservation = &s->connection[index];
 	set = weir_connection_set(reservation);
-	/* Before anything is inserted, which may take the place of its ghost. */
+	/* Do this before inserting anything, which may replace the connection's ghost. */
 	reservation->was_counted =
 		reservation->event == WEIR_EVENT_TALKS && set && weir_was_counted(s, set, reservation->tag);
 	for (int attempt = 0; set && attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sets that all CPUs share: whatever the kind, a flow's (or a connection's, or a request's) entry is the way of the
- * key's one set that has its tag. Entries change by atomics, and no packet takes a lock.
+ * Sets that all CPUs share, for all kinds. Each key (of a flow, a connection or a request) has one set, and its entry
+ * is the way of that set that has its tag. Entries change by atomics, and no packet takes a lock.
  *
- * A key never gets two entries, even if two CPUs insert it at once. To insert is one compare-and-swap of one word a
- * set, `inserted`, which says who takes which way. The tag is written after that, by the first CPU that comes by:
- * whoever wants to insert completes the latest insertion first. (Helping: Herlihy, "A methodology for implementing
+ * A key never gets two entries, even if two CPUs insert it at once. An insertion is one compare-and-swap of the set's
+ * word `inserted`, which says which tag takes which way. The tag itself is written after that. Any CPU may write it: a
+ * CPU that wants to insert first completes the latest insertion. (Helping: Herlihy, "A methodology for implementing
  * highly concurrent data objects", 1993. docs/connections-internals.md has the argument, and what is left to the
  * entries.)
  *
- * The head of a set (struct weir_flow_set) alone says who goes when all ways are taken. Only connections have a rule of
- * their own (connection_table.h), by their words.
+ * When all ways are taken, the head of the set (struct weir_flow_set) alone determines which entry is evicted. Only
+ * connections choose differently, by their words (connection_table.h).
  */
 #ifndef WEIR_FLOW_SET_H
 #define WEIR_FLOW_SET_H
 
 #include "window/rows.h"
 
-/* Other CPUs' insertions that may get in between before ours gives up. More than a few have not been seen. */
+/* Attempts to insert. One fails if another CPU inserts first; more than a few failures were never seen. */
 #define WEIR_INSERT_ATTEMPTS 16
 
 static __always_inline struct weir_flow_id weir_shared_id(__u64 hash, __u32 sets)
@@ -29,8 +29,8 @@ static __always_inline struct weir_flow_id weir_shared_id(__u64 hash, __u32 sets
 	return id;
 }
 
-/* Element `way` of an array, or NULL beyond its end. The pointer is opaque, so that it is made where its bound was
- * tested, as the verifier wants it.
+/* Element `way` of an array, or NULL beyond its end. The pointer is opaque, so that clang computes it where its bound
+ * was tested, as the verifier requires.
  */
 static __always_inline void *weir_element(const void *array, __u64 way, const __u32 ways, const __u32 bytes)
 {
@@ -44,8 +44,9 @@ static __always_inline void *weir_element(const void *array, __u64 way, const __
 #define WEIR_ELEMENT(array, way)                                                                                       \
 	((__typeof__(&(array)[0]))weir_element(array, way, sizeof(array) / sizeof((array)[0]), sizeof((array)[0])))
 
-/* All bits set if the number is negative, else none. Opaque, or clang 19 makes a branch of it, and the verifier of
- * Linux 6.1 follows both sides for each cell of a window: 180,000 instructions; or way of a set: 290,000.
+/* All bits set if the number is negative, else none. Opaque, because clang 19 would make a branch of it. The verifier
+ * of Linux 6.1 would then follow both sides for each cell of a window (180,000 instructions) or each way of a set
+ * (290,000).
  */
 static __always_inline __u64 weir_sign_mask(__u64 number)
 {
@@ -55,7 +56,9 @@ static __always_inline __u64 weir_sign_mask(__u64 number)
 	return number;
 }
 
-/* The lesser of two numbers less than 2^63 apart. Without a branch: the verifier would follow both, way after way. */
+/* The lesser of two numbers less than 2^63 apart. Without a branch, because the verifier would follow both sides, way
+ * after way.
+ */
 static __always_inline __u64 weir_lesser(__u64 one, __u64 other)
 {
 	__u64 less = one - other;
@@ -106,13 +109,13 @@ static __always_inline void weir_complete_insertion(struct weir_scratch *s, stru
 		__sync_val_compare_and_swap(at, old, tag);
 }
 
-/* Where a key is, or may be: a way, in the lowest four bits, and what of it. */
+/* The place of a key, or a place for it: a way in the lowest four bits, and flags. */
 #define WEIR_WAY(place) ((place)&15)
 #define WEIR_WAY_EVICTS 16u /* its owner still counts */
 #define WEIR_WAY_IS_NEW 64u /* the key is not there; otherwise another CPU had inserted it */
 
-/* Where the key of this tag is, if another CPU has just inserted it; else, with WEIR_WAY_IS_NEW, a free way, or
- * WEIR_FLOW_WAYS: somebody has to go. s->place.latest is then known.
+/* The place of the key with this tag, if another CPU has just inserted it. Otherwise, with WEIR_WAY_IS_NEW, a free way,
+ * or WEIR_FLOW_WAYS if an entry must be evicted. Also sets s->place.latest.
  */
 static __always_inline __u32 weir_look_for_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
 {
@@ -128,7 +131,7 @@ static __always_inline __u32 weir_look_for_place(struct weir_scratch *s, struct 
 	return weir_way_of(set, 0) | WEIR_WAY_IS_NEW;
 }
 
-/* Take a way that was found so. False: another CPU was faster. */
+/* Take the way that weir_look_for_place() found. False: another CPU was faster. */
 static __always_inline bool weir_take_way(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 way)
 {
 	__u64 latest = s->place.latest, mine;
@@ -147,7 +150,9 @@ static __always_inline __u32 weir_keep_step(__u64 ns)
 	return (__u32)(ns >> WEIR_KEEP_STEP_BITS);
 }
 
-/* When an entry is over: before `now` (less than 2^30: the longer ago, the less), or after it. Without a branch. */
+/* When an entry is over, as a number to compare: less than 2^30 if before `now` (the longer ago, the less), otherwise
+ * more. Without a branch.
+ */
 #define WEIR_KEEP_NOW (1ull << 30)
 static __always_inline __u64 weir_keep_order(__u32 keep, __u32 now)
 {
@@ -158,10 +163,10 @@ static __always_inline __u64 weir_keep_order(__u32 keep, __u32 now)
 }
 
 /*
- * The victim: the entry that is over first, by now or later; but of those that still count, flows that were refused go
- * last. (A heavy flow's entry is soon the first to be over among new ones: it would be forgotten, and begin afresh,
- * each time.) The latest way taken counts as one that is in use: otherwise two CPUs with a new flow each would both
- * write into one entry.
+ * The entry to evict: the one that is over first, whether it is over now or later. But among entries that still count,
+ * flows that were refused are evicted last. (Among new flows, a heavy flow's entry would soon be the first to be over,
+ * so it would be forgotten and start from zero again and again.) The way taken latest counts as in use; otherwise two
+ * CPUs with a new flow each would both write into one entry.
  */
 __noinline __u32 weir_choose_flow(const struct weir_flow_set *set, __u64 latest, __u32 now)
 {
@@ -181,7 +186,7 @@ __noinline __u32 weir_choose_flow(const struct weir_flow_set *set, __u64 latest,
 	return (least & 7) | (least / 8 > WEIR_KEEP_NOW ? WEIR_WAY_EVICTS : 0);
 }
 
-/* As weir_look_for_place(); but where all ways are taken, the victim's, and in s->place who that is. */
+/* Like weir_look_for_place(), but if all ways are taken, choose the entry to evict and describe it in s->place. */
 __noinline __u32 weir_find_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
 {
 	__u32 way;
@@ -213,8 +218,9 @@ __noinline int weir_take_place(struct weir_scratch *s, struct weir_flow_set *set
 }
 
 /*
- * Insert the flow of this tag. Returns its way, with WEIR_WAY_IS_NEW if another CPU has not; or WEIR_FLOW_WAYS when
- * others were faster at every attempt. *ret_former: what the way's element of `words`, if there are any, held before.
+ * Insert the flow with this tag. Returns its way, with WEIR_WAY_IS_NEW unless another CPU has inserted it;
+ * WEIR_FLOW_WAYS if others were faster at every attempt. *ret_former is the former content of the way's element of
+ * `words`, if there are any.
  */
 static __always_inline __u32 weir_insert_flow_over(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag,
 						   const __u64 *words, __u64 *ret_former)
@@ -231,7 +237,7 @@ static __always_inline __u32 weir_insert_flow_over(struct weir_scratch *s, struc
 	return WEIR_FLOW_WAYS;
 }
 
-/* The same, under the rule in `slot`: who is pushed out is counted there. */
+/* The same, under the rule in `slot`, which counts the eviction. */
 __noinline __u32 weir_insert_flow(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 slot)
 {
 	__u32 way;
@@ -243,8 +249,8 @@ __noinline __u32 weir_insert_flow(struct weir_scratch *s, struct weir_flow_set *
 	return way;
 }
 
-/* The step in which an entry ends that counts for nothing from over_ns on; for a time too far ahead to be represented,
- * the last step that can be.
+/* The last step of an entry that counts nothing from over_ns on. For a time too far ahead, the latest step that can be
+ * represented.
  */
 static __always_inline __u32 weir_step_over(__u64 over_ns, __u64 now_ns)
 {
@@ -267,13 +273,13 @@ static __always_inline void weir_keep_until(struct weir_scratch *s, struct weir_
 		WRITE_ONCE(*keep, after);
 }
 
-/* As it is already: it goes first. */
+/* It is over already, so it is evicted first. */
 static __always_inline __u32 weir_step_before(struct weir_scratch *s)
 {
 	return (weir_keep_step(weir_now_ns(s)) - 1) & WEIR_KEEP_STEP_MASK;
 }
 
-/* A packet of the flow was refused. False: so was one before. */
+/* Record that a packet of the flow was refused. False: an earlier one was refused, too. */
 static __always_inline bool weir_keep_refused(struct weir_flow_set *set, __u32 way)
 {
 	__u32 *keep = WEIR_ELEMENT(set->keep, way);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ghosts: what a flow leaves behind that is pushed out of a full set while its entry counts, so that a full table does
- * not open the gate for who comes back. A ghost is one word: whose it is (24 bits), and until when the entry would have
- * counted (40 bits of the clock, in steps of 2^13 ns). With that a kind begins the flow's new entry: a token bucket
- * that is full then, a packet that is planned then. It is rounded against the flow, by less than 6 ms: the steps of a
- * set's `keep`, and of a bucket's time. Another flow takes a ghost for its own once in two million times.
+ * Ghosts. A flow that is evicted from a full set while its entry counts leaves a ghost, so that its limit still holds
+ * when it returns. A ghost is one word: the flow's name (24 bits), and the time until which the entry would have
+ * counted (40 bits of the clock, in steps of 2^13 ns). From this time, a kind rebuilds the flow's entry: a token bucket
+ * that is full then, or a packet that is scheduled then. The time is rounded against the flow by less than 6 ms,
+ * because of the steps of a set's `keep` and of a bucket's time. A flow takes another flow's ghost for its own once in
+ * two million times.
  *
- * Where a rule says `whenFull: aggregate`, a flow without place and ghost, while one that was lost would count, takes
- * what it has from an overflow bucket, which all flows of its set share.
+ * With `whenFull: aggregate`, a flow without entry and ghost uses an overflow bucket, which all such flows of its set
+ * share, while a ghost that was lost would still count.
  *
- * Where nothing was pushed out lately nobody looks here: one word says until when some ghost may count.
- * (Rows of windows leave more: row_ghosts.h.)
+ * If nothing was evicted lately, no packet looks for ghosts: one word says until when some ghost may count. (Rows of
+ * windows leave more: row_ghosts.h.)
  */
 #ifndef WEIR_BPF_GHOSTS_H
 #define WEIR_BPF_GHOSTS_H
@@ -19,7 +20,7 @@
 
 #define WEIR_OVERFLOW_ATTEMPTS 8 /* another CPU took from the bucket each time */
 
-/* The flow of `tag` in set `number` of the table `table`: its name, and its ghosts' set. */
+/* The name, and the set of ghosts, of the flow with this tag in set `number` of the table `table`. */
 static __always_inline __u64 weir_ghost_name(__u32 tag, const __u32 table)
 {
 	return ((__u64)(tag >> 8) ^ table * 0x9e3779u) << WEIR_GHOST_TIME_BITS;
@@ -49,7 +50,7 @@ static __always_inline __u64 *weir_overflow_word(__u32 number, enum weir_overflo
 	return words ? WEIR_ELEMENT(words->word, number % WEIR_OVERFLOWS * WEIR_OVERFLOW_WORDS + what) : NULL;
 }
 
-/* How many steps of 2^13 ns the ghost counts from `now` on; 0: it is over. Without a branch. */
+/* How many more steps of 2^13 ns the ghost counts after `now`; 0: it is over. Without a branch. */
 static __always_inline __u64 weir_ghost_left(__u64 word, __u64 now)
 {
 	__u64 left = (word - now) & WEIR_GHOST_TIME_MASK, is_over = left >> (WEIR_GHOST_TIME_BITS - 1);
@@ -58,8 +59,9 @@ static __always_inline __u64 weir_ghost_left(__u64 word, __u64 now)
 	return left & (is_over - 1);
 }
 
-/* The flow of `tag`, in set `number`, is gone: its entry would have counted until the step of the clock in `keep`. The
- * ghost that is over first makes room, if that is twice as soon.
+/* The flow with this tag in set `number` was evicted; its entry would have counted until the step of the clock in
+ * `keep`. Leave a ghost. In a full set, it replaces the ghost that is over first, if that ghost has at most half as
+ * long to go.
  */
 __noinline int weir_leave_flow_ghost(struct weir_scratch *s, __u32 tag, __u32 number, __u32 table, __u32 keep)
 {
@@ -86,20 +88,20 @@ __noinline int weir_leave_flow_ghost(struct weir_scratch *s, __u32 tag, __u32 nu
 		OPAQUE(least);
 	}
 	left = (until - now) & WEIR_GHOST_TIME_MASK;
-	if (least / WEIR_GHOST_WAYS) { /* this one is lost, or that which makes room for it */
+	if (least / WEIR_GHOST_WAYS) { /* this ghost is lost, or the one that it replaces */
 		__sync_fetch_and_add(&head->displaced, 1);
 		lost = config.has_overflow ? weir_overflow_word(number, WEIR_OVERFLOW_LOST) : NULL;
 		if (lost && weir_ghost_left(READ_ONCE(*lost), now) < left)
 			WRITE_ONCE(*lost, until);
 	}
-	/* By less, flows in turn would lose all of them, each the ghost that is asked for next. */
+	/* With a smaller factor, flows that come in turn would lose all ghosts, each just before it is needed. */
 	if (least / WEIR_GHOST_WAYS * 2 <= left)
 		WRITE_ONCE(set->word[least & (WEIR_GHOST_WAYS - 1)], weir_ghost_name(tag, table) | until);
 	return 0;
 }
 
-/* How long the ghost of this flow counts from now on, in ns, as the entry that it had would; 0: there is none. With
- * `lays` the ghost is gone.
+/* How much longer the ghost of this flow counts, in ns, which is as long as its entry would have; 0: there is none.
+ * With `lays`, the ghost is removed.
  */
 __noinline __u64 weir_find_flow_ghost(struct weir_scratch *s, __u32 tag, __u32 number, __u32 table, __u32 lays)
 {
@@ -128,9 +130,9 @@ __noinline __u64 weir_find_flow_ghost(struct weir_scratch *s, __u32 tag, __u32 n
 }
 
 /*
- * A flow of set `number` has neither place nor ghost, and its rule aggregates. While a ghost that was lost would count,
- * it shares a bucket with all such flows: what that lacks, in ns, and the flow with it. One packet of the flow takes
- * cost_ns of the bucket at once, if all that is lacking then is no more than most_ns.
+ * A flow of set `number` has neither entry nor ghost, and its rule aggregates. While a ghost that was lost would still
+ * count, the flow shares an overflow bucket with all such flows. Returns what this bucket, and so the flow, lacks, in
+ * ns. One packet of the flow takes cost_ns from the bucket at once, if the deficit is then at most most_ns.
  */
 __noinline __u64 weir_join_overflow(struct weir_scratch *s, __u32 number, __u32 what, __u64 cost_ns, __u64 most_ns)
 {

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Handshakes of the whole host, for system rules: how many were completed in each half second, how long they took
- * together, and the shortest. All CPUs count in one ring. A connection completes one handshake, so they seldom meet.
+ * together, and how long the shortest took. All CPUs count in one ring. A connection completes only one handshake, so
+ * CPUs seldom compete.
  */
 #ifndef WEIR_BPF_HANDSHAKES_H
 #define WEIR_BPF_HANDSHAKES_H
 
 #include "kinds/connection_state.h"
 
-/* A word of another number changes by compare-and-swap, which fails only when another CPU has changed it: then it is
- * this number's, mostly at the second look. Only the shortest time may have to be tried more often.
+/* A word that still has another bucket's number is replaced by compare-and-swap. This fails only if another CPU has
+ * changed the word, which then mostly has our number at the second attempt. Only the shortest time may need more
+ * attempts.
  */
 #define WEIR_HANDSHAKE_ATTEMPTS 16
 
 struct weir_handshake_figures {
-	__u64 count, sum_us, shortest_us; /* without any, shortest_us is 2^32 - 1 */
+	__u64 count, sum_us, shortest_us; /* without handshakes, shortest_us is 2^32 - 1 */
 	__u64 most;			  /* in any one bucket */
 };
 
@@ -27,8 +29,8 @@ static __always_inline struct weir_handshake_bucket *weir_handshake_bucket(__u64
 	return ring ? &ring->bucket[index & (WEIR_HANDSHAKE_BUCKETS - 1)] : NULL;
 }
 
-/* Add to a word whose number stands above `bits`. Exact: what is of this number is only ever added to. (A CPU that was
- * stalled for the eight seconds of the ring between the look and the addition adds to the number that came next.)
+/* Add to a word that has its bucket's number above `bits`. Exact, because a word with this number only ever grows. (A
+ * CPU that stalls for the eight seconds of the ring between reading and adding adds to the bucket that came next.)
  */
 static __always_inline void weir_add_handshake(__u64 *word, __u64 tag, const __u32 bits, __u64 amount)
 {
@@ -56,7 +58,9 @@ static __always_inline void weir_lower_shortest(__u64 *word, __u64 tag, __u64 to
 	}
 }
 
-/* A handshake is complete, which took s->handshake_us. The count comes last: whoever reads it finds what it is of. */
+/* A handshake is complete; it took s->handshake_us. The count is written last, so that a reader that sees it also sees
+ * the times.
+ */
 __noinline int weir_note_handshake(struct weir_scratch *s)
 {
 	struct weir_handshake_bucket *at;
@@ -74,7 +78,7 @@ __noinline int weir_note_handshake(struct weir_scratch *s)
 	return 0;
 }
 
-/* What was completed in the present half second and those before it, `buckets` in all, which is a constant. */
+/* The handshakes of the last `buckets` half seconds, including the present one. `buckets` is a constant. */
 static __always_inline void weir_sum_handshakes(struct weir_scratch *s, const __u32 buckets,
 						struct weir_handshake_figures *ret)
 {
@@ -94,8 +98,8 @@ static __always_inline void weir_sum_handshakes(struct weir_scratch *s, const __
 			continue;
 		count = (__u32)word;
 		if (!count)
-			continue; /* the word of bucket 0 looks like its own before anything was counted */
-		weir_order(s);	  /* what it counts was written before it */
+			continue; /* before anything was counted, a word looks like that of bucket 0 */
+		weir_order(s);	  /* the times were written before the count */
 		shortest_us = (__u32)READ_ONCE(at->shortest);
 		ret->count += count;
 		ret->sum_us += READ_ONCE(at->sum_us) & WEIR_HANDSHAKE_SUM_MASK;

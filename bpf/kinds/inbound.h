@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Inbound work: which system rules a packet meets. They stand before all other rules, and evaluate packets of every
- * resource: openings of TCP, and packets of other protocols. Only those that count connections see the rest of TCP.
+ * Inbound work: finds the system rules that apply to a packet. They come before all other rules, and evaluate packets
+ * of every resource: TCP openings, and packets of other protocols. Only those that count connections see other TCP
+ * packets.
  */
 #ifndef WEIR_INBOUND_H
 #define WEIR_INBOUND_H
@@ -15,7 +16,7 @@
 #define WEIR_TCP_RST 0x04u
 #define WEIR_TCP_ACK 0x10u
 
-/* A later fragment has no flags: it opens nothing. */
+/* A later fragment has no flags, so it opens nothing. */
 static __always_inline __u32 weir_work_of(const struct weir_packet *pkt)
 {
 	const __u32 telling = WEIR_TCP_SYN | WEIR_TCP_ACK | WEIR_TCP_FIN | WEIR_TCP_RST;
@@ -25,7 +26,7 @@ static __always_inline __u32 weir_work_of(const struct weir_packet *pkt)
 	return (pkt->tcp_flags & telling) == WEIR_TCP_SYN ? WEIR_WORK_OPENING : WEIR_WORK_ESTABLISHED;
 }
 
-/* Begin the packet's list of rules with the system rules that it meets. */
+/* Begin the packet's list of rules with the system rules that apply to it. */
 __noinline int weir_list_system_rules(struct weir_scratch *s)
 {
 	__u32 work;
@@ -49,7 +50,7 @@ __noinline int weir_list_system_rules(struct weir_scratch *s)
 	return 0;
 }
 
-/* End the list with the hidden rule that follows connections: what another rule drops, it need not see. */
+/* End the list with the hidden rule that follows connections, which need not see packets that other rules drop. */
 __noinline int weir_list_tracker(struct weir_scratch *s)
 {
 	__u32 count;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Occupy windows: sliding windows of which prioritised packets may occupy later buckets. A packet of any prioritised
- * resource that does not fit now may be counted in a bucket yet to come, and waits until that begins
+ * Occupy windows: sliding windows whose later buckets prioritised packets may occupy. A packet of a prioritised
+ * resource that does not fit now may be counted in a future bucket; it then waits until that bucket begins
  * (docs/semantics.md, 10; Sentinel (Java)'s StatisticNode.tryOccupyNext).
  *
- * All CPUs share a flow's window. A packet is counted first, by compare-and-swap, and then looks at all cells once
- * more, behind that barrier: of the packets in one window the one that was counted last sees all others, so no window
- * passes its threshold on any number of CPUs. Who finds too many takes its unit back and tries again. So two packets at
- * once may both be refused where one would have fitted; on one CPU the second look always agrees with the first.
+ * All CPUs share a flow's window. A CPU first counts a packet by compare-and-swap, which is a barrier, and then reads
+ * all cells once more. Among the packets in one window, the one that was counted last sees all others, so no window
+ * exceeds its threshold, on any number of CPUs. A CPU that sees the total above the threshold undoes its increment and
+ * retries. So two simultaneous packets may both be refused although one would have fitted. On one CPU, the second
+ * reading always agrees with the first.
  *
- * A flow that is pushed out of a full set leaves a ghost, as those of other windows do (row_ghosts.h). When it comes
- * back its new entry has a copy, by which it is evaluated until that is over; the ghost itself stays where it is, and
- * what the flow leaves next is added to it.
+ * A flow that is evicted from a full set leaves a ghost, as with other windows (row_ghosts.h). When it returns, its new
+ * entry gets a copy of the ghost, which counts until it is over. The ghost itself stays, and the next eviction of the
+ * flow adds to it.
  *
- * It goes by CLOCK_MONOTONIC, whatever its buckets: waits are ns.
+ * These windows use CLOCK_MONOTONIC, whatever their buckets, because waits are in ns.
  */
 #ifndef WEIR_OCCUPY_H
 #define WEIR_OCCUPY_H
@@ -25,9 +26,7 @@
 #include "window/threshold.h"
 #include "weir_occupy.h"
 
-/* Evaluations of one packet. Another CPU got in between each time, or a bucket ended. Eight in a row have not been
- * seen.
- */
+/* Evaluations of one packet. One fails if another CPU interferes or a bucket ends; eight in a row were never seen. */
 #define WEIR_OCCUPY_ATTEMPTS 8
 #define WEIR_CELL_ATTEMPTS 16 /* likewise, of changing one cell */
 #define WEIR_NO_BUCKET WEIR_OCCUPY_CELLS
@@ -48,7 +47,9 @@ static __always_inline __u64 weir_occupy_bucket(const struct weir_rule *rule, __
 	return now_ns / rule->bucket_ns - rule->base_bucket;
 }
 
-/* The flow of s->place had this entry, and goes: leave what it used. A ghost can name only the first window specs. */
+/* The flow of s->place is evicted from this entry: leave a ghost of what it used. Ghosts can name only the first window
+ * specs.
+ */
 static __always_inline void weir_leave_occupy(struct weir_scratch *s, const struct weir_occupy_window *flow)
 {
 	__u64 word = READ_ONCE(flow->leaves);
@@ -71,7 +72,7 @@ static __always_inline void weir_leave_occupy(struct weir_scratch *s, const stru
 		weir_join_overflow_window(s);
 }
 
-/* A word of this set that is named as s->row_ghost is; 0: there is none. */
+/* The ghost in this set with the name in s->row_ghost; 0: there is none. */
 static __always_inline __u64 weir_find_row_ghost(const struct weir_scratch *s, __u32 number)
 {
 	const struct weir_row_ghost_set *set = weir_row_ghost_set(number);
@@ -85,8 +86,8 @@ static __always_inline __u64 weir_find_row_ghost(const struct weir_scratch *s, _
 	return 0;
 }
 
-/* The flow of s->view has just got this entry: leave what its former owner used, and see what the flow itself has left;
- * or, where the rule aggregates, what its overflow window counts.
+/* The flow of s->view has just got this entry. Leave a ghost of the former owner, and look for the flow's own ghost or,
+ * if the rule aggregates, its overflow window.
  */
 __noinline int weir_begin_occupy(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place, __u32 evicts)
 {
@@ -114,7 +115,7 @@ __noinline int weir_begin_occupy(struct weir_scratch *s, struct weir_occupy_wind
 	WRITE_ONCE(flow->ghost[1], other);
 	if (!(one | other))
 		return 0;
-	/* The present bucket is known: else the ghost would look left over from long ago. */
+	/* Set the present bucket first; otherwise the ghost would look like a leftover from long ago. */
 	newest = READ_ONCE(flow->newest);
 	entered = weir_now_ns(s) / rule->bucket_ns * rule->bucket_ns * 2;
 	if (newest < entered)
@@ -122,7 +123,7 @@ __noinline int weir_begin_occupy(struct weir_scratch *s, struct weir_occupy_wind
 	return 0;
 }
 
-/* Find or insert the window of this packet's flow; s->view and s->row_number then say whose and where it is. */
+/* Find or insert the window of this packet's flow; s->view then names the flow, and s->row_number the entry. */
 static __always_inline struct weir_occupy_window *weir_get_occupy(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	struct weir_occupy_window *flow;
@@ -138,7 +139,7 @@ static __always_inline struct weir_occupy_window *weir_get_occupy(struct weir_sc
 	if (!set)
 		return NULL;
 	way = weir_way_of(&set->flows, s->view.flow.tag);
-	/* The former owner's cells are no flow's then. */
+	/* The former owner's cells then belong to no flow. */
 	if (way == WEIR_FLOW_WAYS)
 		way = weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
 	FORGET(s->forgotten, way);
@@ -165,9 +166,10 @@ static __always_inline bool weir_has_occupy_entry(const struct weir_scratch *s)
 /* ---- what the window holds ---- */
 
 /*
- * Find the bucket that the packet is evaluated in, and make it known. When the clock has gone back the flow knows a
- * newer one. The packet then counts in its own bucket, if the ring has it; else it is taken for the newest one's first.
- * Where the clock is true another CPU's was read later than ours: it is read again.
+ * Find the bucket in which the packet is evaluated, and record it as known. If the flow already knows a newer one,
+ * there are two cases. In the harness, the clock has gone back: the packet counts in its own bucket, if the ring has
+ * it, or else as if it were the first of the newest bucket. Otherwise another CPU has read the clock later than we did,
+ * so we read it again.
  */
 static __always_inline bool weir_enter_occupy(struct weir_scratch *s, struct weir_occupy_window *flow,
 					      const struct weir_rule *rule)
@@ -191,7 +193,7 @@ static __always_inline bool weir_enter_occupy(struct weir_scratch *s, struct wei
 
 		if (__sync_val_compare_and_swap(&flow->newest, word, entered) != word)
 			return false;
-		/* No ghost lasts as long, and soon its numbers come round. */
+		/* No ghost counts that long, and its bucket numbers will soon wrap. */
 		if (unlikely(bucket - newest > WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_AHEAD)) {
 			WRITE_ONCE(flow->ghost[0], 0);
 			WRITE_ONCE(flow->ghost[1], 0);
@@ -209,8 +211,8 @@ static __always_inline bool weir_enter_occupy(struct weir_scratch *s, struct wei
 	return true;
 }
 
-/* What the flow's ghosts count in the bucket evaluated in: also those that begin in a bucket yet to come. A ghost that
- * is over is laid: its numbers would come round.
+/* The units of the flow's ghosts in the bucket of the evaluation, including ghosts that begin in a future bucket. A
+ * ghost that is over is removed, because its bucket numbers would wrap.
  */
 static __always_inline __u64 weir_units_of_ghosts(struct weir_scratch *s, struct weir_occupy_window *flow,
 						  const struct weir_rule *rule)
@@ -269,7 +271,7 @@ __noinline int weir_look_at_cells(struct weir_scratch *s, struct weir_occupy_win
 	return READ_ONCE(flow->newest) >> 1 == s->occupy.newest_ns;
 }
 
-/* The units of one of the buckets that were looked at. */
+/* The units of one of the buckets that were read. */
 static __always_inline __u64 weir_units_at(const struct weir_scratch *s, __u64 at)
 {
 	const __u64 *units = WEIR_ELEMENT(s->occupy.units, at);
@@ -278,9 +280,9 @@ static __always_inline __u64 weir_units_at(const struct weir_scratch *s, __u64 a
 }
 
 /*
- * Does no window that has the packet's bucket in it hold more than `most`? That is the present window, and, when units
- * have been occupied, those that are to come. (They matter when the threshold was raised, or another CPU took a unit
- * back. Otherwise the windows before the latest occupied bucket are full, the present one with them.)
+ * Do all windows that contain the packet's bucket hold at most `most`? These are the present window and, if units are
+ * occupied, future ones. (Future windows matter only if the threshold was raised or another CPU took a unit back.
+ * Otherwise all windows up to the latest occupied bucket are full, including the present one.)
  */
 __noinline int weir_has_room(struct weir_scratch *s, __u64 most, __u32 cells)
 {
@@ -300,8 +302,8 @@ __noinline int weir_has_room(struct weir_scratch *s, __u64 most, __u32 cells)
 	return true;
 }
 
-/* The first bucket yet to come in which the packet may occupy a unit, and in s->occupy.wait_ns when it begins; or
- * WEIR_NO_BUCKET.
+/* The first future bucket in which the packet may occupy a unit, or WEIR_NO_BUCKET. s->occupy.wait_ns is set to the
+ * time until it begins.
  */
 __noinline __u32 weir_find_occupiable(struct weir_scratch *s, __u32 place)
 {
@@ -349,7 +351,7 @@ __noinline int weir_still_fits(struct weir_scratch *s, __u32 place, __u32 at)
 /* ---- counting ---- */
 
 /* Add the reservation's units to its cell, which held `word`. Units that others have added or taken back since then do
- * not matter, as all cells are looked at once more; another round or owner does.
+ * not matter, because all cells are read once more. Another round or owner does matter.
  */
 static __always_inline bool weir_add_units(const struct weir_scratch *s, __u64 *cell, __u64 word, __u64 next,
 					   const struct weir_occupy_reservation *reservation)
@@ -368,7 +370,7 @@ static __always_inline bool weir_add_units(const struct weir_scratch *s, __u64 *
 	return false;
 }
 
-/* Count the packet in bucket `at`. False: its cell is not what was looked at any more. */
+/* Count the packet in bucket `at`. False: its cell has changed since it was read. */
 __noinline int weir_reserve_unit(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place, __u32 at,
 				 __u32 index)
 {
@@ -395,14 +397,15 @@ __noinline int weir_reserve_unit(struct weir_scratch *s, struct weir_occupy_wind
 	word = *seen;
 	next = word + WEIR_SEGMENTS(s);
 	if (word >> rule->unit_bits != reservation->mark) {
-		/* An older round's, or another flow's. Ours must not overwrite that of the entry's present owner:
-		 * its owner is looked at after the cell, which it changes only later.
+		/* The cell belongs to an older round or another flow. If the entry has a new owner, we must not
+		 * overwrite that owner's cell. So we read the owner after the cell: a new owner changes cells only
+		 * after it has become the owner.
 		 */
 		if (!weir_has_occupy_entry(s))
 			return false;
 		next = weir_occupy_word(reservation->mark, WEIR_SEGMENTS(s), rule->unit_bits);
 	} else if (next >> rule->unit_bits != reservation->mark) {
-		return false; /* a packet for each ns of the interval: the cell has no room for more */
+		return false; /* the cell is full: it has counted one packet for each ns of the interval */
 	}
 	return weir_add_units(s, cell, word, next, reservation);
 }
@@ -446,7 +449,7 @@ __noinline int weir_end_occupy(struct weir_scratch *s, __u32 index, __u32 passes
 		    __sync_val_compare_and_swap(cell, word, word - WEIR_SEGMENTS(s)) == word)
 			return 0;
 	}
-	weir_count_stall(reservation->slot); /* it stays counted: the window admits one less */
+	weir_count_stall(reservation->slot); /* the unit stays counted, so the window admits one less */
 	return 0;
 }
 
@@ -462,8 +465,8 @@ static __always_inline void weir_abort_occupy(struct weir_scratch *s, __u32 nth)
 
 /* ---- the decision ---- */
 
-/* Remember that a packet of the flow did not fit, so that a flood of others does not push it out; and the first time
- * whose it is.
+/* Remember that a packet of the flow did not fit, so that a flood of other flows does not evict it. The first time,
+ * also record a key sample.
  */
 static __always_inline void weir_mark_refused(struct weir_scratch *s, __u32 place)
 {
@@ -473,8 +476,8 @@ static __always_inline void weir_mark_refused(struct weir_scratch *s, __u32 plac
 		weir_write_key_sample(s, place);
 }
 
-/* Until when what was just counted is in a window, and what the flow leaves behind if it is pushed out: all of it as if
- * it were in the newest bucket, or, where something was occupied, in the last one yet to come.
+/* Record until when the unit just counted is in a window, and the ghost that the flow would leave. A ghost counts all
+ * units as if they were in the newest bucket or, if units are occupied, in the last future bucket.
  */
 static __always_inline void weir_note_occupy(struct weir_scratch *s, struct weir_occupy_window *flow,
 					     const struct weir_rule *rule)
@@ -546,7 +549,7 @@ __noinline int weir_evaluate_occupy(struct weir_scratch *s, __u32 place, __u32 i
 	flow = weir_get_occupy(s, rule);
 	if (!flow)
 		return weir_refuse_stalled(s, rule->slot);
-	s->flow = s->view.flow; /* whom key samples are about */
+	s->flow = s->view.flow; /* the flow for key samples */
 	answer = weir_evaluate_attempts_at(s, flow, place, index);
 	if (rule->key_fields)
 		weir_sample_key(s, rule, false);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Penalties: a rule with blockDurationInMs that blocks a packet keeps blocking the packet's flow, until a time. Then
- * its window is not asked and counts nothing. All CPUs share a flow's word, which says until when, so a penalty holds
- * on all of them from the instruction that begins it. (docs/semantics.md, 11.)
+ * Penalties: when a rule with blockDurationInMs blocks a packet, it blocks the packet's flow for some time. During that
+ * time its window is neither asked nor changed. All CPUs share a flow's word with the end of the penalty, so a penalty
+ * holds on all CPUs from the instruction that begins it. (docs/semantics.md, 11.)
  */
 #ifndef WEIR_BPF_PENALTIES_H
 #define WEIR_BPF_PENALTIES_H
@@ -13,7 +13,7 @@
 
 #define WEIR_NSEC_PER_MSEC 1000000ull
 
-/* Tries to change a word; another CPU got in between each time. */
+/* Attempts to change a word. One fails if another CPU changes it meanwhile. */
 #define WEIR_PENALTY_ATTEMPTS 4
 
 /* Does the rule penalise? The verifier removes what follows in a load without such rules. */
@@ -24,13 +24,13 @@ static __always_inline bool weir_penalises(const struct weir_rule *rule)
 
 /* ---- is it over? ---- */
 
-/* Words are TATs, as those of throttling (throttle.h), and the bit between time and tag says which of the two
- * durations beside the word is its own.
+/* Words have the format of throttling's TATs (throttle.h). The bit between time and tag says which of the two durations
+ * beside the word belongs to it.
  */
 #define WEIR_PENALTY_COPY_SHIFT WEIR_LAST_BITS
 
-/* Is the word's time later than this packet's? Exactly, by CLOCK_MONOTONIC; but that is read only in the last tick of a
- * penalty and the first after it, where the tick does not decide.
+/* Is the word's time later than this packet's? Exact, by CLOCK_MONOTONIC. The clock is read only in the last tick of a
+ * penalty and the first tick after it, when the tick alone cannot decide.
  */
 static __always_inline bool weir_is_running(struct weir_scratch *s, __u64 word)
 {
@@ -43,8 +43,8 @@ static __always_inline bool weir_is_running(struct weir_scratch *s, __u64 word)
 
 /* ---- is the packet's flow penalised? ---- */
 
-/* A CPU remembers the source that it found penalised for no longer than this, so that a release is seen: the command
- * returns when this is over.
+/* A CPU remembers a penalised source for at most this long, so that it notices a release. `weir release` returns only
+ * after this time.
  */
 #define WEIR_PENALTY_REMEMBERED_NS WEIR_RELEASE_NS
 
@@ -57,7 +57,7 @@ static __always_inline void weir_remember_penalised(struct weir_scratch *s, cons
 	if ((__s64)ahead_ns < 0)
 		return;
 	ahead_ns = weir_lesser(ahead_ns, WEIR_PENALTY_REMEMBERED_NS);
-	/* While jiffies show n more, it is earlier than the tick's time and (n + 1) ticks. */
+	/* While jiffies show n more, it is earlier than (n + 1) ticks after the tick's time. */
 	weir_remember_source(s, rule, s->penalised.tag, s->tick, ahead_ns / config.tick_ns);
 }
 
@@ -82,21 +82,21 @@ static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const
 	way = weir_way_of(&set->flows, tag);
 	FORGET(s->forgotten, way);
 	until = WEIR_ELEMENT(set->until, way);
-	/* Pushed out, it goes by its ghost, and needs no place. */
+	/* An evicted flow is penalised by its ghost, and needs no entry. */
 	if (!until)
 		return weir_find_flow_ghost(s, tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, false);
 	word = READ_ONCE(*until);
 	if (!weir_has_tat(word, tag) || !weir_is_running(s, word))
 		return false;
-	weir_order(s); /* still its entry: whoever takes it changes the tag before the word */
+	weir_order(s); /* the entry is still the flow's: a CPU that takes it over changes the tag before the word */
 	if (weir_way_of(&set->flows, tag) != way)
 		return false;
 	weir_remember_penalised(s, rule, word);
 	return true;
 }
 
-/* Is this packet's flow penalised under `rule`? While none of the rule's flows is, that is one look at a line that is
- * rarely written.
+/* Is this packet's flow penalised under `rule`? While none of the rule's flows is, this takes one read of a line that
+ * is rarely written.
  */
 __noinline int weir_is_penalised(struct weir_scratch *s, __u32 place)
 {
@@ -117,7 +117,7 @@ __noinline int weir_is_penalised(struct weir_scratch *s, __u32 place)
 
 /* ---- the flow's entry ---- */
 
-/* Note whose entry it is, for commands to show. The tag comes last: what it stands by is complete. */
+/* Record which flow has the entry, for commands to show. The tag is written last, when the rest is complete. */
 static __always_inline void weir_note_penalised(struct weir_scratch *s, const struct weir_rule *rule, __u32 way)
 {
 	__u32 index = s->penalised.set * WEIR_FLOW_WAYS + way;
@@ -148,7 +148,7 @@ __noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penal
 		weir_leave_flow_ghost(s, s->place.tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, s->place.keep);
 	}
 	if (way & WEIR_WAY_IS_NEW && word) {
-		/* Unless a packet of the same flow, on another CPU, has found the entry and begun the penalty. */
+		/* Do not overwrite a penalty that a packet of the same flow has begun here on another CPU. */
 		__sync_val_compare_and_swap(word, former, weir_no_tat_word(s->penalised.tag));
 		weir_note_penalised(s, rule, WEIR_WAY(way));
 	}
@@ -157,13 +157,13 @@ __noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penal
 
 /* ---- beginning one ---- */
 
-/* What is known of the rules' latest penalty is rounded up to this, so that penalties that begin within a second do not
- * all write it. Chosen, not derived.
+/* The end of a rule's latest penalty is rounded up to a multiple of this, so that penalties that begin within the same
+ * second need not all write it. Chosen, not derived.
  */
 #define WEIR_PENALTY_BOUND_NS (1ull << 30)
 
-/* No penalty of the rule in `slot` is later than its word in penalised_rules: raise that. It never sinks. False: other
- * CPUs were faster at every attempt.
+/* Raise the rule's word in penalised_rules, so that no penalty of the rule in `slot` ends later than the word says. The
+ * word never falls. False: other CPUs were faster at every attempt.
  */
 __noinline int weir_raise_bound(__u32 slot, __u64 until_ns, __u64 now_ns)
 {
@@ -182,7 +182,9 @@ __noinline int weir_raise_bound(__u32 slot, __u64 until_ns, __u64 now_ns)
 	return false;
 }
 
-/* How long the penalty lasts that begins now: twice the last, if that ended no longer ago than it lasted. */
+/* The duration of a penalty that begins now: twice that of the previous penalty, if that ended no longer ago than it
+ * lasted.
+ */
 static __always_inline __u64 weir_penalty_ms(const struct weir_rule *rule, __u64 word, __u32 tag, __u64 lasted_ms,
 					     __u64 now_ns)
 {
@@ -197,10 +199,10 @@ static __always_inline __u64 weir_penalty_ms(const struct weir_rule *rule, __u64
 }
 
 /*
- * Begin a penalty for the flow of this word, unless one is running. Exact: of CPUs that block packets of a flow at once
- * one changes the word, and the others find it running. The duration goes to the copy that nobody reads, and the word
- * then names that copy. (Of two CPUs that write it both come to the same duration, unless their packets lie on both
- * sides of the instant at which the flow's past is forgotten.)
+ * Begin a penalty for the flow of this word, unless one is running. Exact: if several CPUs block packets of a flow at
+ * once, one of them changes the word, and the others find the penalty running. The duration is written to the copy that
+ * is not in use; the word then names that copy. (Two CPUs that both write it compute the same duration, unless the
+ * flow's past is forgotten between the times of their packets.)
  */
 static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const struct weir_rule *rule, __u64 *until,
 					       __u32 *lasted_ms, const __u32 *owner)
@@ -213,7 +215,7 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 
 		weir_order(s);
 		if (owner && READ_ONCE(*owner) != tag)
-			break; /* evicted just now: another's time must not be overwritten */
+			break; /* just evicted: another flow's time must not be overwritten */
 		s->penalty_until_ns = now_ns + weir_ahead_ns(word, now_ns);
 		if (weir_has_tat(word, tag) && weir_ahead_ns(word, now_ns) > 0)
 			return true;
@@ -238,7 +240,7 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 	return false;
 }
 
-/* `rule` has blocked this packet, and not for a penalty: its flow's penalty begins. */
+/* `rule` has blocked this packet, and not because of a penalty. So begin a penalty for its flow. */
 __noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -267,7 +269,9 @@ __noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
 		if (is_known)
 			weir_keep_until(s, &set->flows, way, s->penalty_until_ns);
 	}
-	/* The packet is blocked all the same; the flow's next one that is blocked begins it. */
+	/* No penalty could be begun. The packet is blocked all the same, and the flow's next blocked packet will begin
+	 * one.
+	 */
 	if (!is_known)
 		weir_count_stall(slot);
 	return 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Groups: requests that wait, in the order in which they are due. Nobody wakes up when a time-out ends: who comes to a
- * breaker next finds what was due before, oldest first, each with the moment that it was due.
+ * Groups: waiting requests, in the order in which they are due. Nothing wakes up when a time-out ends. The next packet
+ * that comes to the breaker finds the requests that were due, oldest first, each with the time at which it was due.
  *
- * A group changes by compare-and-swap of its word, so a request is counted once: by its outcome, which takes it out of
- * the group, or with the group, when that is due. A request has a group to itself while less than half of the ring is
- * in use. After that neighbours share one, which is due when the last of them is: never early, and late by at most the
- * time-out / half the ring.
+ * A group changes by compare-and-swap of its word. So each request is counted once: by its outcome, which takes it out
+ * of the group, or with its group, when that is due. While less than half of the ring is in use, a request has a group
+ * to itself. Beyond that, successive requests share a group, which is due when the last of them is. So none is counted
+ * early, and each is late by at most the time-out divided by half the ring.
  */
 #ifndef WEIR_REQUEST_GROUPS_H
 #define WEIR_REQUEST_GROUPS_H
 
 #include "kinds/breaker_table.h"
 
-#define WEIR_JOIN_ATTEMPTS 6  /* other CPUs joined the same ring each time */
+#define WEIR_JOIN_ATTEMPTS 6  /* attempts; one fails if another CPU joins the same ring */
 #define WEIR_LEAVE_ATTEMPTS 8 /* ... changed the same group */
 
 static __always_inline __u32 weir_ring_shift(__u32 number)
@@ -32,7 +32,7 @@ static __always_inline struct weir_request_group *weir_group_at(__u32 number, __
 	return bpf_map_lookup_elem(&request_groups, &index);
 }
 
-/* Which lap of the ring a position is of, as the group's word has it. */
+/* The round of the ring to which a position belongs, as it is stored in the group's word. */
 static __always_inline __u64 weir_turn_of(__u32 number, __u64 position)
 {
 	return ((position >> weir_ring_shift(number)) + 1) & ((1ull << (64 - WEIR_GROUP_TURN_SHIFT)) - 1);
@@ -50,7 +50,7 @@ static __always_inline __u32 weir_group_era(__u64 word)
 
 /* ---- joining ---- */
 
-/* Take a group for oneself, if its word is still the same. */
+/* Take a free group, if its word is still the same. */
 static __always_inline bool weir_take_group(struct weir_request_group *group, __u64 word, __u64 turn, __u32 era,
 					    __u64 due)
 {
@@ -60,15 +60,15 @@ static __always_inline bool weir_take_group(struct weir_request_group *group, __
 		return false;
 	WRITE_ONCE(group->first_due, due);
 	WRITE_ONCE(group->due, due);
-	/* Nobody else changes the word meanwhile, so this succeeds, and is a full barrier: who sees the word sees the
-	 * times.
+	/* No other CPU changes the word meanwhile, so this succeeds, and is a full barrier: a CPU that sees the word
+	 * sees the times.
 	 */
 	__sync_val_compare_and_swap(&group->word, making, WEIR_GROUP_WORD(turn, era, 1));
 	return true;
 }
 
-/* One more in a group that has some. The time is moved on before the number: who counts the group, and has read the
- * time before that, finds another number.
+/* Add a request to a group. The due time is raised before the number of requests. So a CPU that wants to count the
+ * group, and has read the old time, finds that the number has changed.
  */
 static __always_inline bool weir_share_group(struct weir_request_group *group, __u64 word, __u64 due)
 {
@@ -79,8 +79,8 @@ static __always_inline bool weir_share_group(struct weir_request_group *group, _
 	return __sync_val_compare_and_swap(&group->word, word, word + 1) == word;
 }
 
-/* Join the newest group, if all its requests have had their outcome, or if the ring is crowded and the times are near
- * enough.
+/* Join the newest group if all its requests have had their outcome, or if the ring is half full and the due times are
+ * close enough.
  */
 __noinline int weir_join_newest(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 era,
 				__u64 due)
@@ -104,7 +104,7 @@ __noinline int weir_join_newest(struct weir_scratch *s, struct weir_breaker *bre
 		return weir_take_group(group, word, turn, era, due);
 	if (waiting < 1ull << (weir_ring_shift(number) - 1) || weir_group_era(word) != era)
 		return false;
-	/* A half of the ring has the requests of a whole time-out, if groups begin at least so far apart. */
+	/* If groups begin at least this far apart, half of the ring holds the requests of a whole time-out. */
 	near = (due - 2 * weir_monotonic_ns(s)) >> (weir_ring_shift(number) - 1);
 	if (due - READ_ONCE(group->first_due) > near || !weir_share_group(group, word, due))
 		return false;
@@ -112,7 +112,7 @@ __noinline int weir_join_newest(struct weir_scratch *s, struct weir_breaker *bre
 	return true;
 }
 
-/* Join a group of this era that is due then; s->group_position says which. False: there is none to be had. */
+/* Join a group of this era that is due at this time; s->group_position says which. False: no group is available. */
 __noinline int weir_join_group(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 era, __u64 due)
 {
 	WEIR_GLOBAL(BREAKERS, s && breaker, false);
@@ -127,7 +127,7 @@ __noinline int weir_join_group(struct weir_scratch *s, struct weir_breaker *brea
 			break;
 		turn = weir_turn_of(number, tail);
 		word = READ_ONCE(group->word);
-		/* Another CPU has taken it, and not moved the tail yet: so do we. */
+		/* Another CPU has taken it but not moved the tail yet, so we move it. */
 		if (weir_group_turn(word) != turn && weir_take_group(group, word, turn, era, due)) {
 			s->group_position = tail;
 			__sync_val_compare_and_swap(&breaker->tail, tail, tail + 1);
@@ -140,7 +140,7 @@ __noinline int weir_join_group(struct weir_scratch *s, struct weir_breaker *brea
 
 /* ---- leaving ---- */
 
-/* What weir_leave_group() says: the era of the group, if the request was still in it. */
+/* The result of weir_leave_group(): the era of the group, if the request was still in it. */
 #define WEIR_HAS_LEFT (1u << 31)
 
 /* Take a request out of its group. 0: it was counted with its group, or its breaker has another owner. */
@@ -170,10 +170,12 @@ __noinline __u32 weir_leave_group(struct weir_breaker *breaker, __u32 number, __
 
 /* ---- what is due ---- */
 
-/* Where requests are not due in the order in which they came, all of a ring is looked at: 41 groups, 41 times. */
+/* If requests are not due in the order in which they came, the whole ring is searched: 41 times 41 groups. */
 #define WEIR_LOOK_ROUNDS 41
 
-/* Look at some groups from number `first` of the ring on: is one due before s->earliest_due? False: no more. */
+/* Search some groups from number `first` of the ring on for one that is due before s->earliest_due. False: there are no
+ * more groups.
+ */
 __noinline int weir_look_at_groups(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 first)
 {
 	WEIR_GLOBAL(BREAKERS, config.rings_are_unordered && s && breaker, false);
@@ -207,11 +209,11 @@ static __always_inline __u64 weir_earliest_group(struct weir_scratch *s, struct 
 	return s->group_position;
 }
 
-/* What became of the oldest group. */
+/* The state of the oldest group. */
 enum weir_group_answer {
-	WEIR_GROUP_WAITS, /* it is not due yet, nor is any other; or there is none */
-	WEIR_GROUP_OVER,  /* it was through: look again */
-	WEIR_GROUP_DUE,	  /* it was due: s->outcome says since when, and how many are bad now */
+	WEIR_GROUP_WAITS, /* no group is due yet, or there is none */
+	WEIR_GROUP_OVER,  /* it was finished: search again */
+	WEIR_GROUP_DUE,	  /* it was due: s->outcome says since when, and how many requests are bad now */
 };
 
 /* Count a group, if it is due, and if no other CPU is faster. */
@@ -220,7 +222,7 @@ static __always_inline enum weir_group_answer weir_take_due(struct weir_scratch 
 {
 	__u64 count = word & WEIR_GROUP_COUNT_MASK, due;
 
-	weir_order(s); /* the time is read behind the number */
+	weir_order(s); /* the time is read after the number */
 	due = READ_ONCE(group->due);
 	if (count && due > 2 * weir_monotonic_ns(s))
 		return WEIR_GROUP_WAITS;
@@ -233,7 +235,7 @@ static __always_inline enum weir_group_answer weir_take_due(struct weir_scratch 
 	return count ? WEIR_GROUP_DUE : WEIR_GROUP_OVER;
 }
 
-/* Take the oldest group, if it is due or through; the ring then continues behind it. */
+/* Take the oldest group if it is due or finished; the ring then begins after it. */
 __noinline int weir_take_oldest(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number)
 {
 	enum weir_group_answer answer = WEIR_GROUP_OVER;
@@ -257,7 +259,7 @@ __noinline int weir_take_oldest(struct weir_scratch *s, struct weir_breaker *bre
 		return WEIR_GROUP_WAITS;
 	if ((word & WEIR_GROUP_COUNT_MASK) != WEIR_GROUP_GONE)
 		answer = weir_take_due(s, group, word);
-	/* What is gone in the middle is passed when the ring comes to it. */
+	/* Groups that are finished in the middle are skipped when the ring reaches them. */
 	if (answer != WEIR_GROUP_WAITS && position == head &&
 	    (READ_ONCE(group->word) & WEIR_GROUP_COUNT_MASK) == WEIR_GROUP_GONE)
 		__sync_val_compare_and_swap(&breaker->head, head, head + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Requests: openings that a circuit breaker has admitted, until their outcome is known (docs/breakers.md). A packet is
- * evaluated first; what it does to its request is done when every rule has admitted it. Openings are dropped while the
- * breaker is open, and all other packets pass.
+ * evaluated first. Its effect on its request is committed when every rule has admitted the packet. Openings are dropped
+ * while the breaker is open, and all other packets pass.
  */
 #ifndef WEIR_REQUESTS_H
 #define WEIR_REQUESTS_H
@@ -11,7 +11,7 @@
 #include "kinds/connection_table.h"
 #include "observe/drops.h"
 
-/* Tries to be the probe: another CPU was faster each time, and then another rule dropped its packet. */
+/* Attempts to become the probe. One fails if another CPU is faster and another rule then drops that CPU's packet. */
 #define WEIR_PROBE_ATTEMPTS 3
 
 static __always_inline struct weir_request_set *weir_request_set(const struct weir_request_reservation *reservation)
@@ -37,8 +37,8 @@ static __always_inline __u64 weir_find_word(struct weir_scratch *s, struct weir_
 	return READ_ONCE(request->word);
 }
 
-/* Evaluate the packet by a breaker, and write down what it will do to its request. FOUND: weir_evaluate_request()
- * answers.
+/* Evaluate the packet by a breaker, and record its effect on its request. FOUND: weir_evaluate_request() gives the
+ * answer.
  */
 __noinline int weir_evaluate_breaker(struct weir_scratch *s, __u32 place, __u32 index)
 {
@@ -88,7 +88,8 @@ static __always_inline enum weir_answer weir_ask_breaker(struct weir_scratch *s,
 	for (int attempt = 0; attempt < WEIR_PROBE_ATTEMPTS; attempt++) {
 		__u64 state = weir_breaker_state(s, breaker);
 
-		/* The entry's former owner's: this flow's is being made, and is closed. */
+		/* The word is that of the entry's former owner. This flow's breaker is just being made, and is closed.
+		 */
 		if ((state ^ WEIR_BREAKER_CHECK(s->breaker_tag)) & WEIR_BREAKER_CHECK_MASK)
 			return WEIR_ANSWER_ADMIT;
 		switch (weir_state_kind(state)) {
@@ -105,10 +106,10 @@ static __always_inline enum weir_answer weir_ask_breaker(struct weir_scratch *s,
 			return weir_rule(place)->breaker.probes ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_BLOCK;
 		}
 	}
-	return WEIR_ANSWER_BLOCK; /* others were faster each time, and one of them is the probe */
+	return WEIR_ANSWER_BLOCK; /* other CPUs were faster each time, and one of their packets is the probe */
 }
 
-/* Evaluate an opening that is no repetition. */
+/* Evaluate an opening that is not a repetition. */
 __noinline int weir_evaluate_request(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	enum weir_answer answer = WEIR_ANSWER_ADMIT;
@@ -132,7 +133,7 @@ __noinline int weir_evaluate_request(struct weir_scratch *s, __u32 place, __u32 
 	return answer;
 }
 
-/* Another rule drops the packet: if it was to be the probe, the breaker is open as before. */
+/* Another rule drops the packet. If it was to be the probe, the breaker stays open. */
 __noinline int weir_abort_request(struct weir_scratch *s, __u32 index)
 {
 	struct weir_request_reservation *reservation;
@@ -152,7 +153,7 @@ __noinline int weir_abort_request(struct weir_scratch *s, __u32 index)
 
 /* ---- requests that begin ---- */
 
-/* When a request becomes bad, if nothing more is heard of it (WEIR_DUE_FAILED, WEIR_DUE_SLOW). */
+/* When a request becomes bad if no further packet comes (WEIR_DUE_FAILED, WEIR_DUE_SLOW). */
 static __always_inline __u64 weir_request_due(const struct weir_rule *rule, __u64 first_ns, __u64 silent_ns)
 {
 	__u64 failed = WEIR_DUE_FAILED(silent_ns), slow = WEIR_DUE_SLOW(first_ns + rule->breaker.max_rt_ns);
@@ -161,9 +162,9 @@ static __always_inline __u64 weir_request_due(const struct weir_rule *rule, __u6
 }
 
 /*
- * Find or make an entry for a request. Returns its way, or one beyond the last. The set says until when requests may
- * wait: one that is pushed out stays in its group, and fails when that is due. Its word is emptied before anybody can
- * take it for the new one's.
+ * Find or make an entry for a request. Returns its way, or one beyond the last. The set records until when requests may
+ * wait. A request that is evicted stays in its group, and fails when the group is due. Its word is cleared before any
+ * CPU can take it for the new request's.
  */
 __noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request_set *set, __u32 tag, __u32 slot)
 {
@@ -187,7 +188,7 @@ __noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request
 	return WEIR_FLOW_WAYS;
 }
 
-/* The request is in the group at s->group_position: write down where, and when it began. */
+/* The request is in the group at s->group_position. Record that, and when the request began. */
 __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 index, __u32 number)
 {
 	struct weir_request_reservation *reservation;
@@ -215,7 +216,7 @@ __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 inde
 	return 0;
 }
 
-/* An opening passes: a request begins. One that cannot be noted is counted by its time-out alone. */
+/* An opening passes, so a request begins. If no entry is available, it is counted only by its time-out. */
 __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -248,7 +249,7 @@ __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 ind
 
 /* ---- requests that continue, or end ---- */
 
-/* The opening was repeated: its silence starts over. */
+/* The opening was repeated, so its idle time starts over. */
 static __always_inline void weir_repeat_request(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place,
 						struct weir_breaker_request *request, __u64 old)
 {
@@ -328,7 +329,7 @@ __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 in
 	return 0;
 }
 
-/* The packet passes: do what rule `index` of the packet has reserved. */
+/* The packet passes: commit what rule `index` of the packet has reserved. */
 static __always_inline void weir_commit_request(struct weir_scratch *s, __u32 index)
 {
 	__u32 place = s->rule[index & (WEIR_PACKET_RULES_MAX - 1)];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shadow windows: what passed on a resource, counted for rules that go by it. A rule with relationStrategy
- * AssociatedResource reads the window of another resource, which may have no rule of its own; WarmUp goes by what
- * passed in the second before. A shadow window leases nothing: it counts packets that have passed.
+ * Shadow windows count what passed on a resource, for rules that depend on it. A rule with relationStrategy
+ * AssociatedResource reads the window of another resource, which may have no rule of its own. WarmUp depends on what
+ * passed in the previous second. A shadow window needs no leases, because it only counts packets that have passed.
  */
 #ifndef WEIR_SHADOW_H
 #define WEIR_SHADOW_H
@@ -35,7 +35,7 @@ __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 	if (!j.row)
 		j.row = weir_insert_row(s, &j, 0, WEIR_WIDE);
 	if (!j.row) {
-		/* It has passed, and is not counted: say so at least, where it is shown. */
+		/* The packet has passed but is not counted. At least show that. */
 		weir_count_stall(weir_rule(j.rule->shadow)->slot);
 		return 0;
 	}
@@ -46,7 +46,7 @@ __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 	return 0;
 }
 
-/* All that the rows of all CPUs count, as seen from the present bucket, or a newer one that is known. */
+/* Sum the rows of all CPUs, for the window that ends with the present bucket or, if one is known, a newer one. */
 static __always_inline void weir_read_shadow(struct weir_scratch *s, struct weir_evaluation *j)
 {
 	struct weir_view *view = &s->view;
@@ -71,8 +71,8 @@ static __always_inline void weir_read_shadow(struct weir_scratch *s, struct weir
 	weir_add_row_ghosts(s);
 }
 
-/* Evaluate the packet by the window of another resource; s->allowed is found. Nothing is set aside: the packet counts
- * there, if at all, when it has passed.
+/* Evaluate the packet by the window of another resource; s->allowed has been filled in. No units are reserved: if the
+ * packet counts there at all, it is counted when it has passed.
  */
 __noinline int weir_evaluate_associated(struct weir_scratch *s, __u32 place, __u32 nth)
 {
@@ -117,9 +117,7 @@ __noinline int weir_count_second(struct weir_scratch *s, __u32 place)
 	index = now_s;
 	OPAQUE(index);
 	at = &seconds->at[index & (WEIR_RULE_SECONDS - 1)];
-	/* The clock went back by so much that a newer second has this place: that one is still to be given to the
-	 * controller.
-	 */
+	/* The clock went back so far that a newer second is stored here, which the controller has yet to read. */
 	if (at->second > now_s)
 		return 0;
 	if (at->second != now_s) {
@@ -131,7 +129,7 @@ __noinline int weir_count_second(struct weir_scratch *s, __u32 place)
 	return 0;
 }
 
-/* A rule that observes and would have dropped the packet does not see it pass. */
+/* A rule that observes does not count a packet that it would have dropped. */
 static __always_inline bool weir_would_drop(const struct weir_scratch *s, __u32 place)
 {
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * System rules that go by a signal of the whole host: load, CPU usage, the time of handshakes (docs/semantics.md, 12).
- * Others are of kinds that there are anyway: InboundQPS is a window, Concurrency counts connections.
+ * System rules that use a signal of the whole host: load, CPU usage, or the time of handshakes (docs/semantics.md, 12).
+ * The other system rules use existing kinds: InboundQPS is a window, and Concurrency counts connections.
  */
 #ifndef WEIR_SYSTEM_H
 #define WEIR_SYSTEM_H
@@ -18,8 +18,8 @@ static __always_inline __u64 weir_tracked_open(struct weir_scratch *s)
 	return flow ? weir_open_connections(s, flow, WEIR_CONNECTION_LONE_TAG) : 0;
 }
 
-/* More connections are open than the host completes in the time of its shortest handshake, at its best half second:
- * open > completions a second * shortest time in seconds.
+/* Are more connections open than the host can complete during its shortest handshake, at the rate of its best half
+ * second? open > completions per second * shortest time in seconds.
  */
 static __always_inline bool weir_has_queue(struct weir_scratch *s)
 {
@@ -43,7 +43,7 @@ static __always_inline __u64 weir_handshake_mean(struct weir_scratch *s)
 	return last.count ? last.sum_us * 1000 / last.count : WEIR_EVENT_UNKNOWN;
 }
 
-/* What the controller sampled; not known when it is stale. */
+/* The value that the controller sampled. It is unknown when the controller is stale. */
 static __always_inline __u64 weir_sampled_signal(struct weir_scratch *s, __u32 signal)
 {
 	const struct weir_signals *sampled;

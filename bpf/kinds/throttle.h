@@ -2,8 +2,8 @@
 /*
  * Throttling: packets of a flow are spaced one emission interval apart, and a packet that would have to wait too long
  * is dropped. A flow has one number, the theoretical arrival time (TAT) of its latest admitted packet. All CPUs share
- * it and move it by compare-and-swap, so no two packets get the same time, and no time is spent on a packet that is
- * dropped. (docs/semantics.md, 4; Sentinel's tc_throttling.go. As a cell-rate algorithm: GCRA, ITU-T I.371.)
+ * it and move it by compare-and-swap. So no two packets get the same time, and a dropped packet takes none.
+ * (docs/semantics.md, 4; Sentinel's tc_throttling.go. As a cell-rate algorithm: GCRA, ITU-T I.371.)
  */
 #ifndef WEIR_THROTTLE_H
 #define WEIR_THROTTLE_H
@@ -13,19 +13,19 @@
 #include "window/threshold.h"
 #include "weir_emission.h"
 
-/* Tries to move the word; another CPU got in between each time. Eight in a row have not been seen. */
+/* Attempts to move the word. One fails if another CPU moves it meanwhile; eight in a row were never seen. */
 #define WEIR_THROTTLE_ATTEMPTS 8
 
 /* ---- the word ---- */
 
 /*
- * A word is the TAT in ns, plus one, under five bits of the tag, which identify most words of an entry's former
- * owner from ours. Most is not enough, as one new flow in 32 would wait for a stranger: so whoever takes an entry
- * leaves a word without a time there, and looks at the tag before it overwrites a word that is not its own. The bit
- * between time and tag is that of penalties (penalties.h).
+ * A word is the TAT in ns, plus one, with five bits of the tag above it. These bits distinguish most words of an
+ * entry's former owner from ours. That is not enough, because one new flow in 32 would wait for another flow's packets.
+ * So a CPU that takes over an entry first writes a word without a time, and checks the tag before it overwrites a word
+ * that is not its own. The bit between time and tag is that of penalties (penalties.h).
  *
- * The word keeps the time's lowest bits and means the nearest time that ends in them: no clock outgrows it. Half a turn
- * is 4.5 years; a queue is 50 days long at most, and in replay no two packets are so far apart
+ * The word has only the lowest bits of the time, and means the nearest time that ends in them, so no clock outgrows it.
+ * Half of its range is 4.5 years. A queue is at most 50 days long, and in replay no two packets are that far apart
  * (user/core/kinds/throttle.c).
  */
 static __always_inline __u64 weir_tat_word(__u64 tat_ns, __u32 tag)
@@ -38,7 +38,7 @@ static __always_inline __u64 weir_no_tat_word(__u32 tag)
 	return (__u64)tag << WEIR_LAST_TAG_SHIFT;
 }
 
-/* Has the word a time, and this flow's five bits? 0 or 1, without a branch. */
+/* Does the word have a time, and this flow's five bits? 0 or 1, without a branch. */
 static __always_inline __u64 weir_has_tat(__u64 word, __u32 tag)
 {
 	__u64 other_bits = (word ^ weir_no_tat_word(tag)) >> WEIR_LAST_TAG_SHIFT;
@@ -46,7 +46,7 @@ static __always_inline __u64 weir_has_tat(__u64 word, __u32 tag)
 	return (other_bits - 1) >> 63 & -(word & WEIR_LAST_MASK) >> 63;
 }
 
-/* How far the TAT lies ahead of now; negative when it is past. */
+/* How far the TAT lies ahead of now; negative if it is in the past. */
 static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
 {
 	return (__s64)((word - 1 - now_ns) << (64 - WEIR_LAST_BITS)) >> (64 - WEIR_LAST_BITS);
@@ -62,8 +62,8 @@ static __always_inline struct weir_throttle_set *weir_throttle_set(const struct 
 	return bpf_map_lookup_elem(&throttled_flows, &index);
 }
 
-/* The word that the packet's flow begins with at `way`: what its ghost says of the packet before it. No rule plans as
- * far ahead as a ghost that nobody has laid for two months.
+/* The first word of the packet's flow at `way`: the TAT from the flow's ghost. A ghost older than two months would seem
+ * to lie ahead, but farther than any rule schedules packets.
  */
 static __always_inline __u64 weir_first_word(struct weir_scratch *s, const struct weir_rule *rule,
 					     struct weir_throttle_set *set, __u32 way)
@@ -96,7 +96,7 @@ __noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throt
 		weir_count_eviction(rule->slot);
 		weir_leave_flow_ghost(s, s->place.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS, s->place.keep);
 	}
-	/* Unless a packet of the same flow, on another CPU, has found the entry and written its time meanwhile. */
+	/* Do not overwrite a time that a packet of the same flow has written here on another CPU. */
 	if (way & WEIR_WAY_IS_NEW && word)
 		__sync_val_compare_and_swap(word, former, weir_first_word(s, rule, set, WEIR_WAY(way)));
 	return WEIR_WAY(way);
@@ -138,7 +138,7 @@ __noinline int weir_has_throttle_entry(struct weir_scratch *s)
 
 /* ---- the decision ---- */
 
-/* How long this packet would wait: not at all, or until its own emission interval after the one before it. */
+/* How long this packet would wait: until one emission interval of its own after the previous packet, or not at all. */
 static __always_inline __u64 weir_wait_ns(__u64 word, __u32 tag, __u64 now_ns, __u64 emission_ns)
 {
 	__s64 wait_ns = weir_ahead_ns(word, now_ns) + (__s64)emission_ns;
@@ -146,8 +146,8 @@ static __always_inline __u64 weir_wait_ns(__u64 word, __u32 tag, __u64 now_ns, _
 	return (wait_ns & ~(wait_ns >> 63)) * weir_has_tat(word, tag);
 }
 
-/* Plan the packet: move the flow's time on by its emission interval, and say how long it waits. `set` is where the flow
- * stands; NULL: it is a whole resource.
+/* Schedule the packet: advance the flow's time by the packet's emission interval, and return how long it waits. `set`
+ * is the flow's set; NULL for a whole resource.
  */
 static __always_inline enum weir_answer weir_advance_tat(struct weir_scratch *s, const struct weir_rule *rule,
 							 __u64 *last, struct weir_throttle_set *set, __u64 emission_ns,
@@ -160,8 +160,9 @@ static __always_inline enum weir_answer weir_advance_tat(struct weir_scratch *s,
 		__u64 word = READ_ONCE(*last);
 		__u64 wait_ns = weir_wait_ns(word, tag, now_ns, emission_ns), tat;
 
-		/* The flow's first packet; or it has just lost its entry, and another's time must not be overwritten.
-		 * The tag is read after the word, which changes before the entry has another owner's time.
+		/* This is the flow's first packet, or the flow has just lost its entry; then another flow's time must
+		 * not be overwritten. The tag is read after the word, and a new owner changes the tag before it writes
+		 * a time.
 		 */
 		weir_order(s);
 		if (!weir_has_tat(word, tag) && !weir_has_throttle_entry(s))

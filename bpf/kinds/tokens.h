@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Token buckets: a flow has up to `burst` tokens, gains `threshold` an interval, and a packet takes its batch. All CPUs
- * share a flow's bucket and change it by compare-and-swap, so that no token is taken twice. (docs/semantics.md, 9;
- * include/weir_tokens.h has the arithmetic, and what the two words of a bucket mean.)
+ * Token buckets: a flow has up to `burst` tokens and gains `threshold` tokens per interval. A packet takes its batch.
+ * All CPUs share a flow's bucket and change it by compare-and-swap, so that no token is taken twice.
+ * (docs/semantics.md, 9; include/weir_tokens.h has the arithmetic, and what the two words of a bucket mean.)
  *
  * Why two words that change one after the other are as good as one:
  *
- *  1. A bucket goes from a time W to another time, or to FULL of some owner; from FULL it goes to a time only by a CPU
- *     that read this very FULL, of its own flow's owner. Every step is a compare-and-swap of `word`.
- *  2. A CPU that writes a time has read `touched` after `word`, and either found its own flow's owner and the present
- *     epoch or a later one, or set `touched` so, by a compare-and-swap: one that succeeds is a full barrier. While the
- *     word is a time, `touched` only goes forward: a compare-and-swap from what was read in the same evaluation writes
- *     a later epoch.
- *  3. So a CPU that reads a time, and then `touched`, finds an epoch not older than that time's. If it is of long ago,
- *     or another flow's, then so is the time, and the bucket is taken for full. The CPU first makes the word FULL of
- *     its own owner: whoever else works with the old time then fails to swap it, and begins again.
- *  4. Between `word` and `touched` another CPU may have made the bucket FULL and taken from it. To admit swaps `word`,
- *     and fails; to block reads `word` once more.
+ *  1. `word` is a time, or FULL with the name of an owner. It changes only by compare-and-swap: from a time to another
+ *     time or to FULL; from FULL to a time only by a CPU that has read this FULL, and whose flow is the owner in it.
+ *  2. Before a CPU writes a time, it reads `touched` after `word`. It either finds its own flow's owner with the
+ *     present or a later epoch there, or writes that by a compare-and-swap (a full barrier, if it succeeds). While
+ *     `word` is a time, `touched` only goes forward, because a compare-and-swap from the value read in the same
+ *     evaluation writes a later epoch.
+ *  3. So a CPU that reads a time and then `touched` finds an epoch that is not older than that time's. If the epoch is
+ *     long past, or another flow's, the time is, too, and the bucket is taken to be full. The CPU first writes FULL
+ *     with its own owner to `word`. Any other CPU that works with the old time then fails to swap it, and begins again.
+ *  4. Between the reads of `word` and `touched`, another CPU may have made the bucket FULL and taken from it. A CPU
+ *     that admits then fails to swap `word`. A CPU that blocks reads `word` once more.
  *
- * tests/model/tokens.pml goes through all orders of these steps.
+ * tests/model/tokens.pml checks all orders of these steps.
  */
 #ifndef WEIR_BPF_TOKENS_H
 #define WEIR_BPF_TOKENS_H
@@ -29,14 +29,16 @@
 #include "window/shortcuts.h"
 #include "window/threshold.h"
 
-/* Tries to read a clock that was pushed; the controller got in between each time, though it rests for milliseconds. */
+/* Attempts to read a pushed clock. They fail only if the controller writes during each, but it pauses for milliseconds.
+ */
 #define WEIR_PUSHED_ATTEMPTS 4
-/* Tries to take from a bucket; another CPU got in between each time. Eight in a row have not been seen. */
+/* Attempts to take from a bucket. One fails if another CPU changes the bucket meanwhile; eight in a row were never
+ * seen.
+ */
 #define WEIR_TOKEN_ATTEMPTS 8
-/* Attempts to return tokens to a bucket: WEIR_PUT_BACK_CALLS calls of WEIR_PUT_BACK_ATTEMPTS each. The clock is read in
- * each of them, and where two CPUs work on one bucket as fast as they can, the other one gets in between in nine of ten
- * (Xeon, 2 virtual cores): 64 in a row failed once in some thousand packets. What cannot be returned is lost to the
- * flow.
+/* Attempts to return tokens to a bucket: WEIR_PUT_BACK_CALLS calls of WEIR_PUT_BACK_ATTEMPTS each. Each attempt reads
+ * the clock. When two CPUs work on one bucket as fast as they can, nine of ten attempts fail (Xeon, 2 virtual cores),
+ * and 64 in a row failed once in some thousand packets. Tokens that cannot be returned are lost to the flow.
  */
 #define WEIR_PUT_BACK_ATTEMPTS 64
 #define WEIR_PUT_BACK_CALLS 16
@@ -55,7 +57,7 @@ static __always_inline void weir_read_override_tokens(struct weir_scratch *s, co
 	s->tokens.mark = found->tokens.mark;
 }
 
-/* The clock of a rule whose rate moves: as it was pushed, and since that expired at the rule's own rate. */
+/* The clock of a rule whose rate moves: as it was pushed or, after that has expired, at the rule's own rate. */
 static __always_inline bool weir_read_moving_clock(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
 {
 	const struct weir_pushed *pushed = bpf_map_lookup_elem(&thresholds, &place);
@@ -74,7 +76,7 @@ static __always_inline bool weir_read_moving_clock(struct weir_scratch *s, const
 	return false;
 }
 
-/* Fill in s->tokens for the packet in hand, but the owner. False: its clock cannot be read. */
+/* Fill in s->tokens for the current packet, except the owner. False: the rule's clock cannot be read. */
 __noinline int weir_find_tokens(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -97,7 +99,7 @@ __noinline int weir_find_tokens(struct weir_scratch *s, __u32 place)
 
 /* ---- the flow's bucket ---- */
 
-/* The set of the packet's flow, which s->view then names. Its first two lines are fetched while the clock is read. */
+/* Find the set of the packet's flow and name it in s->view. Its first two lines are fetched while the clock is read. */
 static __always_inline struct weir_token_set *weir_token_set(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	struct weir_token_set *set;
@@ -140,7 +142,7 @@ __noinline int weir_has_bucket(struct weir_scratch *s)
 	return tag && READ_ONCE(*tag) == s->view.flow.tag;
 }
 
-/* Note about when the flow's bucket is full, for those who look for a victim. */
+/* Note roughly when the flow's bucket will be full, for CPUs that choose an entry to evict. */
 static __always_inline void weir_note_full(struct weir_scratch *s, struct weir_token_set *set, __u64 lacks)
 {
 	__u64 steps = weir_token_steps(&s->tokens.clock.rate, lacks);
@@ -150,13 +152,13 @@ static __always_inline void weir_note_full(struct weir_scratch *s, struct weir_t
 
 /* ---- WEIR_SHORTCUT_SOURCE: the flow that had no token just now has none until the next one comes ---- */
 
-/* So long at most: a packet that another CPU was evaluating then may put its tokens back. Chosen, not derived: a
- * thousand times as long as that takes, and few questions asked in a flood.
+/* The longest time for which this is remembered, because a packet on another CPU may put tokens back. Chosen, not
+ * derived: a thousand times as long as an evaluation takes, and still few evaluations in a flood.
  */
 #define WEIR_SPENT_REMEMBERED_NS 1000000ull
 
-/* The packet's flow lacks so much virtual time that a packet of one unit fits. Exact to the nanosecond: a token that
- * comes within this tick is not kept waiting for the next one.
+/* Remember how much virtual time the packet's flow lacks before a packet of one unit fits. Exact to the nanosecond, so
+ * that a token that arrives within this tick need not wait for the next tick.
  */
 static __always_inline void weir_remember_spent(struct weir_scratch *s, const struct weir_rule *rule, __u64 lacks)
 {
@@ -174,7 +176,7 @@ static __always_inline void weir_remember_spent(struct weir_scratch *s, const st
 		s->over_source.sure_ns = wait_ns;
 }
 
-/* The packet is of that flow. */
+/* Does the packet belong to that flow? */
 static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	if (!WEIR_IS_KIND(rule, TOKENS) || !weir_is_same_source(s, rule))
@@ -185,11 +187,11 @@ static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const s
 
 /* ---- the decision ---- */
 
-/* What a bucket lacks of being full now, by its word and what was read of `touched` after it. */
+/* What is known about the bucket's deficit, from its word and from `touched`, which was read after it. */
 enum weir_bucket_state {
-	WEIR_BUCKET_KNOWN,   /* a time, of this flow, near enough to be distinguished */
-	WEIR_BUCKET_IS_FULL, /* and says so, in this flow's name */
-	WEIR_BUCKET_PAST,    /* a time of long ago, or another flow's words: full, but has to be made so */
+	WEIR_BUCKET_KNOWN,   /* a time of this flow, not too far away to be represented */
+	WEIR_BUCKET_IS_FULL, /* FULL, with this flow as the owner */
+	WEIR_BUCKET_PAST,    /* a time long past, or another flow's words: full, but FULL has yet to be written */
 	WEIR_BUCKET_AHEAD,   /* the clock moved back, in a capture, too far to be represented */
 };
 
@@ -204,8 +206,8 @@ static __always_inline enum weir_bucket_state weir_bucket_state(const struct wei
 	return age < -WEIR_TOKEN_EPOCHS_KNOWN ? WEIR_BUCKET_AHEAD : WEIR_BUCKET_KNOWN;
 }
 
-/* Make `touched` the flow's, and not older than the present epoch. False: another CPU got in between. A full bucket's
- * may be far ahead, where the clock went back.
+/* Make `touched` name this flow and an epoch not older than the present one. False: another CPU has changed it. In a
+ * full bucket, the epoch may be far ahead if the clock went back.
  */
 static __always_inline bool weir_touch_bucket(const struct weir_scratch *s, struct weir_token_bucket *bucket,
 					      __u64 touched, bool is_full)
@@ -257,7 +259,7 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 			continue;
 		if (__sync_val_compare_and_swap(&bucket->word, word,
 						(s->tokens.now + ahead + cost) & WEIR_TOKEN_TIME_MASK) == word) {
-			/* A bucket that was full is so at any time, and the epoch beside it says nothing. */
+			/* A bucket that was found full is full at any time, so the epoch beside it does not matter. */
 			taken->former = ahead ? word : WEIR_BUCKET_FULL | s->tokens.owner;
 			taken->word = ahead + cost;
 			return WEIR_ANSWER_ADMIT;
@@ -266,7 +268,7 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 	return weir_refuse_stalled(s, s->view.slot);
 }
 
-/* Remember what was taken, and where: a later rule may block the packet. */
+/* Remember what was taken, and where, because a later rule may block the packet. */
 static __always_inline void weir_reserve_tokens(struct weir_scratch *s, struct weir_reservation *reservation,
 						struct weir_taken *taken, __u64 lacks)
 {
@@ -282,8 +284,8 @@ static __always_inline void weir_reserve_tokens(struct weir_scratch *s, struct w
 
 /* ---- a flow that was evicted ---- */
 
-/* What a bucket lacks that is full in left_ns. Nothing, if that is more than a bucket can lack, and the time that a
- * ghost may be late: it is two months old.
+/* The deficit of a bucket that will be full in left_ns. It is 0 if left_ns exceeds the largest deficit plus the
+ * rounding of a ghost: such a ghost is two months old.
  */
 static __always_inline __u64 weir_lacks_of_ghost(const struct weir_scratch *s, __u64 left_ns)
 {
@@ -296,7 +298,7 @@ static __always_inline __u64 weir_lacks_of_ghost(const struct weir_scratch *s, _
 	return lacks < s->tokens.capacity ? lacks : s->tokens.capacity;
 }
 
-/* What the overflow bucket lacks, for a flow without a ghost. */
+/* The deficit of the overflow bucket, for a flow without a ghost. */
 static __always_inline __u64 weir_overflow_ns(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	const struct weir_token_rate *rate = &s->tokens.clock.rate;
@@ -309,8 +311,8 @@ static __always_inline __u64 weir_overflow_ns(struct weir_scratch *s, const stru
 				  (__u64)weir_token_steps(rate, s->tokens.capacity) << WEIR_TOKEN_STEP_BITS);
 }
 
-/* The flow of s->view has just got the bucket s->row_number: leave the ghost of who had it, and take what the flow's
- * own says that it lacks, as a packet would.
+/* The flow of s->view has just got the bucket s->row_number. Leave a ghost of the bucket's former owner. Then take from
+ * the bucket, as a packet would, the deficit that the flow's own ghost records.
  */
 __noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *set, __u32 evicts, __u32 nth)
 {
@@ -334,8 +336,8 @@ __noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *
 	return 0;
 }
 
-/* Find or insert the flow's bucket in its set; s->row_number then says where it is. What its former owner left there is
- * recognised by the owner in its words.
+/* Find or insert the flow's bucket in its set; s->row_number then says where it is. The owner in the bucket's words
+ * shows whether they are a former owner's.
  */
 static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, struct weir_token_set *set,
 								 __u32 nth)
@@ -352,7 +354,7 @@ static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scr
 	return WEIR_ELEMENT(set->bucket, s->row_number);
 }
 
-/* An event reports tokens, and here everything is virtual time. */
+/* Events report tokens, but this file counts virtual time. */
 static __always_inline enum weir_answer weir_refuse_parts(struct weir_scratch *s, const struct weir_rule *rule,
 							  enum weir_answer answer)
 {
@@ -391,7 +393,7 @@ __noinline int weir_evaluate_tokens(struct weir_scratch *s, __u32 place, __u32 n
 		bucket = weir_lone_bucket(s, rule);
 	if (!bucket)
 		return weir_refuse_stalled(s, rule->slot);
-	/* No more than the capacity: the batch is no more than a full bucket has. */
+	/* Not above the capacity, because the batch is at most what a full bucket has. */
 	answer = weir_take_tokens(s, bucket, batch * rule->tokens.unit, taken);
 	if (answer == WEIR_ANSWER_BLOCK && taken->lacks && !nth)
 		weir_remember_spent(s, rule, taken->lacks);
@@ -410,9 +412,10 @@ __noinline int weir_evaluate_tokens(struct weir_scratch *s, __u32 place, __u32 n
 /* ---- a packet that a later rule blocks ---- */
 
 /*
- * Others have taken tokens since. If the bucket has not been full since, returning the tokens leaves it as if the
- * packet had never come; it cannot have been full before the time that this packet wrote. If it may have been, part of
- * what was taken may have been refilled, and returning everything would be too much: nothing is returned.
+ * Other CPUs have taken tokens since. If the bucket has not been full since then, returning the tokens leaves it as if
+ * the packet had never come. (It cannot have been full before the time that this packet wrote.) If it may have been
+ * full, part of what was taken may have been refilled already. Returning everything would then be too much, so nothing
+ * is returned.
  */
 static __always_inline bool weir_may_have_been_full(struct weir_scratch *s, const struct weir_taken *taken)
 {
@@ -439,7 +442,8 @@ static __always_inline struct weir_token_bucket *weir_reserved_bucket(const stru
 	return WEIR_ELEMENT(set->bucket, reservation->cell);
 }
 
-/* The tokens of reservation `nth`. If nobody came in between, the bucket is as it was. True: done, or not to be done.
+/* Return the tokens of reservation `nth`. If no other CPU changed the bucket, it is as before. True: done, or not
+ * needed.
  */
 __noinline int weir_try_put_back(struct weir_scratch *s, __u32 nth)
 {

@@ -2,8 +2,8 @@
 /*
  * WarmUp of each flow of a rule with a key: the controller cannot do that for a million flows. A flow's first packet in
  * a new second brings the flow up to date, as if it had been synced every second. All CPUs share the flow's state. The
- * first of them in a second claims the sync; the others do not wait, and go by what the flow was allowed until then,
- * or, when it is new, by what a cold flow is allowed.
+ * first of them in a second claims the sync. The others do not wait: they use the flow's previous threshold or, if the
+ * flow is new, that of a cold flow.
  */
 #ifndef WEIR_BPF_WARM_UP_H
 #define WEIR_BPF_WARM_UP_H
@@ -13,8 +13,8 @@
 
 /* ---- the state ---- */
 
-/* After how many seconds the flow is all cold again if nothing passes: it need not be remembered then. At most so many,
- * which is longer than can be represented (WEIR_KEEP_NS_MAX).
+/* After how many seconds without packets the flow is completely cold; then it need not be remembered. The maximum is
+ * longer than can be represented (WEIR_KEEP_NS_MAX).
  */
 #define WEIR_COLD_SECONDS_MAX (1ull << 30)
 static __always_inline __u64 weir_cold_seconds(const struct weir_warm_up *params, __u64 stored)
@@ -26,7 +26,7 @@ static __always_inline __u64 weir_cold_seconds(const struct weir_warm_up *params
 	return weir_lesser((params->max - stored) / params->refill + 1, WEIR_COLD_SECONDS_MAX);
 }
 
-/* Whose a state is: this flow's, under the rule as it is now. */
+/* The owner word of this flow's state, under the rule as it is now. */
 static __always_inline __u64 weir_warming_owner(const struct weir_rule *rule, __u32 tag)
 {
 	return (rule->threshold & ~WEIR_THRESHOLD_MASK) | WEIR_WARMING_TAG(tag);
@@ -37,7 +37,7 @@ static __always_inline bool weir_is_of_flow(__u64 state, __u32 tag)
 	return (state & WEIR_WARMING_TAG_MASK) == WEIR_WARMING_TAG(tag);
 }
 
-/* Is the state this flow's, and is nothing left to do in this second? */
+/* Does the state belong to this flow, and has it been synced for this second? */
 static __always_inline bool weir_is_synced(__u64 state, __u64 owner, __u64 now_s)
 {
 	return (state & ~WEIR_WARMING_SECOND_MASK) == owner && (state & WEIR_WARMING_SECOND_MASK) > now_s;
@@ -45,8 +45,7 @@ static __always_inline bool weir_is_synced(__u64 state, __u64 owner, __u64 now_s
 
 /* ---- the flow's entry ---- */
 
-/* How far from cold a flow is, in parts of WEIR_WARMTH_MAX: by the tokens that it will have stored when its second is
- * synced.
+/* How far from cold a flow is, in parts of WEIR_WARMTH_MAX, computed from the tokens that it will have after its sync.
  */
 #define WEIR_WARMTH_MAX 250ull /* a part of a second is about a step of the clock that `keep` goes by */
 static __always_inline __u64 weir_warmth(const struct weir_warm_up *params, const struct weir_warming *flow)
@@ -65,7 +64,7 @@ static __always_inline struct weir_warming_set *weir_warming_set(struct weir_scr
 	return bpf_map_lookup_elem(&warming_flows, &index);
 }
 
-/* That of this packet's flow under `rule`, which s->warming then is. */
+/* The set of this packet's flow under `rule`; s->warming then names the flow. */
 static __always_inline struct weir_warming_set *weir_find_warming_set(struct weir_scratch *s,
 								      const struct weir_rule *rule)
 {
@@ -76,7 +75,7 @@ static __always_inline struct weir_warming_set *weir_find_warming_set(struct wei
 	return weir_warming_set(s);
 }
 
-/* Start to fetch the line that says where in the set the flow is. */
+/* Start to fetch the line with the tags of the set. */
 static __always_inline void weir_fetch_warming(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	const struct weir_warming_set *set = weir_find_warming_set(s, rule);
@@ -85,8 +84,8 @@ static __always_inline void weir_fetch_warming(struct weir_scratch *s, const str
 		(void)READ_ONCE(set->flows.tag[0]);
 }
 
-/* Find or insert this packet's flow under a rule; s->view then says which it is, and s->warming_way where. A call of
- * its own, before weir_warm_flow(): the stack has no room for one within the other.
+/* Find or insert this packet's flow under a rule; s->view then names it, and s->warming_way is its way. A separate call
+ * before weir_warm_flow(), because the stack has no room for nested ones.
  */
 __noinline int weir_enter_warming(struct weir_scratch *s, __u32 place)
 {
@@ -106,7 +105,7 @@ __noinline int weir_enter_warming(struct weir_scratch *s, __u32 place)
 	return 0;
 }
 
-/* What was found or inserted; NULL: neither could be done. */
+/* The entry that was found or inserted; NULL: there is none. */
 static __always_inline struct weir_warming *weir_entered_warming(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	struct weir_warming_set *set = weir_warming_set(s);
@@ -117,9 +116,9 @@ static __always_inline struct weir_warming *weir_entered_warming(struct weir_scr
 }
 
 /*
- * The flow that has stored so much in this second may be forgotten when it is all cold. Among those that will be in the
- * same second, the coldest goes first: under a rule that cools within a second, a flow at its limit and one that was
- * seen once differ in nothing else.
+ * Record when the flow, with this many tokens stored in this second, will be completely cold and may be forgotten.
+ * Among flows that will be cold in the same second, the coldest is evicted first. Under a rule that cools within a
+ * second, nothing else distinguishes a flow at its limit from one that sent a single packet.
  */
 static __always_inline void weir_keep_warming(struct weir_scratch *s, const struct weir_rule *rule,
 					      const struct weir_warming *flow, __u64 stored, __u64 second)
@@ -137,7 +136,8 @@ static __always_inline void weir_keep_warming(struct weir_scratch *s, const stru
 
 /*
  * Bring a flow whose sync we have claimed to the present second, and to the rule as it is now. A new flow begins cold.
- * `left` is what the entry had counted before it was claimed; what is more has passed since, of this flow.
+ * `left` is what the entry had counted before it was claimed; anything beyond that has passed since, and belongs to
+ * this flow.
  */
 static __always_inline void weir_sync_warming(struct weir_scratch *s, const struct weir_rule *rule,
 					      struct weir_warming *flow, __u64 state, __u64 claimed, __u64 left,
@@ -189,7 +189,7 @@ static __always_inline __u64 weir_update_warming(struct weir_scratch *s, const s
 	if (weir_is_synced(state, owner, now_s) && owner >> WEIR_THRESHOLD_BITS != WEIR_VERSION_NONE)
 		return state;
 	if (!weir_is_of_flow(state, s->view.flow.tag))
-		claimed = owner | WEIR_WARMING_BUSY; /* nothing is left of the former owner */
+		claimed = owner | WEIR_WARMING_BUSY; /* nothing of the former owner counts */
 	else if (state & WEIR_WARMING_BUSY)
 		return state;
 	if (__sync_val_compare_and_swap(&flow->state, state, claimed) != state)
@@ -198,7 +198,7 @@ static __always_inline __u64 weir_update_warming(struct weir_scratch *s, const s
 	return READ_ONCE(flow->state);
 }
 
-/* Fill in s->allowed: what this packet's flow, which was entered, is allowed now. */
+/* Fill in s->allowed, the threshold of this packet's flow now; the flow has an entry. */
 __noinline int weir_warm_flow(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -218,7 +218,7 @@ __noinline int weir_warm_flow(struct weir_scratch *s, __u32 place)
 		if (weir_is_of_flow(READ_ONCE(flow->state), s->view.flow.tag))
 			return 0;
 	}
-	/* Another CPU is making the entry just now, or has just taken it. */
+	/* Another CPU is making the entry, or has just taken it over. */
 	s->allowed.word = version | weir_warm_up_units(&rule->warm_up, rule->warm_up.max);
 	weir_warm_up_emission(&rule->warm_up, rule->warm_up.max, &s->allowed.emission);
 	return 0;
@@ -237,12 +237,12 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 		return 0;
 	now_s = weir_rule_time_ns(s, rule) / WEIR_NSEC_PER_SEC;
 	state = weir_update_warming(s, rule, flow);
-	/* A clock that went back: the packet's second has been synced already. */
+	/* The clock went back, and the packet's second has been synced already. */
 	if (!weir_is_of_flow(state, s->view.flow.tag) || (state & WEIR_WARMING_SECOND_MASK) > now_s + 1)
 		return 0;
 	units = weir_units(s, rule);
 	passed = __sync_fetch_and_add(&flow->passed, units) + units;
-	/* The flow will be warmer than it is: it must not be forgotten as cold before that shows. */
+	/* The flow is about to become warmer, so it must not be forgotten as cold before its next sync. */
 	stored = READ_ONCE(flow->stored);
 	weir_keep_warming(s, rule, flow, stored > passed ? stored - passed : 0, now_s + 1);
 	return 0;

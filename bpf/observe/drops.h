@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Drops, reported while a reader is attached (include/weir_events.h): which rule, and how the packet's flow stood under
- * it. That is what the rule's kind knew when it refused the packet, by weir_refuse(). So this file knows no kind, and
- * without a reader a drop costs a comparison. A packet that passes comes by here only under rules that observe. Nothing
- * is decided by any of it.
+ * Reports drops while a reader is attached (include/weir_events.h): which rule dropped the packet, and the state of the
+ * packet's flow under that rule. The rule's kind passes this state to weir_refuse() when it refuses a packet, so this
+ * file does not depend on kinds. Without a reader, a drop costs one comparison. Packets that pass come here only under
+ * rules that observe. No verdict depends on this file.
  */
 #ifndef WEIR_DROPS_H
 #define WEIR_DROPS_H
 
 #include "observe/events.h"
 
-/* ---- how the flow stood ---- */
+/* ---- the state of the flow ---- */
 
-/* A kind blocks the packet. How its flow stands, in the units of events; or WEIR_EVENT_UNKNOWN. */
+/* A kind blocks the packet. `used` and `threshold` are the state of its flow, in the units of events, or
+ * WEIR_EVENT_UNKNOWN.
+ */
 static __always_inline enum weir_answer weir_refuse(struct weir_scratch *s, __u64 used, __u64 threshold)
 {
 	s->refusal.used = used;
@@ -21,7 +23,7 @@ static __always_inline enum weir_answer weir_refuse(struct weir_scratch *s, __u6
 	return WEIR_ANSWER_BLOCK;
 }
 
-/* The kind could not come to an answer: other CPUs got in between, or an entry is missing. */
+/* The kind found no answer, because other CPUs interfered or an entry is missing. */
 static __always_inline enum weir_answer weir_refuse_stalled(struct weir_scratch *s, __u32 slot)
 {
 	weir_count_stall(slot);
@@ -30,13 +32,13 @@ static __always_inline enum weir_answer weir_refuse_stalled(struct weir_scratch 
 
 /* ---- noting ---- */
 
-/* The flag of a drop by a running penalty, if it is one. Call this only when `rule` has blocked the packet. */
+/* Returns the flag for a drop by a running penalty, or 0. Call this only if `rule` has blocked the packet. */
 static __always_inline __u32 weir_penalised_flag(const struct weir_scratch *s, const struct weir_rule *rule)
 {
 	return config.penalises && rule->penalty_ms && s->was_penalised ? WEIR_EVENT_PENALISED : 0;
 }
 
-/* Will a drop be reported, if there is one now? */
+/* Would a drop be reported now? */
 static __always_inline bool weir_may_tell(const struct weir_scratch *s)
 {
 	const struct weir_events *all = weir_events();
@@ -44,9 +46,9 @@ static __always_inline bool weir_may_tell(const struct weir_scratch *s)
 	return s->has_listener && all && weir_has_turn(s, &all->drops.head);
 }
 
-/* A reader is attached, and the rule at `place` drops the packet, or would: note it, to be reported once the verdict is
- * final. If several observing rules would drop it, the first is noted, as if they were enforced. Returns whether it is
- * noted.
+/* A reader is attached, and the rule at `place` drops the packet, or would. Note this drop; it is reported once the
+ * verdict is final. If several observing rules would drop the packet, only the first is noted, as if they were
+ * enforced. Returns whether the drop was noted.
  */
 __noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
 {
@@ -67,17 +69,37 @@ __noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
 
 /* ---- reporting ---- */
 
-/* The first bytes of the frame: s->packet has only those fields that the rules ask about. */
-static __always_inline void weir_tell_frame(weir_context *ctx, struct weir_event *event)
+/* Copy the first bytes of the packet to event->frame, from this offset on. */
+static __always_inline void weir_tell_bytes(weir_context *ctx, struct weir_event *event, const __u64 from)
 {
 	__u64 beyond = weir_context_bytes(ctx) - 1; /* the first */
 
-	if (beyond > WEIR_EVENT_FRAME_BYTES - 1)
-		beyond = WEIR_EVENT_FRAME_BYTES - 1;
-	/* The verifier of Linux 6.1 wants to see in the very register that it is neither zero nor too much. */
+	if (beyond > WEIR_EVENT_FRAME_BYTES - from - 1)
+		beyond = WEIR_EVENT_FRAME_BYTES - from - 1;
+	/* The verifier of Linux 6.1 requires both bounds to be tested in this same register. */
 	OPAQUE(beyond);
-	if (beyond < WEIR_EVENT_FRAME_BYTES && !weir_load_bytes(ctx, 0, event->frame, beyond + 1))
-		event->kept_bytes = beyond + 1;
+	if (beyond < WEIR_EVENT_FRAME_BYTES - from && !weir_load_bytes(ctx, 0, event->frame + from, beyond + 1))
+		event->kept_bytes = beyond + 1 + from;
+}
+
+/* Copy the first bytes of the frame, because s->packet has only the fields that rules use. */
+static __always_inline void weir_tell_frame(weir_context *ctx, const struct weir_scratch *s, struct weir_event *event)
+{
+	if (weir_make_ethernet(ctx, s, (struct ethhdr *)event->frame))
+		weir_tell_bytes(ctx, event, sizeof(struct ethhdr));
+	else
+		weir_tell_bytes(ctx, event, 0);
+}
+
+/* What is different of a packet at tc. */
+static __always_inline __u32 weir_tell_hook(const struct weir_scratch *s, struct weir_event *event)
+{
+	__u32 flags = WEIR_IS_OUT(&s->packet) ? WEIR_EVENT_OUT : 0;
+
+	if (WEIR_SEGMENTS(s) == 1)
+		return flags;
+	event->value = WEIR_SEGMENTS(s);
+	return flags | WEIR_EVENT_SEVERAL;
 }
 
 /* In units, rounded up. */
@@ -86,7 +108,7 @@ static __always_inline __u64 weir_told_units(__u64 parts, __u64 unit)
 	return parts == WEIR_EVENT_UNKNOWN || !unit ? parts : parts / unit + (parts % unit != 0);
 }
 
-/* Report the packet in hand, which is dropped, or would be, as it was noted. */
+/* Report the current packet, which is dropped or would be, as it was noted. */
 __noinline int weir_tell_drop(weir_context *ctx, struct weir_scratch *s, __u32 verdict, __u32 nth)
 {
 	struct weir_events *all = weir_events();
@@ -110,8 +132,8 @@ __noinline int weir_tell_drop(weir_context *ctx, struct weir_scratch *s, __u32 v
 	event->ifindex = weir_context_ifindex(ctx);
 	event->frame_bytes = s->packet.frame_bytes;
 	event->verdict = verdict;
-	event->flags = noted->flags | (config.observes ? WEIR_EVENT_OBSERVED : 0);
-	weir_tell_frame(ctx, event);
+	event->flags = noted->flags | (config.observes ? WEIR_EVENT_OBSERVED : 0) | weir_tell_hook(s, event);
+	weir_tell_frame(ctx, s, event);
 	weir_end_event(s, event, number);
 	return 0;
 }

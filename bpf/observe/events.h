@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events (include/weir_events.h): how one is written; and penalties that begin and breakers that change, told always,
- * where they do so. drops.h tells of drops. Nothing is decided by any of it. In the harness nobody listens, and nothing
- * is told.
+ * Writes events (include/weir_events.h), and reports penalties that begin and breakers that change state. These are
+ * always reported; drops.h reports drops, only while there is a reader. No verdict depends on this file. In the test
+ * harness, there is no reader, and nothing is reported.
  */
 #ifndef WEIR_EVENTS_H
 #define WEIR_EVENTS_H
@@ -18,12 +18,12 @@ static __always_inline struct weir_events *weir_events(void)
 
 /* ---- writing one ---- */
 
-/* What the ring's slice becomes with one more event in this slice of time; 0: it may have none. */
+/* The ring's slice word after one more event in this slice of time; 0: no more events are allowed in this slice. */
 static __always_inline __u64 weir_next_turn(const struct weir_scratch *s, __u64 old)
 {
 	__u64 slice = s->tick_ns >> WEIR_EVENT_SLICE_SHIFT;
 
-	/* The tick of another CPU may have been a newer one. */
+	/* Another CPU may have read a newer tick. */
 	if (slice > old >> 8)
 		return slice << 8 | 1;
 	return (old & 0xff) < WEIR_EVENTS_A_SLICE ? old + 1 : 0;
@@ -34,7 +34,7 @@ static __always_inline bool weir_has_turn(const struct weir_scratch *s, const st
 	return weir_next_turn(s, READ_ONCE(ring->slice));
 }
 
-/* One more in this slice of time, if it may have one. When another CPU takes its own meanwhile, this one is let go. */
+/* Take one more event in this slice of time, if allowed. If another CPU takes one at the same time, ours is dropped. */
 static __always_inline bool weir_take_turn(const struct weir_scratch *s, struct weir_ring_head *ring)
 {
 	__u64 old = READ_ONCE(ring->slice), next = weir_next_turn(s, old);
@@ -74,10 +74,10 @@ static __always_inline void weir_end_event(struct weir_scratch *s, struct weir_e
 
 /* ---- changes of state ---- */
 
-/* Other CPUs got in between each time: it is not reported. */
+/* Attempts; if other CPUs interfere with each, the event is not reported. */
 #define WEIR_CHANGE_ATTEMPTS 3
 
-/* One more in this slice of time, if it may have one. */
+/* Take one more event in this slice of time, if allowed. */
 static __always_inline bool weir_take_change(const struct weir_scratch *s, struct weir_ring_head *ring)
 {
 	__u64 slice = s->tick_ns >> WEIR_CHANGE_SLICE_SHIFT;
@@ -103,7 +103,9 @@ static __always_inline bool weir_take_change(const struct weir_scratch *s, struc
 	return false;
 }
 
-/* What the rule in `slot` tells of itself in this lane, to be written. NULL: it is one too many, and only counted. */
+/* The next event of the rule in `slot` in this lane, for the caller to write. NULL: the ring accepts no more, and the
+ * event is only counted.
+ */
 static __always_inline struct weir_event *weir_begin_change(struct weir_scratch *s, __u32 lane, __u32 slot,
 							    __u64 *ret_number)
 {
@@ -141,7 +143,9 @@ __noinline int weir_tell_penalty(struct weir_scratch *s, __u32 place, __u64 unti
 	return 0;
 }
 
-/* A breaker is in this state now (enum weir_breaker_kind). Whose it is stands in it: the packet may be an answer. */
+/* A breaker has changed to this state (enum weir_breaker_kind). The breaker itself says which flow it belongs to,
+ * because the current packet may be an answer.
+ */
 __noinline int weir_tell_breaker(struct weir_scratch *s, const struct weir_breaker *breaker, __u32 kind)
 {
 	struct weir_event *event;

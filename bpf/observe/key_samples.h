@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Key samples: whose row is it? Rows hold hashes; a key sample is a flow's key in the clear, recorded now and then for
- * `weir flows`. Nothing is decided by it.
+ * Key samples say which flow a row belongs to. Rows hold only hashes; a key sample is a flow's key in clear text,
+ * recorded now and then for `weir flows`. No verdict depends on it.
  */
 #ifndef WEIR_KEY_SAMPLES_H
 #define WEIR_KEY_SAMPLES_H
 
 #include "window/rows.h"
 
-/* Every flow that fills up is recorded. Of the other admissions that come by here the first of a tick is, and then one
- * after so many (one less than a prime, so that it is not always the same of a packet's rules): more would be lines of
- * memory fetched for each new flow, only to say who it was.
+/* Every flow that reaches its limit is recorded. Among other admissions that come here, the first in a tick is
+ * recorded, and then one after this many. (The number is one less than a prime, so that it is not always the same one
+ * of a packet's rules.) Recording more would fetch lines of memory for each new flow, only to name it.
  */
 #define WEIR_KEY_SAMPLES_SKIPPED 60
 
@@ -26,7 +26,7 @@ static __always_inline bool weir_take_key_sample_turn(struct weir_scratch *s)
 	return true;
 }
 
-/* Record whose s->flow is under a rule. Direct-mapped by tag: the later one stays. */
+/* Record the key of s->flow under a rule. Direct-mapped by tag: a later sample replaces an earlier one. */
 __noinline int weir_write_key_sample(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the harness learns of a packet: its verdict, its resources and rules, and, if it asks, which flow the packet is
- * of under each rule. So userspace finds a flow's state without a second idea of keys and hashes.
+ * Reports to the harness a packet's verdict, its resources and rules and, if asked, its flow under each rule. So
+ * userspace can find a flow's state without a second implementation of keys and hashes.
  */
 #ifndef WEIR_REPORT_H
 #define WEIR_REPORT_H
@@ -67,7 +67,7 @@ __noinline int weir_report_flow(struct weir_scratch *s, struct weir_harness *l, 
 
 /* ---- the packet ---- */
 
-/* Who sent it, and to whom. */
+/* The packet's sender and receiver. */
 static __always_inline void weir_report_packet(const struct weir_packet *pkt, struct weir_flow_key *ret_packet)
 {
 	const bool is_out = WEIR_IS_OUT(pkt); /* turned: weir_turn() */
@@ -86,7 +86,7 @@ static __always_inline void weir_report_packet(const struct weir_packet *pkt, st
 	ret_packet->destination_port = bpf_htons(is_out ? pkt->source_port : pkt->destination_port);
 }
 
-/* Tell the harness what became of the packet. */
+/* Report the packet's fate to the harness. */
 static __always_inline void weir_report(struct weir_scratch *s, enum weir_verdict verdict)
 {
 	struct weir_harness *l = weir_harness();

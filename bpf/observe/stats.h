@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Counters. Per CPU and written here only, so plain additions do. Nothing in this file influences a
- * verdict.
+ * Counters. They are per CPU and written only here, so plain additions are enough. No verdict depends on this file.
  */
 #ifndef WEIR_STATS_H
 #define WEIR_STATS_H
@@ -78,7 +77,7 @@ static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 sl
 
 	if (unlikely(!counters))
 		return;
-	/* By the tick: nothing is decided by it. */
+	/* Counted by the tick, because no verdict depends on it. */
 	now_s = s->tick_s;
 	second = &counters->second[now_s & (WEIR_SECONDS - 1)];
 	OPAQUE(second); /* else clang works its address out twice */
@@ -123,7 +122,7 @@ static __always_inline struct weir_totals *weir_totals_of(struct weir_scratch *s
 	return &s->totals;
 }
 
-/* Count the packet in hand: every packet comes by here once. */
+/* Count the current packet. Every packet comes here exactly once. */
 static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict verdict, bool passes)
 {
 	if (likely(verdict < WEIR_VERDICT_COUNT)) {

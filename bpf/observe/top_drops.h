@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Top drops, the flows that are dropped most: how many packets of each flow a rule has blocked, or would have if it did
- * not observe. Every CPU has a table of its own, of sets of 14 flows, and a flow belongs to one set. While the set has
- * room its counts are exact. When it is full, a packet of a flow that has no place takes that of a flow which has no
- * more to show than the set has missed; where there is none, the packet is missed. So no flow lacks more packets than
- * its set has missed, and these are at most a fifteenth of the set's drops (Misra and Gries, "Finding repeated
- * elements", 1982; the bound is that of space-saving, as Agarwal et al. show in "Mergeable summaries", 2012).
+ * Top drops are the flows with the most drops: how many packets of each flow a rule has blocked, or would have blocked
+ * if it did not observe. Every CPU has a table of its own, with sets of 14 flows; each flow belongs to one set. While a
+ * set has room, its counts are exact. When it is full, a flow without a slot replaces a flow that has no more drops
+ * than the set has missed. If there is no such flow, the drop is missed. So no flow's count is too low by more than its
+ * set has missed, and that is at most a fifteenth of the set's drops (Misra and Gries, "Finding repeated elements",
+ * 1982; the bound is that of space-saving, as Agarwal et al. show in "Mergeable summaries", 2012).
  *
- * While a reload goes from interface to interface, a packet of the other load ends this one's run uncounted.
+ * While a reload changes one interface after the other, a packet of the other load ends this load's run, which is then
+ * not counted.
  *
- * A flow that has not been dropped for an hour gives up its place to another, and begins anew if it comes back: else
- * yesterday's flood would keep today's out. Nothing is decided by all this. It takes no lock, and reads no clock but
+ * A flow without drops for an hour gives its slot to another flow, and starts from zero if it returns. Otherwise
+ * yesterday's flood would keep out today's. No verdict depends on this file. It takes no lock, and reads no clock but
  * the tick.
  */
 #ifndef WEIR_TOP_DROPS_H
@@ -21,9 +22,9 @@
 /* How often a full set is searched for flows that have been quiet for an hour. Chosen, not derived. */
 #define WEIR_TOP_DROPS_SEARCH_NS WEIR_NSEC_PER_SEC
 
-/* So many drops of a tick are counted one by one: 20,000 a second on each CPU. Beyond that, a run of one flow is
- * counted when it ends, and other drops by samples: that costs a line of the table for one drop in sixteen. Chosen, not
- * derived.
+/* How many drops of a tick are counted one by one: 20,000 a second on each CPU. Beyond that, a run of drops of one flow
+ * is counted when it ends, and other drops are sampled, which costs a line of the table for one drop in sixteen.
+ * Chosen, not derived.
  */
 #define WEIR_DROP_BUDGET_NS 50000
 
@@ -32,13 +33,13 @@ static __always_inline struct weir_top_drops_set *weir_top_drops_at(__u32 index)
 	return bpf_map_lookup_elem(&offenders, &index);
 }
 
-/* The packet's time, as places have it. */
+/* The packet's time, in the unit of slots. */
 static __always_inline __u32 weir_drop_time(const struct weir_scratch *s)
 {
 	return s->tick_ns >> WEIR_TOP_DROPS_TIME_SHIFT;
 }
 
-/* Is that so long ago? In a capture the clock may go back. */
+/* Is this time that long ago? In a capture, the clock may go back. */
 static __always_inline bool weir_is_drop_past(__u32 now, __u32 then, __u64 ns)
 {
 	return (__s32)(now - then) >= (__s32)(ns >> WEIR_TOP_DROPS_TIME_SHIFT);
@@ -61,7 +62,7 @@ static __always_inline __u64 weir_least_dropped(const struct weir_top_drops_set 
 	return least;
 }
 
-/* A flow that was quiet for so long that it may be forgotten, or WEIR_TOP_DROPS_WAYS. */
+/* The way of a flow that has been quiet long enough to be forgotten, or WEIR_TOP_DROPS_WAYS. */
 static __always_inline __u32 weir_find_quiet_dropped(struct weir_top_drops_set *set, __u32 now)
 {
 	if (!weir_is_drop_past(now, set->searched_at, WEIR_TOP_DROPS_SEARCH_NS))
@@ -74,7 +75,7 @@ static __always_inline __u32 weir_find_quiet_dropped(struct weir_top_drops_set *
 	return WEIR_TOP_DROPS_WAYS;
 }
 
-/* The way for one flow more, or WEIR_TOP_DROPS_WAYS: then its drop is missed. */
+/* The way for a new flow, or WEIR_TOP_DROPS_WAYS if its drop is to be missed. */
 static __always_inline __u32 weir_choose_dropped(struct weir_top_drops_set *set, __u32 now, __u32 weight)
 {
 	__u64 least = weir_least_dropped(set);
@@ -95,7 +96,7 @@ static __always_inline __u32 weir_choose_dropped(struct weir_top_drops_set *set,
 	return way;
 }
 
-/* Give place `way` of set `index` to the packet's flow. */
+/* Give slot `way` of set `index` to the packet's flow. */
 static __always_inline void weir_place_dropped(struct weir_scratch *s, const struct weir_rule *rule,
 					       struct weir_top_drops_set *set, __u32 index, __u32 way, __u32 tag,
 					       __u64 hash)
@@ -107,8 +108,8 @@ static __always_inline void weir_place_dropped(struct weir_scratch *s, const str
 	whose = bpf_map_lookup_elem(&offender_keys, &index);
 	if (!whose || !at || way >= WEIR_TOP_DROPS_WAYS)
 		return;
-	/* Readers take a place for valid when both tags are the same, before and after they have read it. So all that
-	 * follows lies between two values of whose->tag, and needs no order among itself, *at included.
+	/* Readers take a slot to be valid if both tags are equal before and after they have read it. So everything that
+	 * follows, including *at, is written between two values of whose->tag, and needs no order among itself.
 	 */
 	WRITE_ONCE(whose->tag, 0);
 	weir_order(s);
@@ -126,7 +127,7 @@ static __always_inline void weir_place_dropped(struct weir_scratch *s, const str
 
 /* ---- counting ---- */
 
-/* Count drops at a place, if it is still this flow's. */
+/* Count drops in a slot, if it is still this flow's. */
 static __always_inline bool weir_count_flow_drops(const struct weir_scratch *s, struct weir_top_drops_set *set,
 						  __u32 way, __u32 tag, __u64 packets, __u64 bytes)
 {
@@ -139,7 +140,7 @@ static __always_inline bool weir_count_flow_drops(const struct weir_scratch *s, 
 	return true;
 }
 
-/* Count the run of the last dropped flow, which has come to its end; or the tick has, so that nobody waits for long. */
+/* Count the run of the last dropped flow. The run has ended, or the tick has, so that the drops are shown soon. */
 static __always_inline void weir_end_run(struct weir_scratch *s)
 {
 	struct weir_last_dropped *last = &s->last_dropped;
@@ -158,8 +159,8 @@ static __always_inline void weir_allot_drops(struct weir_scratch *s)
 	s->drops_left = config.is_virtual ? ~0u : config.tick_ns / WEIR_DROP_BUDGET_NS;
 }
 
-/* How many packets does this one stand for: those before it that were not counted, too. The gaps are random, so that
- * nobody's packets fit them, and every flow gets what is its own on average.
+/* How many packets this one stands for, including earlier ones that were not counted. The gaps are random, so that no
+ * sender's packets can fit them, and on average every flow gets its own count.
  */
 static __always_inline __u32 weir_drop_weight(struct weir_scratch *s)
 {
@@ -175,7 +176,7 @@ static __always_inline __u32 weir_drop_weight(struct weir_scratch *s)
 	return weight;
 }
 
-/* What is counted at a place is an estimate from now on. */
+/* From now on, the count in this slot is an estimate. */
 static __always_inline void weir_estimate(struct weir_top_drops_set *set, __u32 way)
 {
 	OPAQUE(way);
@@ -183,7 +184,8 @@ static __always_inline void weir_estimate(struct weir_top_drops_set *set, __u32 
 		set->sum[way].bytes |= WEIR_TOP_DROPS_ESTIMATED;
 }
 
-/* Count the packet in hand, and those that it stands for. Out of line: most drops of a flood do not come here. */
+/* Count the current packet, and those that it stands for. Out of line, because most drops of a flood do not come here.
+ */
 __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -196,7 +198,7 @@ __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 		return 0;
 	weight = weir_drop_weight(s);
 	hash = weir_flow_hash(s, rule);
-	/* What would have been dropped has another place than what was. */
+	/* Packets that would have been dropped have another slot than packets that were. */
 	tag = hash >> 32 ^ (config.observes || rule->observes);
 	if (!tag)
 		tag = 2;
@@ -230,7 +232,8 @@ __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 	return 0;
 }
 
-/* Is the packet of the flow that this CPU counted last, under that rule? False when it cannot be known cheaply. */
+/* Does the packet belong to the flow that this CPU counted last, under that rule? False if that is not known cheaply.
+ */
 static __always_inline bool weir_is_last_dropped(const struct weir_scratch *s, const struct weir_rule *rule)
 {
 	const struct weir_last_dropped *last = &s->last_dropped;
@@ -245,7 +248,7 @@ static __always_inline bool weir_is_last_dropped(const struct weir_scratch *s, c
 	return !rule->key_fields;
 }
 
-/* The packet's flow is blocked by this rule, or would be. */
+/* Count a packet that this rule blocks, or would block, for its flow. */
 static __always_inline void weir_note_block(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	if (likely(!s->drops_left)) {

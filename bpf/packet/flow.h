@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which flow is the packet of? The fields of a rule's key make a key; key, rule and window spec make a hash under a
- * secret; the hash is the flow's id: a tag, and the first of the two sets in which its row may be.
+ * Finds the packet's flow. The fields in a rule's key make a flow key. Key, rule and window spec are hashed with a
+ * secret. The hash gives the flow's id: a tag, and the first of the two sets in which its row may be.
  *
  * Multilinear hashing (Lemire and Kaser, "Strongly universal string hashing is fast", 2014): each 32-bit word of the
  * input times a secret 64-bit number of its own, summed; two inputs collide with a chance of 2^-32 however they are
  * chosen. The sum is linear, so one collision would give others; a bijection with two more secrets (xor-shift,
- * multiply) takes that away. A sender sees no hash, only whether its own packets pass.
+ * multiply) prevents that. A sender sees no hash, only whether its own packets pass.
  */
 #ifndef WEIR_FLOW_H
 #define WEIR_FLOW_H
@@ -83,8 +83,8 @@ static __always_inline void weir_turn_key(struct weir_flow_key *key, const struc
 #define weir_turn_key(key, rule, pkt) ((void)0)
 #endif
 
-/* The key of a packet under a rule: fields that the key does not list are zero. A key with an address tells the
- * families apart, so that a sender of one cannot reach a row of the other; a key without does not.
+/* The key of a packet under a rule. Fields that the key does not list are zero. A key with an address distinguishes the
+ * families, so that a sender of one cannot reach a row of the other; a key without an address does not.
  */
 static __always_inline void weir_make_key(struct weir_flow_key *ret_key, const struct weir_rule *rule,
 					  const struct weir_packet *pkt)
@@ -113,7 +113,8 @@ static __always_inline __u64 weir_hash_finish(__u64 sum, const volatile __u64 *s
 	return sum ^ sum >> 32;
 }
 
-/* Window spec is a part: a rule that is given another rule's old slot must not find rows that count in another length.
+/* The window spec is part of the hash, because a rule that gets another rule's old slot must not find rows with buckets
+ * of another length.
  */
 static __always_inline __u64 weir_hash_rule(const struct weir_rule *rule)
 {
@@ -138,8 +139,8 @@ __noinline __u64 weir_hash_key(struct weir_scratch *s, __u32 place)
 	return weir_hash_finish(sum, config.seed);
 }
 
-/* The same for a key of just the source: words that are zero add nothing to the sum, so they are left out, and what
- * does not depend on the packet has been added up (weir_source_hash).
+/* The same for a key of just the source. Words that are zero add nothing to the sum, so they are left out; the part
+ * that does not depend on the packet has been added up before (weir_source_hash).
  */
 static __always_inline __u64 weir_hash_source(const struct weir_rule *rule, const struct weir_packet *pkt)
 {

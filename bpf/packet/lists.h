@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Is the packet's source in an `allow` or `deny` list? The longest listed prefix decides, before any rule is asked.
- * weir_lists.h describes the maps. A source that is not listed mostly costs one look at the roots; when a neighbour of
- * it is listed, one more look for each level in use. Without lists the verifier removes all of this.
+ * weir_lists.h describes the maps. A source that is not listed mostly costs one look-up in the roots. If a neighbour of
+ * it is listed, each level in use costs one more. Without lists the verifier removes all of this.
  */
 #ifndef WEIR_BPF_LISTS_H
 #define WEIR_BPF_LISTS_H
@@ -12,8 +12,8 @@
 #include "maps.h"
 #include "weir_lists.h"
 
-/* Maps of the generation. Memory-mapped, so that one copy fills in a million prefixes; the kernel does not allow that
- * together with BPF_F_RDONLY_PROG.
+/* Maps of the generation. Memory-mapped, so that a single copy fills in a million prefixes. The kernel does not allow
+ * that together with BPF_F_RDONLY_PROG.
  */
 WEIR_MAP(list_roots, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
 WEIR_MAP(list_buckets, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);

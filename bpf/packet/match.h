@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which resources does the packet belong to? For each match field in use, one look-up gives a vector of bits: the
- * resources that accept the packet's value. The packet belongs to those that are in all the vectors. So the cost grows
- * with the number of fields in use, not of resources: summaries say which words of the vectors are not zero, and only
- * those are looked at (aggregated bit vectors: Baboescu and Varghese, SIGCOMM 2001). user/core/compile/order.c gives
- * similar resources bits in the same words. A field that no resource asks about is a constant to the verifier, which
- * removes its code.
+ * Finds the resources to which the packet belongs. For each match field in use, one look-up gives a vector of bits: the
+ * resources that accept the packet's value. The packet belongs to the resources that are in all vectors. So the cost
+ * grows with the number of fields in use, not with that of resources. Summaries say which words of the vectors are not
+ * zero, and only those are read (aggregated bit vectors: Baboescu and Varghese, SIGCOMM 2001).
+ * user/core/compile/order.c gives similar resources bits in the same words. A field that no resource asks about is a
+ * constant to the verifier, which removes its code.
  */
 #ifndef WEIR_MATCH_H
 #define WEIR_MATCH_H
@@ -122,8 +122,8 @@ static __always_inline void weir_classify(struct weir_scratch *s)
 			s->vector[part] = weir_vector_number(&s->packet, part);
 }
 
-/* The words of a vector that is missing, which is always a bug: more resources than a packet may match, so that listing
- * them fails.
+/* Used for a vector that is missing, which is always a bug. It has more resources than a packet may match, so that
+ * listing them fails.
  */
 #define WEIR_WORD_MISSING (~0ull)
 _Static_assert(WEIR_VECTOR_WORDS * 64 > WEIR_PACKET_RESOURCES_MAX + 64, "a second word must be one too many");
@@ -204,7 +204,7 @@ __noinline int weir_match_words(struct weir_scratch *s, __u64 summary)
 	return 0;
 }
 
-/* Match against up to 64 resources, which fit one word. */
+/* Match against up to 64 resources, which fit into one word. */
 static __always_inline int weir_match_only_word(struct weir_scratch *s)
 {
 	__u64 word = generation.only_word[0];
@@ -223,7 +223,7 @@ static __always_inline int weir_match_only_word(struct weir_scratch *s)
 	return weir_take_resources(s, 0, word);
 }
 
-/* Fill in s->resource[]. Fails when something is missing that must exist. */
+/* Fill in s->resource[]. Fails if a map entry that must exist is missing. */
 static __always_inline int weir_match(struct weir_scratch *s)
 {
 	__u64 summary;

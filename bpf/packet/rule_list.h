@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From resources to rules: those of all resources that the packet matches, in the order of the files. Mostly both are
- * the same as for the packet before.
+ * Lists the rules of all resources that the packet matches, in the order of the files. Mostly resources and rules are
+ * the same as for the previous packet.
  */
 #ifndef WEIR_RULE_LIST_H
 #define WEIR_RULE_LIST_H
@@ -11,9 +11,9 @@
 #include "verdict.h"
 
 /*
- * Put a rule where it belongs in the ascending list, when it does not come last: it takes the first place
- * with a larger one, which takes the next, and so on. Free places have larger numbers than any rule. Without
- * branches: the verifier would follow every one.
+ * Insert a rule into the ascending list, not at its end. It takes the place of the first larger rule, which takes the
+ * next place, and so on. Free places have larger numbers than any rule. Without branches, because the verifier would
+ * follow each.
  */
 __noinline int weir_insert_rule(struct weir_scratch *s, __u32 rule)
 {
@@ -89,11 +89,12 @@ static __always_inline int weir_gather_rules(struct weir_scratch *s)
 
 /* ---- match memory ----
  *
- * Packets in a row are often alike in the fields that resources ask about. Then they match the same resources and
- * rules, which still stand in *s.
+ * Successive packets often have the same values in the fields that resources use. Then they match the same resources
+ * and rules, which are still in *s.
  */
 
-/* Fields that differ from packet to packet, or take long to compare. A load that asks about them remembers nothing. */
+/* Fields that differ from packet to packet, or that take long to compare. A load that uses them remembers no matches.
+ */
 #define WEIR_MATCH_EACH                                                                                                \
 	(WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_LENGTH | WEIR_MATCH_INTERFACE | WEIR_MATCH_DSCP)
 _Static_assert((WEIR_MATCH_EACH | WEIR_MATCH_KIND | WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_SELDOM) == WEIR_MATCH_ALL,
@@ -144,7 +145,9 @@ static __always_inline void weir_remember_match(struct weir_scratch *s)
 		memory->work = weir_work_of(pkt);
 }
 
-/* No rule is asked about this packet: it is no IP packet, or a list decides. The next one finds no matches to reuse. */
+/* No rule is asked about this packet, because it is not an IP packet or a list decides. The next packet has no matches
+ * to reuse.
+ */
 static __always_inline void weir_match_nothing(struct weir_scratch *s)
 {
 	s->match_memory.kind_and_one = 0;
@@ -153,7 +156,7 @@ static __always_inline void weir_match_nothing(struct weir_scratch *s)
 
 /* ---- all of it ---- */
 
-/* Which resources does the packet match, and which rules are asked? Fills s->resource[] and s->rule[]. */
+/* Find the resources that the packet matches and the rules to ask. Fills s->resource[] and s->rule[]. */
 static __always_inline enum weir_verdict weir_match_packet(struct weir_scratch *s)
 {
 	if (unlikely(!weir_is_matched_as_before(s))) {

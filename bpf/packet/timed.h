@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Is the packet's source blocked or allowed for a while? Timed entries (weir_timed.h) and the lists of the rule files
- * are one list: the longest prefix decides, deny on a tie. While there are no timed entries, a packet pays for reading
- * two words, which are hardly ever written.
+ * work as one list: the longest prefix decides, and on a tie, deny does. While there are no timed entries, a packet
+ * costs two reads of words that are hardly ever written.
  */
 #ifndef WEIR_BPF_TIMED_H
 #define WEIR_BPF_TIMED_H
@@ -13,7 +13,7 @@
 
 WEIR_MAP(listed_prefixes, BPF_MAP_TYPE_ARRAY, 1, struct weir_listed_prefix, BPF_F_MMAPABLE);
 
-/* An order that ends at until_ns, and 0 none, is in force at this packet's time. */
+/* Is an order that ends at until_ns (0: there is none) in force at this packet's time? */
 static __always_inline bool weir_is_in_force(struct weir_scratch *s, __u64 until_ns)
 {
 	return until_ns && weir_now_ns(s) < until_ns;
@@ -26,7 +26,7 @@ static __always_inline __u32 weir_timed_answer(struct weir_scratch *s, const str
 	return weir_is_in_force(s, READ_ONCE(timed->allow_until_ns)) ? WEIR_LIST_ALLOWS : WEIR_LIST_NEITHER;
 }
 
-/* Copies what of a source belongs to its family. */
+/* Copy the part of a source that its family uses. */
 static __always_inline void weir_copy_source(__u8 ret_address[16], const struct weir_packet *pkt)
 {
 	__be32 *words = (__be32 *)ret_address;
@@ -64,8 +64,8 @@ __noinline int weir_listed_bits(struct weir_scratch *s)
 	}
 	first = s->packet.is_ipv6 ? config.listed_ipv4 : 0;
 	count = s->packet.is_ipv6 ? config.listed_ipv6 : config.listed_ipv4;
-	/* They are constants to the verifier, which follows a search among known places into each of them: with more
-	 * than some 2,000 prefixes it gave up after its million instructions (Linux 6.18).
+	/* These numbers are constants to the verifier, and it follows a search among a known number of elements into
+	 * each. With more than some 2,000 prefixes, it gave up after its million instructions (Linux 6.18).
 	 */
 	FORGET(s->forgotten, first);
 	FORGET(s->forgotten, count);
@@ -99,7 +99,7 @@ __noinline int weir_listed_bits(struct weir_scratch *s)
 	return -1;
 }
 
-/* Does the file's list have the last word, where it disagrees with a timed entry? */
+/* Does the list of the files decide, if it disagrees with a timed entry? */
 static __always_inline bool weir_file_wins(struct weir_scratch *s, __u32 answer, __u32 bits)
 {
 	int listed_bits;
@@ -112,13 +112,13 @@ static __always_inline bool weir_file_wins(struct weir_scratch *s, __u32 answer,
 
 /* ---- who is blocked, and how often ---- */
 
-/* Beyond so many hits a CPU counts a step for as many of its drops: a flood from one network comes in on all CPUs, and
- * each would wait for the others' counting. Chosen, not derived.
+/* Beyond this many hits, a CPU counts its drops in steps. A flood from one network arrives on all CPUs, and each would
+ * have to wait for the others to count. Chosen, not derived.
  */
 #define WEIR_HITS_EXACT 4096
 #define WEIR_HITS_STEP 64
 
-/* A packet is dropped by this entry. Not by `weir explain`, which looks at the very entries. */
+/* Count a packet that this entry drops, but not for `weir explain`, which uses the same entries. */
 static __always_inline void weir_count_hit(struct weir_scratch *s, struct weir_timed *timed)
 {
 	__u64 step = READ_ONCE(timed->hits) < WEIR_HITS_EXACT ? 1 : WEIR_HITS_STEP;
@@ -128,7 +128,7 @@ static __always_inline void weir_count_hit(struct weir_scratch *s, struct weir_t
 	__sync_fetch_and_add(&timed->hits, step);
 }
 
-/* A whole address that is denied is denied whatever the files say: nothing is longer. */
+/* If a whole address is denied, the lists of the files do not matter, because no prefix is longer. */
 __noinline int weir_ask_timed_addresses(struct weir_scratch *s)
 {
 	struct weir_timed_address key = {};
@@ -147,7 +147,8 @@ __noinline int weir_ask_timed_addresses(struct weir_scratch *s)
 	return answer;
 }
 
-/* The longest prefix that is in force; of those in the trie some may be over. `file`: what the files' lists say. */
+/* Find the longest prefix in force; some entries in the trie may have ended. `file` is the answer of the files' lists.
+ */
 __noinline int weir_ask_timed_prefixes(struct weir_scratch *s, __u32 file)
 {
 	struct weir_timed_prefix key = {};
@@ -188,7 +189,7 @@ __noinline int weir_ask_timed(struct weir_scratch *s)
 	__u64 tick_ns;
 
 	WEIR_GLOBAL(TIMED_ENTRIES, s && state, WEIR_LIST_BROKEN);
-	/* A tick is never later than its time: what is over by the tick is over. */
+	/* A tick is never ahead of the clock, so an entry that is over by the tick is over. */
 	tick_ns = s->tick_ns;
 	if (config.has_lists)
 		file = weir_listed(&s->packet);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The cells of a row: a ring of eleven buckets, each with the units that its CPU has admitted or leased in it. A row
- * knows the number of its newest bucket; nobody sweeps, so readers evaluate by that number which cells count. The top
- * bit of a cell says that some of its units are a lease not yet spent, or a reservation being evaluated.
+ * records the number of its newest bucket. No CPU clears old cells, so readers use that number to tell which cells
+ * count. The top bit of a cell says that some of its units are a lease not yet spent, or a reservation being evaluated.
  */
 #ifndef WEIR_CELLS_H
 #define WEIR_CELLS_H
@@ -11,7 +11,7 @@
 
 /* ---- one cell ---- */
 
-/* The cell of a bucket. The verifier does not bound a remainder, so the bound is repeated. */
+/* The cell of a bucket. The verifier does not know the bound of a remainder, so the bound is tested again. */
 static __always_inline __u32 weir_cell_of(__u64 bucket)
 {
 	__u32 cell = bucket % WEIR_RING_CELLS;
@@ -29,7 +29,7 @@ static __always_inline __u32 weir_cell_before(__u32 cell, __u32 age)
 	return older < WEIR_RING_CELLS ? older : 0;
 }
 
-/* The index is opaque until it is tested: clang must not test one copy of it and use another, since Linux 6.1 does not
+/* The index is opaque until it is tested. Otherwise clang tests one copy of it and uses another, and Linux 6.1 does not
  * recognise a number read back from the stack as the one just tested (6.12 does).
  */
 static __always_inline __u64 weir_cell_get(void *row, __u32 cell, const enum weir_width wide)
@@ -58,9 +58,9 @@ static __always_inline __u32 weir_bits_below(__u32 count)
 
 /*
  * The cells whose buckets are `from` to `to` - 1 buckets older than the one that `cell` belongs to. Ages run downwards
- * from `cell`, around the ring: written from the oldest (age 10) up they are a run of bits, which is then turned to its
- * place. Bits become factors, not branches or masks: the verifier would follow each of the 2^11 combinations (Linux
- * 6.18 forks even at an AND with 0 or -1).
+ * from `cell`, around the ring. Counted from the oldest (age 10) up, these cells are a run of bits, which is then
+ * rotated into place. Bits are used as factors instead of branches or masks, because the verifier would follow each of
+ * the 2^11 combinations (Linux 6.18 forks even at an AND with 0 or -1).
  */
 static __always_inline __u32 weir_cells_aged(__u32 cell, __u32 from, __u32 to)
 {
@@ -70,8 +70,8 @@ static __always_inline __u32 weir_cells_aged(__u32 cell, __u32 from, __u32 to)
 	return (run << turn | run >> (WEIR_RING_CELLS - turn)) & WEIR_RING_MASK;
 }
 
-/* All ones in the lanes of word `word` that `cells` has a bit for. The product puts a copy of the four bits below each
- * lane, shifted so that the lane's own is its lowest.
+/* A mask of all ones in those lanes of word `word` for which `cells` has a bit. The product puts a copy of the four
+ * bits below each lane, shifted so that the lane's own bit is the lowest.
  */
 static __always_inline __u64 weir_lanes(__u32 cells, const int word)
 {
@@ -91,7 +91,7 @@ static __always_inline void weir_clear_cells(void *row, __u32 cells, const enum 
 	}
 }
 
-/* The units of some cells; *ret_flags gains all their bits, or-ed. */
+/* The sum of some cells' units. The bits of all these cells are or-ed into *ret_flags. */
 static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_flags, const enum weir_width wide)
 {
 	__u64 units = 0, flags = 0;
@@ -122,7 +122,7 @@ static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_f
 
 /* ---- the lease, and moving on ---- */
 
-/* Units leased; 0 also when the row is known to be over its limit. */
+/* The number of leased units. It is also 0 if the row is known to be over its limit. */
 static __always_inline __u64 weir_lease_get(void *row, const enum weir_width wide)
 {
 	__u64 lease = ROW_GET(row, wide, lease);
@@ -130,7 +130,7 @@ static __always_inline __u64 weir_lease_get(void *row, const enum weir_width wid
 	return !wide && lease & WEIR_NARROW_OVER ? 0 : lease;
 }
 
-/* Spend from a row's lease; nothing is unspent when it is used up. */
+/* Spend from a row's lease. When the lease is used up, no unit is unspent. */
 static __always_inline void weir_spend(void *row, __u32 cell, __u64 lease, __u64 batch, const enum weir_width wide)
 {
 	ROW_SET(row, wide, lease, lease - batch);
@@ -138,7 +138,7 @@ static __always_inline void weir_spend(void *row, __u32 cell, __u64 lease, __u64
 		weir_cell_set(row, cell, weir_cell_get(row, cell, wide) & ~ROW_UNSPENT(wide), wide);
 }
 
-/* Of a narrow row, a new lease does that. */
+/* In a narrow row, a new lease clears it. */
 static __always_inline void weir_forget_over(void *row, const enum weir_width wide)
 {
 	if (wide == WEIR_WIDE)
@@ -147,7 +147,7 @@ static __always_inline void weir_forget_over(void *row, const enum weir_width wi
 		((struct weir_medium_row *)row)->over_part = 0;
 }
 
-/* A lease belongs to its bucket and its threshold: give back what is unspent, forget who is over. */
+/* A lease, and being over the limit, belong to a bucket and a threshold. Give back unspent units, and clear both. */
 static __always_inline void weir_give_back(void *row, const enum weir_width wide)
 {
 	__u64 lease = weir_lease_get(row, wide);
@@ -161,15 +161,17 @@ static __always_inline void weir_give_back(void *row, const enum weir_width wide
 	weir_forget_over(row, wide);
 }
 
-/* Our row, of which nothing is leased, enters a newer bucket with so many units in it: first the number of the bucket,
- * then clear cells, only then count. The new cell is marked as unspent.
+/* Our row, which has no lease, enters a newer bucket with `units` units in it. First write the number of the bucket,
+ * then clear cells, and only then count. The new cell is marked as unspent.
  */
 static __always_inline void weir_enter_bucket(struct weir_scratch *s, void *row, __u64 bucket, __u32 cell, __u64 units,
 					      const enum weir_width wide)
 {
 	__u64 passed_by = bucket - ROW_GET(row, wide, newest);
 
-	/* Until it is cleared, what the ring's last round left looks counted: nobody may take it for use. */
+	/* Until it is cleared, the cell still has the count of the ring's previous round. The mark shows that it must
+	 * not be counted as spent.
+	 */
 	weir_cell_set(row, cell, weir_cell_get(row, cell, wide) | ROW_UNSPENT(wide), wide);
 	weir_order(s);
 	ROW_SET(row, wide, newest, bucket);

@@ -4,8 +4,8 @@
  *
  * Every CPU counts a flow in a row of its own and admits from a *lease*: units that it has already counted in its
  * present bucket and not yet spent. To take a lease it adds first, then announces itself (a full barrier), then sums
- * the rows of all CPUs that may have counted the flow: the last to announce itself sees all others. A CPU may also
- * stall between any two steps; what is looked at twice below is for that. docs/lease.md has the proof, and
+ * the rows of all CPUs that may have counted the flow: the last CPU to announce itself sees all others. A CPU may also
+ * stall between any two steps, which is why the code below reads some words twice. docs/lease.md has the proof, and
  * tests/model/lease.pml the model.
  */
 #ifndef WEIR_LEASE_H
@@ -28,7 +28,8 @@ static __always_inline bool weir_may_be_clearing(const struct weir_view *view, v
 	return weir_cell_get(row, cell, wide) & ROW_UNSPENT(wide);
 }
 
-/* Units of another CPU's row are not spent. While it only evaluates by them, or clears cells, it has no lease. */
+/* Some units of another CPU's row are not spent. If it has no lease, it is only evaluating a packet, or clearing cells.
+ */
 static __always_inline void weir_add_unspent(struct weir_scratch *s, void *row, const enum weir_width wide)
 {
 	s->sum.has_unspent = 1;
@@ -40,14 +41,14 @@ static __always_inline void weir_add_unspent(struct weir_scratch *s, void *row, 
 static __always_inline __u32 weir_cells_in_window(const struct weir_view *view, __u64 newest)
 {
 	if (newest > view->bucket) {
-		/* Newer than ours: these cells count too. They look as if they were the oldest. */
+		/* Cells of buckets newer than ours count too. By their position they look like the oldest ones. */
 		__u64 newer = newest - view->bucket;
 
 		return weir_cells_aged(view->cell, 0, view->window_cells) |
 		       weir_cells_aged(view->cell, newer < WEIR_RING_CELLS ? WEIR_RING_CELLS - newer : 0,
 				       WEIR_RING_CELLS);
 	}
-	/* Cells younger than the newest bucket are left over from the ring's last round. */
+	/* Cells after the newest bucket are left over from the previous round of the ring. */
 	return weir_cells_aged(view->cell, view->bucket - newest, view->window_cells);
 }
 
@@ -86,7 +87,7 @@ static __always_inline void weir_add_row(struct weir_scratch *s, void *row, cons
 		newest_after = ROW_GET(row, wide, newest);
 		if (ROW_GET(row, wide, tag) != view->flow.tag) {
 			s->sum.is_behind = s->sum.misses_row = 1;
-			return; /* it has become another flow's row: evicted, and counted as such */
+			return; /* evicted, and so counted; the row is another flow's now */
 		}
 		if (newest_after > view->bucket)
 			s->sum.is_behind = 1;
@@ -117,7 +118,9 @@ static __always_inline void weir_add_row_of(struct weir_scratch *s, __u32 cpu, c
 		s->sum.is_behind = s->sum.misses_row = 1;
 }
 
-/* Out of line, both: the verifier checks one CPU's turn once, and the walk over the CPUs once. */
+/* Both functions are out of line, so that the verifier checks the work for one CPU once, and the loop over the CPUs
+ * once.
+ */
 __noinline int weir_add_cpu(struct weir_scratch *s, __u32 cpu, __u32 wide)
 {
 	if (!s)
@@ -137,7 +140,8 @@ __noinline int weir_add_others(struct weir_scratch *s, __u32 wide)
 
 	if (!s)
 		return 0;
-	/* Asked of the helper: with its number from memory the verifier gives up at a thousand CPUs. */
+	/* The helper gives the CPU's number. With a number read from memory, the verifier gives up at a thousand CPUs.
+	 */
 	this_cpu = bpf_get_smp_processor_id();
 	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++)
 		if (cpu != this_cpu && weir_is_present(s->present, cpu))
@@ -145,8 +149,8 @@ __noinline int weir_add_others(struct weir_scratch *s, __u32 wide)
 	return 0;
 }
 
-/* Say that this CPU has counted s->view.flow, and find out who else has: s->present. A full barrier, to be called after
- * units were added to the own row. Returns true when nobody else has.
+/* Announce that this CPU has counted s->view.flow, and set s->present to the other CPUs that have. A full barrier; call
+ * it after adding units to the own row. Returns true if no other CPU has counted the flow.
  */
 static __always_inline bool weir_announce(struct weir_scratch *s)
 {
@@ -158,7 +162,7 @@ static __always_inline bool weir_announce(struct weir_scratch *s)
 	return weir_is_alone(s->present, cpu);
 }
 
-/* The same for any window, and where the stack is short. */
+/* The same for any window, and for callers with little stack left. */
 __noinline int weir_announce_or_ask_all(struct weir_scratch *s)
 {
 	if (!s)
@@ -171,9 +175,9 @@ __noinline int weir_announce_or_ask_all(struct weir_scratch *s)
 	return weir_announce(s);
 }
 
-/* Add what evicted rows left behind. Do this after summing the rows, so that a row evicted meanwhile is counted in at
- * least one of the two. A row that another CPU lacks may have left its units to the overflow window. (Ours was given
- * them when it began.)
+/* Add the ghosts of evicted rows. Call this after summing the rows, so that a row evicted meanwhile is counted as a row
+ * or as a ghost, at least. If another CPU's row was evicted without a ghost, its units are in the overflow window. (Our
+ * own row took over the overflow window's count when it began.)
  */
 static __always_inline void weir_add_row_ghosts(struct weir_scratch *s)
 {
@@ -185,11 +189,11 @@ static __always_inline void weir_add_row_ghosts(struct weir_scratch *s)
 	s->sum.rest += weir_left_units(s);
 	if (config.overflow_classes && s->view.overflow && s->sum.misses_row)
 		s->sum.rest += weir_units_of_overflow(s);
-	s->sum.is_behind = 1; /* a ghost may be gone that expired by another CPU's clock */
+	s->sum.is_behind = 1; /* a ghost may have been removed because it expired by another CPU's clock */
 }
 
-/* Fill s->sum with what the flow has used in the window: what the rows of all CPUs count that may have counted it, and
- * its ghosts.
+/* Fill s->sum with what the flow has used in the window: the counts in the rows of all CPUs that may have counted it,
+ * plus its ghosts.
  */
 static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row, const enum weir_width wide)
 {
@@ -207,13 +211,13 @@ static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row,
 
 /* ---- how large a lease ---- */
 
-/* A flow that one CPU sees takes leases as on a two-CPU machine, so that it costs the same on one of many. If it moves,
- * that much of the free units may stay behind, once: for some seconds it is then known to be seen by two. Chosen, not
- * derived.
+/* A flow that one CPU sees takes leases as on a machine with two CPUs, so that it costs the same on larger machines. If
+ * the flow moves to another CPU, at most such a share of the free units stays unused, and only once, because the flow
+ * then counts as seen by two CPUs for some seconds. Chosen, not derived.
  */
 #define WEIR_ALONE_PARTS 4
 
-/* What one CPU may set aside of so many units, going by s->present. */
+/* How many of `units` free units one CPU may set aside, given the other CPUs in s->present. */
 __noinline __u64 weir_fair_part(struct weir_scratch *s, __u64 units)
 {
 	if (!s)
@@ -223,9 +227,9 @@ __noinline __u64 weir_fair_part(struct weir_scratch *s, __u64 units)
 	return units / (2 * config.cpus);
 }
 
-/* A lease of a wide row is at most so many packets like the one in hand, for each CPU that is asked: what stays behind
- * with a large limit is then little of it, and taking the lease costs little for each packet. (Narrow and
- * medium rows have room for so much only.) Chosen, not derived.
+/* A lease of a wide row is at most this many packets like the current one, for each CPU that is asked. So with a large
+ * limit, only a small part of it can stay unused, and the cost of taking the lease is spread over many packets. (In
+ * narrow and medium rows, the size of the field limits the lease.) Chosen, not derived.
  */
 #define WEIR_WIDE_LEASE_PACKETS 64
 
@@ -242,8 +246,8 @@ static __always_inline __u64 weir_lease_max(struct weir_scratch *s, __u64 batch,
 	return most;
 }
 
-/* How many units to try and lease: a little, so that little stays behind on a CPU that the flow leaves. At most what
- * this CPU has spent in this bucket, and at least the packet's batch.
+/* How many units to try to lease. Few, so that few stay unused if the flow moves to another CPU: at most what this CPU
+ * has spent in this bucket, and at least the packet's batch.
  */
 static __always_inline __u64 weir_lease_wanted(struct weir_scratch *s, __u64 threshold, __u64 spent, __u64 batch,
 					       const enum weir_width wide)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Notes of flows that are over their limit until their bucket ends: a flood of many such flows does not fetch their
- * rows, which are scattered over a table larger than any cache. A note takes four bytes. Each set of rows has four
- * notes for the flows that it is the first set of, and the latest pushes out the oldest. Nothing depends on them: a
+ * Notes say which flows are over their limit until their bucket ends. With them, a flood of many such flows need not
+ * fetch the flows' rows, which are scattered over a table larger than any cache. A note takes four bytes. Each set of
+ * rows has four notes, for flows whose first set it is; a new note replaces the oldest. No verdict depends on notes: a
  * flow without a note is evaluated against its row.
  *
- * A note is the flow's tag under the salt of the bucket (struct weir_clock), so that it is not taken for true when the
- * bucket is over. A note of another bucket is taken for this flow's with a chance of 2^-30 a set. Two flows with one
- * note in one bucket have the same tag and set, and so the same row. Every CPU has notes of its own, and each load
- * begins without: its thresholds may differ.
+ * A note is the flow's tag, mixed with the salt of the bucket (struct weir_clock), so that it no longer matches when
+ * the bucket is over. The chance that a note of another bucket matches a flow is 2^-30 per set. Two flows with the same
+ * note in one bucket have the same tag and set, and so the same row. Every CPU has notes of its own. Each load begins
+ * without notes, because its thresholds may differ.
  */
 #ifndef WEIR_NOTES_H
 #define WEIR_NOTES_H
@@ -22,7 +22,7 @@ static __always_inline struct weir_notes *weir_notes(struct weir_scratch *s)
 	return bpf_map_lookup_elem(&notes, &index);
 }
 
-/* s->flow is over its limit until *clk ends, if that has not ended. */
+/* Is s->flow noted as over its limit until the bucket in *clk ends, and has that bucket not ended? */
 static __always_inline bool weir_is_noted(struct weir_scratch *s, const struct weir_clock *clk)
 {
 	const struct weir_notes *set = weir_notes(s);
@@ -31,8 +31,8 @@ static __always_inline bool weir_is_noted(struct weir_scratch *s, const struct w
 	if (!set)
 		return false;
 	note |= note << 32;
-	/* Without branches. Of a pair less one in both halves, the top bits say which half was 0: a borrow from the
-	 * lower half deceives only where that one was 0.
+	/* Without branches. Subtract one from both halves of a pair: a half whose top bit is then set was 0. A borrow
+	 * from the lower half can falsify only the upper one, and only if the lower half was 0, which is a hit anyway.
 	 */
 #pragma unroll
 	for (int i = 0; i < WEIR_NOTE_PAIRS; i++) {

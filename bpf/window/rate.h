@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rates: may this packet pass, as far as the sliding window of one rule goes? (docs/semantics.md, 1 and 2.) This file
- * is the whole decision, for any state of a row; shortcuts.h gives the same answers sooner in the common ones.
+ * Rates: does the sliding window of one rule admit this packet? (docs/semantics.md, 1 and 2.) This file makes the whole
+ * decision, for every state of a row. shortcuts.h gives the same answers sooner in common states.
  */
 #ifndef WEIR_RATE_H
 #define WEIR_RATE_H
@@ -14,7 +14,7 @@
 #include "window/threshold.h"
 #include "weir_window.h"
 
-/* One evaluation in progress; what functions out of line need of it is in s->view. */
+/* One evaluation in progress. The part that functions out of line need is in s->view. */
 struct weir_evaluation {
 	const struct weir_rule *rule;
 	struct weir_clock *clk;
@@ -29,8 +29,7 @@ struct weir_evaluation {
 
 /* ---- setting up ---- */
 
-/* Everything about an evaluation but the row: the clock is brought to the present, the view is about the rule's flow.
- */
+/* Prepare an evaluation, except for the row: update the clock, and make the view describe the rule's flow. */
 static __always_inline bool weir_open_evaluation(struct weir_scratch *s, struct weir_evaluation *j,
 						 const struct weir_flow_id *id, const enum weir_width wide)
 {
@@ -51,7 +50,7 @@ static __always_inline bool weir_open_evaluation(struct weir_scratch *s, struct 
 	view->page_sets = WEIR_PAGE_SETS(wide);
 	view->is_smooth = rule->window == WEIR_WINDOW_SMOOTH;
 	view->is_lone = wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE;
-	/* Lone rows are few, and mostly in use on every CPU. */
+	/* There are few lone rows, and most are in use on every CPU. */
 	view->asks_all = view->is_lone || rule->asks_all;
 	view->overflow = rule->overflow;
 	view->bucket = j->clk->bucket;
@@ -86,8 +85,8 @@ static __always_inline void weir_replace_row(struct weir_scratch *s, void *chose
 	ROW_SET(chosen, wide, tag, s->view.flow.tag);
 }
 
-/* Make a row for a flow that has none, with so many units in the present bucket. Returns NULL when earlier rules of the
- * packet have reservations in all candidates.
+/* Make a row for a flow that has none, with `units` units in the present bucket. Returns NULL if earlier rules of the
+ * packet have reservations in all candidate rows.
  */
 static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_evaluation *j, __u64 units,
 					     const enum weir_width wide)
@@ -101,7 +100,7 @@ static __always_inline void *weir_insert_row(struct weir_scratch *s, const struc
 	return row;
 }
 
-/* A lease and being over belong to one threshold. */
+/* A lease, and being over the limit, belong to one threshold. */
 static __always_inline void weir_enter_threshold(void *row, __u64 threshold_word, const enum weir_width wide)
 {
 	if (weir_row_word(row, wide) == (wide ? threshold_word : threshold_word & ~WEIR_THRESHOLD_MASK))
@@ -124,7 +123,9 @@ static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir
 	j->into_ns = 0;
 	if (view->is_smooth) {
 		j->into_ns = view->now_ns - j->clk->start_ns;
-		/* The oldest bucket weighs less and less: a lease is a promise for later times only. */
+		/* The weight of the oldest bucket falls with time, so a lease taken now also holds at later times, but
+		 * not at earlier ones.
+		 */
 		if (view->now_ns >= j->clk->latest_ns)
 			j->clk->latest_ns = view->now_ns;
 		else
@@ -134,8 +135,9 @@ static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir
 		weir_give_back(j->row, wide);
 		weir_enter_bucket(s, j->row, present, view->cell, 0, wide);
 	} else if (newest > present) {
-		/* The clock went back. The packet is counted in its own bucket while the ring has that one, and
-		 * evaluated against all that the ring counts; else as if it were the start of the newest bucket.
+		/* The clock went back. While the ring has the packet's own bucket, the packet is counted there, and
+		 * evaluated against everything in the ring. Otherwise it is treated as if it arrived at the start of
+		 * the newest bucket.
 		 */
 		view->bucket = newest;
 		view->cell = weir_cell_of(newest);
@@ -168,8 +170,9 @@ static __always_inline __u64 weir_window_units(const struct weir_evaluation *j, 
 
 /* ---- being over the limit, for the shortcuts ---- */
 
-/* When the window frees its next unit, in ns since the present bucket began: with an oldest bucket to weigh, when its
- * share falls by one; else when the bucket ends. 0: that cannot be known cheaply.
+/* When the window frees its next unit, in ns since the present bucket began. In a smooth window with units in the
+ * oldest bucket, this is when the weighed count falls by one; otherwise it is when the bucket ends. 0: not known
+ * cheaply.
  */
 static __always_inline __u64 weir_frees_ns(const struct weir_evaluation *j, const struct weir_sum *sum)
 {
@@ -186,14 +189,15 @@ static __always_inline __u64 weir_frees_ns(const struct weir_evaluation *j, cons
 }
 
 /*
- * What another CPU has leased it may yet give back, with its next packet in a new bucket: then the flow is taken for
- * full only briefly. Without that, a unit left behind on another CPU would make every packet of a flood ask all CPUs,
- * for as long as its bucket counts. A narrow or medium row knows 128 parts of a bucket: this is one to two of them.
+ * Another CPU may still give back what it has leased, with its next packet in a new bucket. If only such leases fill
+ * the limit, the flow counts as over its limit for this short time only. It must count as over for some time: otherwise
+ * a unit that stays unused on another CPU would make every packet of a flood ask all CPUs while its bucket counts.
+ * Narrow and medium rows divide a bucket into 128 parts; this is one to two of them.
  */
 #define WEIR_BRIEFLY_PARTS 64
 
-/* The flow is over its limit: every unit of the threshold is spent or leased, but for `left`. Remember until when that
- * must be so, so that packets larger than what is left are dropped without asking other CPUs.
+/* The flow is over its limit: all units of the threshold except `left` are spent or leased. Remember how long this will
+ * certainly be so. Until then, packets larger than `left` are dropped without asking other CPUs.
  */
 static __always_inline void weir_remember_over(struct weir_scratch *s, const struct weir_evaluation *j, __u64 left,
 					       const enum weir_width wide)
@@ -216,7 +220,7 @@ static __always_inline void weir_remember_over(struct weir_scratch *s, const str
 		row->over_until_ns = j->clk->start_ns + frees_ns;
 		return;
 	}
-	part = frees_ns * 128 / bucket_ns; /* rounded down: evaluated again too early, never late */
+	part = frees_ns * 128 / bucket_ns; /* rounded down, so the flow is evaluated again early rather than late */
 	if (part > 128)
 		return;
 	if (wide) {
@@ -231,8 +235,8 @@ static __always_inline void weir_remember_over(struct weir_scratch *s, const str
 
 /* ---- the decision ---- */
 
-/* One evaluation against an advanced row. On admission the packet's units are set aside: in the lease, or already
- * counted when backdated.
+/* One evaluation against a row that weir_advance_row() has updated. On admission, the packet's units are set aside in
+ * the lease; if the packet is backdated, they are already counted.
  */
 static __always_inline enum weir_answer weir_evaluate_row(struct weir_scratch *s, struct weir_evaluation *j,
 							  const enum weir_width wide)
@@ -262,13 +266,14 @@ static __always_inline enum weir_answer weir_evaluate_row(struct weir_scratch *s
 		weir_cell_set(j->row, j->own_cell, counted | (held ? ROW_UNSPENT(wide) : 0), wide);
 		if (s->sum.ran_ahead)
 			return WEIR_ANSWER_AGAIN;
-		/* What is in doubt is a reason to drop, not to remember. */
+		/* Units in doubt are a reason to drop the packet, but not to remember that the flow is over its limit.
+		 */
 		if (!s->sum.is_in_doubt && s->view.bucket == j->clk->bucket)
 			weir_remember_over(s, j, j->threshold > others ? j->threshold - others : 0, wide);
 		return weir_refuse(s, others + held, j->threshold);
 	}
 
-	/* Keep a fair part of what is free, now that it is known, and no less than the packet. */
+	/* Now that the number of free units is known, keep a fair part of them, and at least the packet's own. */
 	fair = weir_fair_part(s, j->threshold - others);
 	if (fair < j->batch)
 		fair = j->batch;
@@ -284,7 +289,7 @@ static __always_inline enum weir_answer weir_evaluate_row(struct weir_scratch *s
 	return WEIR_ANSWER_ADMIT;
 }
 
-/* What the flow has left behind fills its limit: it needs no row to be blocked. */
+/* The flow's ghosts alone fill its limit, so it can be blocked without a row. */
 static __always_inline enum weir_answer weir_block_without_row(struct weir_scratch *s, const struct weir_rule *rule,
 							       __u64 left, __u64 threshold)
 {
@@ -292,15 +297,15 @@ static __always_inline enum weir_answer weir_block_without_row(struct weir_scrat
 	return weir_refuse(s, left, threshold);
 }
 
-/* A flow that may send nothing gets a row all the same, so that its next packet finds it over its limit. */
+/* A flow with a threshold of 0 gets a row all the same, so that its next packet finds it over its limit. */
 static __always_inline bool weir_is_shut(const struct weir_evaluation *j)
 {
 	return config.has_overrides && j->rule->has_overrides && j->threshold == 0;
 }
 
 /* Evaluate the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it
- * has. On admission the reservation says what was set aside. AGAIN: the clock ran away, and the caller asks once more
- * (weir_retry), as a loop here would be verified round by round.
+ * has. On admission the reservation says what was set aside. AGAIN: the bucket ended meanwhile. The caller then retries
+ * (weir_retry), because a loop here would be verified round by round.
  */
 static __always_inline enum weir_answer weir_evaluate_rate(struct weir_scratch *s, const struct weir_rule *rule,
 							   struct weir_reservation *reservation,
@@ -342,7 +347,7 @@ static __always_inline enum weir_answer weir_evaluate_rate(struct weir_scratch *
 	return answer;
 }
 
-/* Out of line: verified once each, instead of once for each of the rules that may match. */
+/* Out of line, so that each is verified once, instead of once for each rule that may match. */
 __noinline int weir_evaluate_narrow(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	struct weir_reservation *reservation = s ? weir_reservation_at(s, nth) : NULL;

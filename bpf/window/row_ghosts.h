@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ghosts: what a row leaves behind that is pushed out while it counts, so that a full table does not open the gate.
- * A ghost is one word, in a table that all CPUs share (include/weir_row_ghosts.h): which flow, until when, how many
- * units. Whoever evaluates the flow adds its ghosts to what the rows count, until they expire; nobody takes one back. A
- * flow that its ghosts alone show to be over its limit needs no row. docs/lease.md says why that is exact.
+ * Ghosts of rows. A row that is evicted while it counts leaves a ghost, so that limits still hold when the table is
+ * full. A ghost is one word in a table that all CPUs share (include/weir_row_ghosts.h). It says which flow it belongs
+ * to, until when it counts, and how many units. A CPU that evaluates the flow adds its ghosts to the counts of the
+ * rows, until the ghosts expire; ghosts are never turned back into rows. A flow that is over its limit by its ghosts
+ * alone needs no row. docs/lease.md says why this is exact.
  *
- * If both sets are full, the ghost with the lowest count is replaced. But ghosts of a class of windows with a rule that
- * says `whenFull: aggregate` stay, and the new one is added to an *overflow window*: by this a flow of such a rule is
- * evaluated when it comes without row and ghost, as if all of it were its own, and its new row begins with it.
+ * If both sets are full, the ghost with the lowest count is replaced. But if some rule with the same class of windows
+ * has `whenFull: aggregate`, these ghosts stay, and the new one is added to an *overflow window*. A flow of such a rule
+ * that has neither row nor ghost is evaluated as if the whole overflow window were its own, and its new row begins with
+ * that count.
  *
- * Where no row is pushed out nobody looks here: each page has a word that says until when some ghost may count.
+ * While no row is evicted, no packet looks for ghosts: each page has a word that says until when some of its ghosts may
+ * count.
  */
 #ifndef WEIR_BPF_ROW_GHOSTS_H
 #define WEIR_BPF_ROW_GHOSTS_H
@@ -24,7 +27,7 @@ static __always_inline struct weir_row_ghost_set *weir_row_ghost_set(__u32 set)
 	return bpf_map_lookup_elem(&remnants, &set);
 }
 
-/* Where this CPU counts what was lost. */
+/* This CPU's counters of lost ghosts. */
 static __always_inline struct weir_row_ghost_set *weir_row_ghost_head(struct weir_scratch *s)
 {
 	return weir_row_ghost_set(config.sizes[WEIR_TABLE_ROW_GHOSTS] +
@@ -42,7 +45,7 @@ static __always_inline __u64 *weir_page_until_ns(__u32 set)
 	return pages ? &pages->until_ns[page & (WEIR_ROW_GHOST_WAYS - 1)] : NULL;
 }
 
-/* May this flow have ghosts that count? By the tick: an older one says yes for longer. */
+/* May this flow have ghosts that count? Evaluated by the tick; a late tick only says yes for longer. */
 static __always_inline bool weir_row_ghosts_count(const struct weir_scratch *s, const struct weir_flow_id *id)
 {
 	const __u64 *until_ns = weir_page_until_ns(id->set << 1 & (config.sizes[WEIR_TABLE_ROW_GHOSTS] - 1));
@@ -60,7 +63,7 @@ static __always_inline __u64 *weir_overflow_window(struct weir_scratch *s)
 	return words ? &words->word[class & (WEIR_OVERFLOW_CLASSES - 1)] : NULL;
 }
 
-/* Whose ghosts s->row_ghost is about: of the flow with this tag, a row of which may be in `row_set`. */
+/* Make s->row_ghost describe the ghosts of the flow with this tag, a row of which may be in `row_set`. */
 static __always_inline void weir_name_row_ghost(struct weir_scratch *s, __u32 tag, __u32 row_set, __u32 page_sets,
 						__u32 spec)
 {
@@ -80,9 +83,9 @@ static __always_inline bool weir_is_named(const struct weir_scratch *s, __u64 wo
 
 /* ---- reading ---- */
 
-/* A ghost that begins in a newer bucket than ours: we have stalled, or it has not been replaced for so long that its
- * number has come round. The caller reads the clock again, and evaluates anew if it was the former; so it need not
- * count. In the harness, where the clock may go back, it counts.
+/* This ghost begins in a newer bucket than ours. Either we have stalled, or the ghost is so old that its bucket number
+ * has wrapped. The caller reads the clock again, and evaluates again if we have stalled. So the ghost need not count
+ * here. In the test harness, where the clock may go back, it counts.
  */
 static __always_inline __u64 weir_units_of_row_ghost(const struct weir_view *view, __u64 word)
 {
@@ -113,8 +116,8 @@ static __always_inline __u64 weir_units_in_set(const struct weir_scratch *s, __u
 	return units;
 }
 
-/* What the flow of s->view has left behind, in the bucket evaluated in. A word may be replaced once it has expired by
- * another CPU's clock: whoever admits by the answer reads the clock again.
+/* The units in the ghosts of the flow of s->view, in the bucket that it is evaluated in. Another CPU, by its own clock,
+ * may have replaced a word that has expired. So a caller that admits by this sum reads the clock again.
  */
 __noinline __u64 weir_left_units(struct weir_scratch *s)
 {
@@ -126,7 +129,7 @@ __noinline __u64 weir_left_units(struct weir_scratch *s)
 
 /* ---- the overflow window ---- */
 
-/* What it counts, by which the flow of s->view is evaluated; weir_left_units() has named it. */
+/* The count of the overflow window, against which the flow of s->view is evaluated; weir_left_units() has chosen it. */
 __noinline __u64 weir_units_of_overflow(struct weir_scratch *s)
 {
 	const __u64 *word;
@@ -137,8 +140,8 @@ __noinline __u64 weir_units_of_overflow(struct weir_scratch *s)
 	return word ? weir_units_of_row_ghost(&s->view, READ_ONCE(*word)) : 0;
 }
 
-/* May another CPU have counted the flow of s->view? Asked after its ghosts were read: one that another CPU left was
- * announced before.
+/* May another CPU have counted the flow of s->view? Call this after reading the flow's ghosts, because a CPU announces
+ * itself before it leaves one.
  */
 static __always_inline bool weir_may_be_elsewhere(struct weir_scratch *s)
 {
@@ -151,9 +154,9 @@ static __always_inline bool weir_may_be_elsewhere(struct weir_scratch *s)
 	return !cell || !weir_is_alone(READ_ONCE(*cell) & WEIR_SHARERS_FIELDS, weir_this_cpu(s));
 }
 
-/* What the flow of s->view has used that has no row here, beside what rows of other CPUs count. Without a ghost, or
- * when the ghost may be another CPU's and what this one counted was lost, it goes by the overflow window:
- * s->row_ghost.inherited.
+/* The flow of s->view has no row here. Returns what it has used, apart from the counts in rows of other CPUs. If it has
+ * no ghost, or only one that may be another CPU's while this CPU's count was lost, the count of the overflow window
+ * applies (s->row_ghost.inherited).
  */
 __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 {
@@ -171,20 +174,22 @@ __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 
 #define WEIR_ROW_GHOST_TRIES 8
 
-/* The set beside the row that goes, the *near* one, was fetched with the newcomer's own; the far one must be waited
- * for: 180 of 960 ns (a flood of new sources, all over their limits; test run). So nobody looks there while this many
- * words of the near one are free or more, nor, most of the time, when so many looks in a row have found no free word.
- * Chosen, not derived: of the ghosts of flows for four times the rows 0.2 % are lost, 2 % under smooth windows. With 8
- * and ~0u every ghost looks at both. So does every one where a rule says `whenFull: aggregate`: a flow that has a ghost
- * must not join the overflow window, and joining it is dearer.
+/* A ghost has two candidate sets. The *near* one, beside the evicted row, was fetched with the new flow's own lines.
+ * The far one has to be waited for, which takes 180 of 960 ns (a flood of new sources, all over their limits; test
+ * run). So the far set is not looked at while at least this many words of the near set are free, nor, most of the time,
+ * after this many looks in a row have found no free word there. Chosen, not derived: with four times as many flows as
+ * rows, 0.2 % of their ghosts are lost, 2 % under smooth windows. With 8 and ~0u, both sets are always looked at. If a
+ * rule has `whenFull: aggregate`, both sets are always looked at, too, because a flow that has a ghost must not join
+ * the overflow window, and joining it costs more.
  */
 #define WEIR_ROW_GHOST_FREE_NEAR 3
 #define WEIR_ROW_GHOST_VAIN_LOOKS 16
 
-/* How much it would hurt to lose a word, in ascending order: the flow's own, which its units are added to; one that is
- * free or has expired; one of a window spec that nobody else knows; one that counts, by its units, and then the older
- * one; one that stays, as a rule with such windows says `whenFull: aggregate`. A free word's rank is RANK_FREE and the
- * words of its set that are not free: of two sets that are looked at the emptier one is taken.
+/* The rank of a word says how much it would hurt to lose it. In ascending order: the flow's own word, to which the
+ * units are added; a word that is free or has expired; a word of a window spec whose buckets only its own flows know,
+ * so that nothing is known about its age; a word that counts, by its units and then by its age; a word that stays,
+ * because a rule with such windows has `whenFull: aggregate`. The rank of a free word is RANK_FREE plus the number of
+ * words in its set that are not free, so that the emptier of two sets is taken.
  */
 #define WEIR_ROW_GHOST_RANK_OWN 0ull
 #define WEIR_ROW_GHOST_RANK_FREE 1ull
@@ -222,7 +227,7 @@ static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 w
 	       ((WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_SPAN_MASK - age) & WEIR_ROW_GHOST_START_MASK);
 }
 
-/* The word of a set that is first to go: its rank, and behind it its way. */
+/* The word of a set with the lowest rank: its rank, with its way in the lowest bits. */
 __noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
 {
 	const struct weir_row_ghost_set *set;
@@ -244,7 +249,9 @@ __noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
 		less = rank * WEIR_ROW_GHOST_WAYS + way - least;
 		least += less * weir_top_bit(less);
 	}
-	/* Else the verifier follows every rank of every way: 162,000 instructions of Linux 6.1's million. */
+	/* Otherwise the verifier follows every rank of every way, which takes 162,000 of Linux 6.1's million
+	 * instructions.
+	 */
 	FORGET(s->forgotten, least);
 	return least / WEIR_ROW_GHOST_WAYS == WEIR_ROW_GHOST_RANK_FREE ? least + taken * WEIR_ROW_GHOST_WAYS : least;
 }
@@ -255,7 +262,7 @@ __noinline __u32 weir_row_ghost_count_of(__u64 units)
 	return weir_row_ghost_count(units);
 }
 
-/* The flow's word with the units of s->row_ghost, which its row counted up to bucket s->row_ghost.newest. */
+/* The flow's word after adding the units of s->row_ghost, which its row counted up to bucket s->row_ghost.newest. */
 __noinline __u64 weir_row_ghost_with(struct weir_scratch *s, __u64 word)
 {
 	__u32 age, span = 0, cells;
@@ -287,10 +294,12 @@ __noinline __u64 weir_row_ghost_with(struct weir_scratch *s, __u64 word)
 	return WEIR_ROW_GHOST_WORD(s->row_ghost.name, start, span, weir_row_ghost_count_of(units), before);
 }
 
-/* Ghosts of the page may count until then: told before the first of them is there. */
+/* Record until when ghosts of the page may count. Call this before the ghost is written. */
 static __always_inline void weir_extend_row_ghosts(struct weir_scratch *s)
 {
-	/* A second: more than a tick is late, or two CPUs' ticks differ; and one more, so that it is seldom written. */
+	/* One second, which is more than a tick can be late or two CPUs' ticks can differ, and one more, so that the
+	 * word is seldom written.
+	 */
 	__u64 least = s->tick_ns + s->row_ghost.span_ns + WEIR_NSEC_PER_SEC;
 	__u64 *page_until_ns = weir_page_until_ns(s->row_ghost.set);
 
@@ -303,7 +312,7 @@ static __always_inline void weir_extend_row_ghosts(struct weir_scratch *s)
 	}
 }
 
-/* s->row_ghost has found no slot. The overflow window counts it if its class has one; else it is lost. */
+/* s->row_ghost has found no slot. If its class has an overflow window, add it there; otherwise it is lost. */
 __noinline int weir_join_overflow_window(struct weir_scratch *s)
 {
 	struct weir_row_ghost_set *head = s ? weir_row_ghost_head(s) : NULL;
@@ -325,7 +334,7 @@ __noinline int weir_join_overflow_window(struct weir_scratch *s)
 	return 0;
 }
 
-/* Is the far set looked at, when the near one's first word to go has this rank? */
+/* Should the far set be looked at, if the lowest rank in the near set is `rank`? */
 static __always_inline bool weir_looks_far(struct weir_scratch *s, __u64 rank)
 {
 	if (config.overflow_classes)
@@ -336,7 +345,7 @@ static __always_inline bool weir_looks_far(struct weir_scratch *s, __u64 rank)
 	       ++s->row_ghost.vain_looks % WEIR_ROW_GHOST_VAIN_LOOKS == 0;
 }
 
-/* The word of the far set that is first to go; whether it is a better place than any of a full near set is noted. */
+/* The word of the far set with the lowest rank. Also notes whether that word was free while the near set was full. */
 static __always_inline __u64 weir_look_far(struct weir_scratch *s)
 {
 	__u64 least = weir_rank_row_ghosts(s, s->row_ghost.other_set);
@@ -390,7 +399,7 @@ __noinline int weir_keep_row_ghost(struct weir_scratch *s)
 	return false;
 }
 
-/* Units of a row that count, in buckets after `expired`, without what is leased. */
+/* The units of a row in buckets after `expired`, without leased units. */
 static __always_inline __u64 weir_units_after(void *row, __u64 newest, __u64 expired, const enum weir_width wide)
 {
 	__u64 buckets = newest - expired, flags = 0;
@@ -401,8 +410,9 @@ static __always_inline __u64 weir_units_after(void *row, __u64 newest, __u64 exp
 	       weir_lease_get(row, wide);
 }
 
-/* Our row goes to another flow: what it counts becomes a ghost. The compare-and-swap that puts it there succeeds, and
- * is a full barrier, to be passed before the row's tag changes: whoever then misses the row finds the ghost.
+/* Our row is given to another flow, so its count becomes a ghost. The compare-and-swap that writes the ghost is a full
+ * barrier when it succeeds. It must come before the row's tag changes, so that a CPU that no longer finds the row finds
+ * the ghost.
  */
 static __always_inline void weir_leave(struct weir_scratch *s, __u32 number, const enum weir_width wide)
 {
@@ -447,8 +457,8 @@ __noinline int weir_leave_row_ghost(struct weir_scratch *s, __u32 number, __u32 
 
 /* ---- a row for a flow that has none ---- */
 
-/* The number of a row for s->view.flow, which has none, or WEIR_NO_ROW when earlier rules of the packet have
- * reservations to all eight candidates. An eviction is counted, and leaves a ghost.
+/* Choose a row for s->view.flow, which has none, and return its number. WEIR_NO_ROW: earlier rules of the packet have
+ * reservations in all eight candidates. An eviction is counted, and leaves a ghost.
  */
 static __always_inline __u32 weir_choose_row(struct weir_scratch *s, const enum weir_width wide)
 {

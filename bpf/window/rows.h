@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Where windows are kept: a set-associative table on every CPU. A set has four rows, and a flow has two candidate sets.
- * A row has what one CPU has counted of one flow. Its own CPU alone writes it, and all CPUs read it; so every access is
- * a single load or store. This file finds a row, and chooses one for a flow that has none: a free or expired row; else,
- * of the rows that still count, first one whose flow is over its limit (its ghost blocks it as well), then the one with
- * the lowest count. An insertion therefore costs what a look-up costs, and no lock is taken.
+ * A row has the counts of one flow on one CPU. Only that CPU writes it, and all CPUs read it, so every access is a
+ * single load or store. This file finds a row, and chooses one for a flow that has none: a free or expired row if there
+ * is one; otherwise a row whose flow is over its limit (the flow's ghost still blocks it); otherwise the row with the
+ * lowest count. So an insertion costs the same as a look-up, and takes no lock.
  *
  * There are three formats. *Narrow* rows, two a cache line, count packets up to 32,000 in buckets of 50 ms and more.
  * *Medium* rows, a line each, count bytes and packets up to 2,000 million in such buckets. *Wide* rows, two lines each,
  * count everything else. A resource without a flow key has one wide row a CPU at its rule's slot, a *lone* row.
- * Functions take `wide`, a constant: the same text makes the code for all formats.
+ * Functions have a constant parameter `wide`, so that the same source serves all formats.
  */
 #ifndef WEIR_ROWS_H
 #define WEIR_ROWS_H
@@ -20,8 +20,8 @@
 
 /* ---- order between CPUs ---- */
 
-/* A full barrier: orders our stores before our loads, as the lease needs (docs/lease.md). An atomic whose result
- * is unused would be none on arm64.
+/* A full barrier: orders our stores before our loads, as the lease needs (docs/lease.md). On arm64, an atomic whose
+ * result is not used would not be a barrier.
  */
 static __always_inline void weir_fence(struct weir_scratch *s)
 {
@@ -77,13 +77,14 @@ static __always_inline volatile __u64 *weir_cell_words(void *row)
 	return (volatile __u64 *)(row + __builtin_offsetof(struct weir_narrow_row, cell));
 }
 
-/* Four lanes added two by two, so that sums of several words fit: an even and an odd one, in 32 bits each. */
+/* Four lanes added in pairs, so that sums of several words fit: an even sum and an odd sum, in 32 bits each. */
 static __always_inline __u64 weir_lane_pairs(__u64 lanes)
 {
 	return (lanes & WEIR_LANES_EVEN) + (lanes >> 16 & WEIR_LANES_EVEN);
 }
 
-/* The threshold word that a row's lease or being over belongs to; of a narrow row only its version is known. */
+/* The threshold word to which a row's lease, or its being over the limit, belongs. A narrow row has only its version.
+ */
 static __always_inline __u64 weir_row_word(void *row, const enum weir_width wide)
 {
 	const struct weir_medium_row *medium = row;
@@ -92,7 +93,7 @@ static __always_inline __u64 weir_row_word(void *row, const enum weir_width wide
 			WEIR_THRESHOLD_WORD(medium->units, medium->version), ((struct weir_wide_row *)row)->threshold);
 }
 
-/* The version that a row notes of a threshold word. Of one without a version: what it will not be believed by. */
+/* The version of a threshold word, as a row records it. For a word without a version, a value that matches none. */
 static __always_inline __u8 weir_noted_version(__u64 threshold_word)
 {
 	__u8 version = threshold_word >> WEIR_THRESHOLD_BITS;
@@ -170,9 +171,9 @@ static __always_inline void *weir_row_at(void *rows, __u32 way, const enum weir_
 	return rows + (way & (WEIR_WAYS - 1)) * ROW_BYTES(wide);
 }
 
-/* The way of a set's row with this tag, or WEIR_WAYS. Nobody could guess which way it is, so there is one branch only:
- * whether there is one. (Tags have 32 bits: of their differences less one, only that of equal tags has its top bit
- * set.)
+/* The way of a set's row with this tag, or WEIR_WAYS. The way cannot be predicted, so there is only one branch: whether
+ * there is such a row. (Tags have 32 bits. Subtract one from the difference of two tags: the top bit is set only if
+ * they are equal.)
  */
 static __always_inline __u32 weir_find_way(void *rows, __u64 tag, const enum weir_width wide)
 {
@@ -238,7 +239,8 @@ static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
 
 /* ---- choosing one for a flow that has none ---- */
 
-/* 1 when a difference is negative. As a number: clang would make branches of it, and the verifier follow every one. */
+/* 1 if a difference is negative. Computed as a number, because clang would make branches, and the verifier follow each.
+ */
 static __always_inline __u64 weir_top_bit(__u64 difference)
 {
 	OPAQUE(difference);
@@ -247,7 +249,8 @@ static __always_inline __u64 weir_top_bit(__u64 difference)
 	return difference;
 }
 
-/* The last bucket that has left the window of another window spec: a row whose newest is not later has expired. */
+/* The last bucket that has left the window of another window spec. A row whose newest bucket is not later has expired.
+ */
 __noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 spec, __u32 wide)
 {
 	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
@@ -285,8 +288,8 @@ static __always_inline bool weir_is_row_over(void *row, const enum weir_width wi
 			((struct weir_wide_row *)row)->over_until_ns != 0);
 }
 
-/* What weir_free_rows() says of a set, one bit for each row: which are empty; above them, which are empty or have
- * expired. And one bit for all: some are of another window spec. Those it takes for rows that count.
+/* The result of weir_free_rows() for a set. One bit for each row says whether it is empty; further bits above, whether
+ * it is empty or has expired. A last bit says that some rows are of another window spec; these are taken to count.
  */
 #define WEIR_WAYS_MASK ((1u << WEIR_WAYS) - 1)
 #define WEIR_FREE_MASK ((1u << 2 * WEIR_WAYS) - 1)
@@ -297,7 +300,8 @@ static __always_inline __u32 weir_row_spec(void *row, __u64 tag, const enum weir
 	return wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
 }
 
-/* Without branches: a flood of new sources comes here with every packet, and nobody could guess them. */
+/* Without branches, because every packet of a flood of new sources comes here, and the branches could not be predicted.
+ */
 static __always_inline __u32 weir_free_rows(const struct weir_view *view, void *rows, const enum weir_width wide)
 {
 	__u64 expired = view->bucket - view->window_cells, any_other = 0;
@@ -312,7 +316,7 @@ static __always_inline __u32 weir_free_rows(const struct weir_view *view, void *
 		/* The difference: in the first buckets `expired` is negative. */
 		__u64 counts = weir_top_bit((expired - ROW_GET(row, wide, newest)) | is_other) & is_used;
 
-		any_other |= is_other; /* of an empty row, too: then nobody asks */
+		any_other |= is_other; /* also set by empty rows; then it is not used */
 		used |= is_used << way;
 		counting |= counts << way;
 	}
@@ -320,7 +324,7 @@ static __always_inline __u32 weir_free_rows(const struct weir_view *view, void *
 	       (__u32)weir_top_bit(any_other) << 2 * WEIR_WAYS;
 }
 
-/* How many of a set's rows are free; or, by the lower bits, empty. */
+/* The number of a set's rows that are free or, from the lower bits, empty. */
 static __always_inline __u32 weir_bits_of_ways(__u32 ways)
 {
 	return 0x4332322132212110ull >> 4 * (ways & WEIR_WAYS_MASK) & 7;
@@ -334,8 +338,8 @@ static __always_inline __u32 weir_first_free(__u32 free)
 	return (lowest >> 1) - (lowest >> 3); /* 1, 2, 4, 8 */
 }
 
-/* How much it would hurt to lose a row, in ascending order: one of another window spec that has expired; one that is
- * over its limit, as its flow is blocked by its ghost as well; one that counts, by its units.
+/* The rank of a row says how much it would hurt to lose it. In ascending order: a row of another window spec that has
+ * expired; a row over its limit, because the flow's ghost still blocks it; a row that counts, by its units.
  */
 #define WEIR_RANK_EXPIRED 0ull
 #define WEIR_RANK_COUNTS 1ull
@@ -352,7 +356,7 @@ static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, co
 	return (WEIR_RANK_COUNTS + (weir_row_units(row, wide) + 1) * !weir_is_row_over(row, wide)) * counts;
 }
 
-/* The row of a set that is first to go: its rank * WEIR_WAYS, and its way. */
+/* The row of a set with the lowest rank: rank * WEIR_WAYS + way. */
 static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, __u32 set, bool spares_reserved,
 					   const enum weir_width wide)
 {
@@ -372,11 +376,12 @@ static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, 
 	return least;
 }
 
-/* The row that is to go, of the two sets of s->view.flow: its number, and this when its flow still counts. */
+/* Added to the number of the row to be replaced if the row still counts. */
 #define WEIR_CHOICE_EVICTS (1ull << 32)
 
-/* Both sets seem full. The first one's row goes: who goes keeps its count in a ghost, so it need not be the least of
- * eight. Both are ranked where rows of other window specs may have expired, or where earlier rules need some.
+/* Both sets seem full. Replace a row of the first set: its flow keeps its count in a ghost, so it need not be the
+ * lowest of all eight. Both sets are ranked only if rows of other window specs may have expired, or if earlier rules
+ * need some rows.
  */
 static __always_inline __u64 weir_choose_evicted(struct weir_scratch *s, void *chunk, bool ranks_both,
 						 bool spares_reserved, const enum weir_width wide)
@@ -397,8 +402,8 @@ static __always_inline __u64 weir_choose_evicted(struct weir_scratch *s, void *c
 	       (least / WEIR_WAYS >= WEIR_RANK_COUNTS ? WEIR_CHOICE_EVICTS : 0);
 }
 
-/* Of two sets with free rows the emptier one gives its row, so that even well filled tables seldom overflow. A first
- * set with at most one flow is as good as any: most rows are then found where they are looked for first. (In the
+/* If both sets have free rows, the emptier one is used, so that even well filled tables seldom overflow. But a first
+ * set with at most one flow is used in any case, so that most rows are found in the set that is searched first. (In the
  * harness an expired row may count again, so there a set with more empty rows is always better.)
  */
 static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_reserved, const enum weir_width wide)

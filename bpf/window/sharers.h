@@ -2,13 +2,14 @@
 /*
  * Sharers, as a cache directory has them: which CPUs may have counted a flow lately. A table that all CPUs share (map
  * `presence`) has a small cell for each flow, found by its hash. A CPU that takes a lease reads the rows of the CPUs
- * that the cell names, and no others: so a flow that one CPU sees costs the same however many CPUs there are. The
- * table admits nothing; it only says whom not to ask.
+ * that the cell names, and no others: so a flow that one CPU sees costs the same however many CPUs there are. The table
+ * itself admits nothing; it only says which CPUs need not be asked.
  *
  * A cell has an *epoch* and two fields: the CPUs that counted in this epoch, and those of the one before. An epoch is
- * 2^sharers_shift ns long, and no window that uses the table looks back further (others ask everybody:
- * weir_rule.asks_all). Up to twelve CPUs have a bit each. Of more, one alone is a number, and several share bits: CPUs
- * that share a named bit are asked in vain. docs/lease.md has the proof, and what happens at an epoch's edge.
+ * 2^sharers_shift ns long, and no window that uses the table looks back further. (Other rules ask all CPUs:
+ * weir_rule.asks_all.) With up to twelve CPUs, each has a bit. With more, a single CPU is stored as a number, and
+ * several CPUs share bits; then some CPUs may be asked without need. docs/lease.md has the proof, and what happens at
+ * an epoch's edge.
  */
 #ifndef WEIR_SHARERS_H
 #define WEIR_SHARERS_H
@@ -21,7 +22,7 @@
 #define WEIR_SHARERS_AHEAD (256 - 16)
 
 /* What weir_announce_cpu() returns: the two fields of the cell, or one of these. */
-#define WEIR_PRESENT_ALL 0xffffffffu  /* everybody may have counted the flow */
+#define WEIR_PRESENT_ALL 0xffffffffu  /* every CPU may have counted the flow */
 #define WEIR_PRESENT_LOST 0xfffffffeu /* the cell kept changing: nothing may be admitted */
 
 #define WEIR_SHARERS_FIELD ((1u << WEIR_SHARERS_FIELD_BITS) - 1)
@@ -84,8 +85,8 @@ static __always_inline bool weir_is_alone(__u32 present, __u32 cpu)
 
 /* ---- epochs ---- */
 
-/* How many epochs the cell's lies behind ours; from WEIR_SHARERS_AHEAD on it seems to lie ahead. A cell that was never
- * used is zero, and no other is: it may be of any epoch.
+/* How many epochs the cell's epoch lies behind ours; from WEIR_SHARERS_AHEAD on, it seems to lie ahead. A cell is zero
+ * only if it was never used; its epoch then has no meaning.
  */
 static __always_inline __u32 weir_sharers_age(__u32 cell, __u32 epoch)
 {
@@ -93,18 +94,19 @@ static __always_inline __u32 weir_sharers_age(__u32 cell, __u32 epoch)
 }
 
 /*
- * What a cell says whose epoch seems to lie ahead: all of it if we have stalled, nothing if it has not been used for a
- * quarter of an hour. The clock is read again to tell. The added second is more than the clocks of two CPUs may differ.
+ * The meaning of a cell whose epoch seems to lie ahead. If we have stalled, all of the cell counts; if the cell has not
+ * been used for a quarter of an hour, nothing does. Reading the clock again distinguishes the two. The added second is
+ * more than the clocks of two CPUs can differ.
  */
 __noinline __u32 weir_sharers_recall(__u32 cell)
 {
 	__u32 epoch = (bpf_ktime_get_ns() + WEIR_NSEC_PER_SEC) >> config.sharers_shift & 0xff;
 
-	/* In the harness the clock goes back, and stalls as tests say. */
+	/* In the test harness, the clock may go back, and tests decide when a CPU stalls. */
 	return config.is_virtual || weir_sharers_age(cell, epoch) < WEIR_SHARERS_AHEAD ? cell : 0;
 }
 
-/* The cell as this CPU, whose clock is in `epoch`, wants it: naming itself. */
+/* The cell after this CPU, whose clock is in `epoch`, has added itself. */
 static __always_inline __u32 weir_sharers_joined(__u32 cell, __u32 epoch, __u32 cpu)
 {
 	__u32 age = weir_sharers_age(cell, epoch);
@@ -115,8 +117,8 @@ static __always_inline __u32 weir_sharers_joined(__u32 cell, __u32 epoch, __u32 
 	       (age == 1 ? (cell & WEIR_SHARERS_FIELD) << WEIR_SHARERS_FIELD_BITS : 0) | weir_sharers_with(0, cpu);
 }
 
-/* Make the flow's cell name this CPU, and return whom else it names. A full barrier, to be called after units were
- * added to the own row. now_ns is the time that the evaluation goes by.
+/* Make the flow's cell name this CPU, and return the other CPUs that it names. A full barrier; call it after adding
+ * units to the own row. now_ns is the time of the evaluation.
  */
 static __always_inline __u32 weir_announce_cpu(struct weir_scratch *s, const struct weir_flow_id *id, __u32 cpu,
 					       __u64 now_ns)
@@ -136,7 +138,7 @@ static __always_inline __u32 weir_announce_cpu(struct weir_scratch *s, const str
 			if (__sync_val_compare_and_swap(cell, seen, joined) != seen)
 				continue;
 		} else {
-			/* Named already. Look again behind the barrier: only that look counts. */
+			/* This CPU is named already. Read again after the barrier; only that reading counts. */
 			weir_fence(s);
 			if (READ_ONCE(*cell) != seen)
 				continue;

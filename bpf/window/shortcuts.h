@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shortcuts: the common answers in few instructions. weir_shortcut() says BLOCK, ADMIT or UNSURE, and never decides
- * other than the rule's kind would (rate.h): while nothing is evicted, a program loaded with config.shortcuts = 0 gives
- * the same verdicts on one CPU, packet for packet, and the tests compare the two. Each shortcut has a bit of enum
+ * Shortcuts: the common answers in few instructions. weir_shortcut() answers BLOCK, ADMIT or UNSURE, and never differs
+ * from the answer of the rule's kind (rate.h). While nothing is evicted, a program loaded with config.shortcuts = 0
+ * gives the same verdict for every packet on one CPU, and tests compare the two. Each shortcut has a bit of enum
  * weir_shortcut, and in its comment what it saves: ns a packet by `make bench-shortcuts` (docs/bench.md has the table;
  * Zen 4, 2 virtual cores).
  */
@@ -29,8 +29,8 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
 		(void)ROW_GET(rows + way * ROW_BYTES(wide), wide, tag);
 }
 
-/* The set of the flow beside a set of its rows, and the one next to it: a row that the flow pushes out mostly leaves
- * its ghost in one of the two.
+/* Fetch the set of ghosts beside one of the flow's sets of rows, and the next one. If the flow evicts a row, that row
+ * mostly leaves its ghost in one of the two.
  */
 static __always_inline void weir_fetch_row_ghost_set(__u32 row_set, __u32 tag, const enum weir_width wide)
 {
@@ -44,9 +44,9 @@ static __always_inline void weir_fetch_row_ghost_set(__u32 row_set, __u32 tag, c
 		(void)READ_ONCE(pair->word[0]);
 }
 
-/* Start to fetch what a flow that is not full needs: both of its sets, its sharers cell, and while rows are pushed out
- * the sets of ghosts beside both. One after the other, each would be waited for. Rows first: their table is the
- * largest. Returns whether the flow may have ghosts.
+/* Start to fetch all lines that a flow below its limit needs: both of its sets, its sharers cell and, while rows are
+ * being evicted, the sets of ghosts beside both. Otherwise each would be waited for in turn. Rows come first, because
+ * their table is the largest. Returns whether the flow may have ghosts.
  */
 static __always_inline bool weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id, void *chunk,
 					    const enum weir_width wide)
@@ -67,8 +67,9 @@ static __always_inline bool weir_fetch_flow(const struct weir_scratch *s, const 
 	return true;
 }
 
-/* The same for all of the packet's rules with narrow rows: memory fetches them in little more time than one. All ids
- * are found first: the processor starts only the loads that it sees ahead of the first one that it has to wait for.
+/* The same for all of the packet's rules with narrow rows; memory delivers all of them in little more time than one.
+ * All ids are computed first, because the processor starts only loads that it sees before the first one that it waits
+ * for.
  */
 __noinline int weir_fetch_rules(struct weir_scratch *s)
 {
@@ -103,7 +104,7 @@ static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct
 			     weir_fetch_flow(s, &s->flow, weir_chunk_of(s->flow.set, -1, wide), wide);
 }
 
-/* Which flow the packet is of under a rule without narrow rows: s->flow, and what it is allowed now. */
+/* Find the packet's flow under a rule without narrow rows (s->flow), and the flow's threshold now. */
 static __always_inline void weir_enter_other(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	if (weir_takes(WEIR_SHORTCUT_FETCH) && config.warms_flows && rule->warms_flows)
@@ -120,7 +121,7 @@ static __always_inline void weir_enter_other(struct weir_scratch *s, const struc
 
 /* ---- WEIR_SHORTCUT_SOURCE: the flow that was over its limit just now stays so until its bucket ends ---- */
 
-/* The packet is of that flow, whether it is still over its limit or not. */
+/* Does the packet belong to that flow, whether the flow is still over its limit or not? */
 static __always_inline bool weir_is_same_source(const struct weir_scratch *s, const struct weir_rule *rule)
 {
 	const struct weir_over_source *over = &s->over_source;
@@ -129,8 +130,8 @@ static __always_inline bool weir_is_same_source(const struct weir_scratch *s, co
 	       weir_is_source(&s->packet, rule, over->source);
 }
 
-/* Known by the tick: no hash, no row. A flood from one source ends here: 16 to 19 ns instead of 26 without any memory
- * of the last flow (one flow over its limit; test run, S1).
+/* Decided by the tick, without a hash or a row. A flood from one source ends here: a packet takes 16 to 19 ns, instead
+ * of 26 if the last flow is not remembered (one flow over its limit; test run, S1).
  */
 static __always_inline bool weir_is_over_source(const struct weir_scratch *s, const struct weir_rule *rule)
 {
@@ -139,8 +140,8 @@ static __always_inline bool weir_is_over_source(const struct weir_scratch *s, co
 	return s->tick - over->since_jiffies < over->sure_jiffies && weir_is_same_source(s, rule);
 }
 
-/* The packet's source is blocked from that jiffy on, for so many: remember it when its flow, `tag`, was the latest one
- * blocked, too.
+/* The packet's source is blocked for sure_jiffies from since_jiffies on. Remember that if its flow, `tag`, was also the
+ * latest one that was blocked.
  */
 static __always_inline void weir_remember_source(struct weir_scratch *s, const struct weir_rule *rule, __u32 tag,
 						 __u64 since_jiffies, __u64 sure_jiffies)
@@ -172,8 +173,8 @@ static __always_inline void weir_remember_over_source(struct weir_scratch *s, co
 
 /* Saves 95 of 122 ns (one flow over its limit; test run), 134 of 176 (the same, end to end), 177 of 433 (1M). */
 
-/* Lease and being over of the row were found under the threshold in force. (Whether the flow has an override, the row's
- * version says in a bit of its own.)
+/* Do the row's lease and its being over the limit belong to the threshold in force? (A separate bit of the row's
+ * version says whether the flow has an override.)
  */
 static __always_inline bool weir_is_row_in_force(const struct weir_scratch *s, const struct weir_rule *rule, void *row,
 						 const enum weir_width wide)
@@ -186,8 +187,8 @@ static __always_inline bool weir_is_row_in_force(const struct weir_scratch *s, c
 	return !(has_overrides ? differs & ~WEIR_VERSION_PLAIN : differs);
 }
 
-/* The flow is over its limit for a packet of this size, until the bucket in *clk ends; with knows_time: until later
- * than now.
+/* Is the flow over its limit for a packet of this size until the bucket in *clk ends or, with knows_time, at least
+ * until now?
  */
 static __always_inline bool weir_is_known_over(struct weir_scratch *s, const struct weir_rule *rule, void *row,
 					       const struct weir_clock *clk, bool knows_time,
@@ -222,8 +223,8 @@ static __always_inline bool weir_is_known_over(struct weir_scratch *s, const str
 
 /* Saves 31 of 76 ns (one flow, admitted; test run), 170 of 430 (8 rules), 45 of 136 (one source; end to end). */
 
-/* Where a later rule may yet block the packet, the units are spent all the same and put back then; but not the last
- * ones: nobody may see them spent and then unspent again, or others would take the flow to be over its limit.
+/* If a later rule may still block the packet, the units are spent now and put back in that case. But the last units are
+ * not spent here: if other CPUs saw them spent and then unspent again, they would take the flow to be over its limit.
  */
 static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struct weir_rule *rule, void *row,
 					     const struct weir_clock *clk, struct weir_reservation *reservation,
@@ -250,7 +251,7 @@ static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struc
  * under MemoryAdaptive and bytes, with wide rows, 50 of 550 (1M flows, admitted; test run), 110 of 610 (new sources).
  */
 
-/* What the window of a row counts when the row is in the bucket in *clk, or enters it. */
+/* The count of a row's window once the row has entered the bucket in *clk. */
 static __always_inline __u64 weir_units_before(void *row, const struct weir_clock *clk, __u32 window_cells,
 					       const enum weir_width wide)
 {
@@ -262,8 +263,8 @@ static __always_inline __u64 weir_units_before(void *row, const struct weir_cloc
 	return weir_sum_cells(row, weir_cells_aged(clk->cell, passed_by, window_cells), &flags, wide);
 }
 
-/* How many units the flow takes of those that are free: as many as it has spent in this bucket, but no more than
- * weir_fair_part() of a flow that one CPU sees, and no more than a narrow row has room for.
+/* How many of the free units the flow takes: as many as it has spent in this bucket, but at most weir_fair_part() for a
+ * flow that one CPU sees, and at most what a narrow row has room for.
  */
 static __always_inline __u64 weir_first_units(__u64 spent, __u64 free, __u64 batch)
 {
@@ -275,8 +276,8 @@ static __always_inline __u64 weir_first_units(__u64 spent, __u64 free, __u64 bat
 	return spent < batch ? batch : spent;
 }
 
-/* Count the packet in a row that has nothing leased; a flow that has none gets one. NULL: nothing was done, the rule's
- * kind must be asked.
+/* Count the packet in a row without a lease; a flow without a row gets one. NULL: nothing was done, and the rule's kind
+ * must be asked.
  */
 static __always_inline void *weir_count_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
 					      const struct weir_clock *clk, const enum weir_width wide)
@@ -298,7 +299,7 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
 		if (units + batch > threshold)
 			return NULL;
 		if (newest == clk->bucket) {
-			if (wide || weir_is_row_over(row, wide)) /* leases of bytes are the kind's */
+			if (wide || weir_is_row_over(row, wide)) /* the rule's kind takes leases of bytes */
 				return NULL;
 			first->before = weir_cell_get(row, clk->cell, wide) & ~ROW_UNSPENT(wide);
 			first->units = weir_first_units(first->before, threshold - units, batch);
@@ -323,8 +324,8 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
 	return row;
 }
 
-/* Admit the packet of a flow that has no lease. It is counted, and then taken back unless this CPU is the only one that
- * has counted the flow.
+/* Admit the packet of a flow that has no lease. The packet is counted first; this is undone unless no other CPU has
+ * counted the flow.
  */
 static __always_inline bool weir_admit_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
 					     const struct weir_clock *clk, struct weir_reservation *reservation,
@@ -358,8 +359,8 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 	return true;
 }
 
-/* Does what the flow has left behind stand in the way of that? ADMIT: nothing does. BLOCK: the flow is over its limit
- * by that alone, and needs no row. UNSURE: ask the rule's kind.
+/* Do the flow's ghosts allow this shortcut? ADMIT: there are none. BLOCK: the flow is over its limit by its ghosts
+ * alone, and needs no row. UNSURE: ask the rule's kind.
  */
 __noinline int weir_try_row_ghost(struct weir_scratch *s, __u32 place)
 {
@@ -388,7 +389,7 @@ __noinline int weir_try_row_ghost(struct weir_scratch *s, __u32 place)
 	return weir_block_without_row(s, rule, left, allowed);
 }
 
-/* Admit the flow's first packet in the bucket; while rows are pushed out, ask for its ghosts before. */
+/* Admit the flow's first packet in the bucket; while rows are being evicted, look for its ghosts first. */
 static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scratch *s, const struct weir_rule *rule,
 							       void *row, const struct weir_clock *clk,
 							       struct weir_reservation *reservation,
@@ -403,7 +404,8 @@ static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scrat
 	return weir_admit_first(s, rule, row, clk, reservation, wide) ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_UNSURE;
 }
 
-/* The same for medium rows, after weir_shortcut() was unsure. Out of line: the stack has no room for it further down.
+/* The same for medium rows, after weir_shortcut() was UNSURE. Out of line, because deeper calls leave no room on the
+ * stack.
  */
 __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 {
@@ -427,7 +429,7 @@ static __always_inline void weir_enter_narrow(struct weir_scratch *s, const stru
 		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
 }
 
-/* Its row. After a packet that was blocked, the next one mostly is: the row is then enough. */
+/* Its row. After a blocked packet, the next one is mostly blocked, too, and then the row is enough. */
 static __always_inline void *weir_find_narrow(struct weir_scratch *s, __u32 nth)
 {
 	void *chunk = weir_chunk_of(s->flow.set, -1, WEIR_NARROW), *row;
@@ -454,8 +456,8 @@ static __always_inline void *weir_find_other(struct weir_scratch *s, const struc
 
 /*
  * Ask the shortcuts about the packet's rule number s->nth, of a kind that keeps rows. ADMIT and BLOCK are final, and
- * the reservation is made. After UNSURE ask the rule's kind: the flow and its row have been found, and nothing else has
- * changed but what the kind would have to do anyway.
+ * the reservation is made. After UNSURE, ask the rule's kind. The flow and its row have been found, and nothing else
+ * has changed that the kind would not change, too.
  */
 static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, const struct weir_rule *rule,
 						      struct weir_reservation *reservation, const bool is_first,
@@ -483,7 +485,7 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 	if (wide == WEIR_WIDE && !clk)
 		return WEIR_ANSWER_UNSURE;
 	is_in_force = row && weir_is_row_in_force(s, rule, row, wide);
-	/* Asked first where it is expected, and where it spares the program a read of CLOCK_MONOTONIC. */
+	/* Ask this first if it is expected to answer, and if that saves reading CLOCK_MONOTONIC. */
 	if (is_in_force && (!s->expects_admission || !rule->goes_by_ticks) && weir_takes(WEIR_SHORTCUT_OVER) &&
 	    weir_is_known_over(s, rule, row, clk, false, wide) && weir_clock_is_current(s, clk)) {
 		if (!wide && weir_takes(WEIR_SHORTCUT_NOTE))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which threshold is in force for the packet in hand? Mostly the constant in the rule. One that the controller moves is
- * read from where it was pushed, for as long as the controller is alive; one that hosts share, for as long as this
- * host's lease; a flow that warms up by itself has its own
- * (warm_up.h); a flow under an override has the override's.
+ * Finds the threshold in force for the current packet. For most rules, it is the constant in the rule. A threshold that
+ * the controller moves is read from the map to which it was pushed, while the controller is alive. A threshold that
+ * hosts share is this host's share, while its lease lasts. A flow that warms up by itself has its own threshold
+ * (warm_up.h), and a flow under an override has the override's.
  */
 #ifndef WEIR_BPF_THRESHOLD_H
 #define WEIR_BPF_THRESHOLD_H
@@ -13,8 +13,8 @@
 
 /* ---- pushed by the controller ---- */
 
-/* What was pushed expires with the controller's heartbeat: at this time, or 0 where there is none. In replay the
- * controller is in step.
+/* When pushed values expire: some time after the controller's last heartbeat. 0 without a heartbeat. In replay, pushed
+ * values never expire.
  */
 static __always_inline __u64 weir_expiry_ns(void)
 {
@@ -31,17 +31,17 @@ static __always_inline __u64 weir_expiry_ns(void)
 	return heartbeat_ns ? heartbeat_ns + READ_ONCE(signs->validity_ns) : 0;
 }
 
-/* By the tick: reading the clock would wait for the lines that are being fetched. The tick comes after the look-up:
- * otherwise clang 19 keeps it on the stack meanwhile, of which Linux 6.1 has too little (tests/bpf/stack_test).
+/* Use the tick, because reading the clock would wait for the lines that are being fetched. Read the tick after the
+ * look-up; otherwise clang 19 keeps it on the stack meanwhile, which is too small on Linux 6.1 (tests/bpf/stack_test).
  */
 static __always_inline bool weir_check_stale(struct weir_scratch *s)
 {
 	return !config.is_virtual && weir_expiry_ns() <= s->tick_ns;
 }
 
-/* A word, and the emission interval that was pushed with it: while it is the word, nobody writes the copy it points to.
- * Should it change twice while it is read, the rule's constant stays: word and emission interval might not belong
- * together.
+/* Read a word and the emission interval that was pushed with it. While the word is in force, the copy that it points to
+ * is not written. If the word changes twice while it is read, the rule's constant stays in force, because word and
+ * emission interval might not belong together.
  */
 static __always_inline void weir_read_pushed(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
 {
@@ -83,7 +83,7 @@ static __always_inline __u64 weir_share_units(const struct weir_share_stages *st
 	return READ_ONCE(stages->units[WEIR_SHARE_FALLEN_BACK]);
 }
 
-/* Two looks at a schedule that may change meanwhile. False: it changed each time. */
+/* Read a schedule that may change meanwhile, in at most two attempts. False: it changed each time. */
 static __always_inline bool weir_read_schedule(struct weir_scratch *s, const __u64 *version,
 					       const struct weir_share_stages *stages, __u64 *ret_units)
 {
@@ -99,7 +99,7 @@ static __always_inline bool weir_read_schedule(struct weir_scratch *s, const __u
 	return false;
 }
 
-/* The place of the packet's flow, s->flow, or WEIR_FLOW_SHARES. */
+/* The index of the packet's flow, s->flow, among the shared flows; WEIR_FLOW_SHARES if it is not shared. */
 static __always_inline __u32 weir_find_flow_share(const struct weir_scratch *s, const struct weir_rule *rule,
 						  struct weir_flow_share **ret_share)
 {
@@ -118,8 +118,8 @@ static __always_inline __u32 weir_find_flow_share(const struct weir_scratch *s, 
 	return WEIR_FLOW_SHARES;
 }
 
-/* Count the packet, and move the share by what its flow has more or less. A flow that loses its entry while we read
- * gets nothing for this packet, never more than its share.
+/* Count the packet, and adjust the share by its flow's difference. If the flow loses its entry while we read, it is
+ * admitted nothing for this packet, so it never gets more than its share.
  */
 static __always_inline __u64 weir_move_share(struct weir_scratch *s, const struct weir_rule *rule, __u64 units)
 {
@@ -139,8 +139,9 @@ static __always_inline __u64 weir_move_share(struct weir_scratch *s, const struc
 	return units > WEIR_FLOW_BASE ? units - WEIR_FLOW_BASE : 0;
 }
 
-/* This host's share now, by the tick, as other expiries: a share may end a tick late, which is among the 50 ms that the
- * protocol has for it. Should it change twice while it is read, nothing is admitted. Replay knows no other hosts.
+/* This host's share now. Like other expiries it is evaluated by the tick, so a share may end a tick late; the 50 ms
+ * that the protocol allows include that. If the share changes twice while it is read, nothing is admitted. Replay knows
+ * no other hosts.
  */
 static __always_inline void weir_read_share(struct weir_scratch *s, const struct weir_rule *rule)
 {
@@ -163,7 +164,8 @@ static __always_inline void weir_read_share(struct weir_scratch *s, const struct
 
 /* ---- overrides ---- */
 
-/* A flow's row notes in its copy of the threshold's version that the flow has no override: the search is then spared.
+/* A bit of a row's copy of the threshold's version says that the flow has no override, so that the search can be
+ * skipped.
  */
 #define WEIR_WORD_PLAIN ((__u64)WEIR_VERSION_PLAIN << WEIR_THRESHOLD_BITS)
 
@@ -212,8 +214,8 @@ static __always_inline void weir_read_override(struct weir_scratch *s, const str
 	s->allowed.emission = found->emission;
 }
 
-/* The same, without a search where the row knows: one that counts, and was last evaluated under this load. A narrow row
- * has no room for what an override says, only that there is none.
+/* The same, without the search if the flow's row has the answer: the row must count, and must have been evaluated under
+ * this load. A narrow row can record only that there is no override, not what an override says.
  */
 static __always_inline __u64 weir_override_word_of(struct weir_scratch *s, const struct weir_rule *rule, void *row,
 						   __u64 bucket, const enum weir_width wide)
@@ -234,7 +236,7 @@ static __always_inline __u64 weir_override_word_of(struct weir_scratch *s, const
 
 /* ---- what is in force ---- */
 
-/* Fill in s->allowed, for a rule whose own constant will not do (weir_rule.needs_allowed). */
+/* Fill in s->allowed, for a rule whose constant is not the answer (weir_rule.needs_allowed). */
 __noinline int weir_find_allowed(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);

@@ -181,7 +181,11 @@ void rig_load(struct rig *rig, bool is_virtual)
 	struct weir_previous previous;
 	__u64 seed[16];
 	struct weir_object_options object_options = {
-		.is_virtual = is_virtual, .seed = seed, .without_shortcuts = shortcuts_left_out()};
+		.is_virtual = is_virtual,
+		.seed = seed,
+		.without_shortcuts = shortcuts_left_out(),
+		.hooks = rig->hooks,
+	};
 	struct weir_compile_options options = {
 		.cpus = rig->cpus ? rig->cpus : (uint32_t)weir_host_cpus(),
 		.now_ns = is_virtual ? RIG_START_NS : weir_host_now_ns(),

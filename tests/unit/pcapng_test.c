@@ -103,10 +103,9 @@ static void expect_interface(struct file *file, const char *name, uint32_t snap_
 	close_block(file, end);
 }
 
-static void expect_packet(struct file *file, uint32_t interface, uint32_t captured, uint32_t wire, const char *comment,
-			  size_t comment_bytes)
+static void expect_packet(struct file *file, uint32_t interface, uint32_t captured, uint32_t wire, uint32_t flags,
+			  const char *comment, size_t comment_bytes)
 {
-	const uint32_t inbound = 1;
 	size_t end = open_block(file, 6);
 
 	assert_int_equal(number32(file), interface);
@@ -118,7 +117,7 @@ static void expect_packet(struct file *file, uint32_t interface, uint32_t captur
 	for (file->at += captured; file->at % 4; file->at++)
 		assert_int_equal(file->data[file->at], 0);
 	expect_option(file, 1, comment, comment_bytes);
-	expect_option(file, 2, &inbound, sizeof(inbound));
+	expect_option(file, 2, &flags, sizeof(flags));
 	expect_option(file, 0, "", 0);
 	close_block(file, end);
 }
@@ -127,6 +126,9 @@ static struct weir_frame frame_of(uint32_t captured, uint32_t wire)
 {
 	return (struct weir_frame){.time_ns = TIME_NS, .bytes = bytes, .captured_bytes = captured, .wire_bytes = wire};
 }
+
+#define INBOUND 1
+#define OUTBOUND 2
 
 /* Each remainder of a division by four, of frames and of texts. */
 static void frames_and_comments_of_any_length_are_padded(void **state)
@@ -141,14 +143,14 @@ static void frames_and_comments_of_any_length_are_padded(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(comments); i++) {
 		struct weir_frame frame = frame_of(i, 1500);
 
-		weir_pcapng_packet(file.stream, i % 2, &frame, comments[i]);
+		weir_pcapng_packet(file.stream, i % 2, &frame, false, comments[i]);
 	}
 	begin_reading(&file);
 	expect_section(&file, "weir events");
 	expect_interface(&file, "eth0", 128);
 	expect_interface(&file, "veth7", 128);
 	for (size_t i = 0; i < ARRAY_SIZE(comments); i++)
-		expect_packet(&file, i % 2, i, 1500, comments[i], strlen(comments[i]));
+		expect_packet(&file, i % 2, i, 1500, INBOUND, comments[i], strlen(comments[i]));
 	assert_int_equal(file.at, file.size);
 	free(file.data);
 }
@@ -162,9 +164,24 @@ static void a_text_that_is_too_long_is_cut(void **state)
 
 	memset(text, 'x', sizeof(text) - 1);
 	begin(&file);
-	weir_pcapng_packet(file.stream, 0, &frame, text);
+	weir_pcapng_packet(file.stream, 0, &frame, false, text);
 	begin_reading(&file);
-	expect_packet(&file, 0, sizeof(bytes), sizeof(bytes), text, 4096);
+	expect_packet(&file, 0, sizeof(bytes), sizeof(bytes), INBOUND, text, 4096);
+	assert_int_equal(file.at, file.size);
+	free(file.data);
+}
+
+static void the_direction_is_in_the_flags(void **state)
+{
+	struct weir_frame frame = frame_of(sizeof(bytes), sizeof(bytes));
+	struct file file;
+
+	begin(&file);
+	weir_pcapng_packet(file.stream, 0, &frame, false, "in");
+	weir_pcapng_packet(file.stream, 0, &frame, true, "out");
+	begin_reading(&file);
+	expect_packet(&file, 0, sizeof(bytes), sizeof(bytes), INBOUND, "in", 2);
+	expect_packet(&file, 0, sizeof(bytes), sizeof(bytes), OUTBOUND, "out", 3);
 	assert_int_equal(file.at, file.size);
 	free(file.data);
 }
@@ -174,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_and_comments_of_any_length_are_padded),
 		cmocka_unit_test(a_text_that_is_too_long_is_cut),
+		cmocka_unit_test(the_direction_is_in_the_flags),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,16 +17,16 @@ const struct weir_command weir_attach_command = {
 	.arguments_min = 0,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about = "Load rule files and attach them to interfaces, then return. Nothing has to keep running: links and "
-		 "maps are pinned under /sys/fs/bpf/weir. If anything fails, nothing is left behind. Rules whose "
-		 "thresholds move (WarmUp of whole resources, MemoryAdaptive) need a controller as well: 'weir "
-		 "control'.\n\n"
+	.about = "Load rule files and attach them to interfaces, then return. No process has to keep running, "
+		 "because links and maps are pinned under /sys/fs/bpf/weir. If anything fails, nothing is left "
+		 "behind. Rules whose thresholds move (WarmUp of whole resources, MemoryAdaptive) also need a "
+		 "controller; start 'weir control' for them.\n\n"
 		 "Without a FILE, attach puts the rules in force on more interfaces. A pattern ('veth*', in quotes) "
-		 "means every present interface with such a name, except 'lo' and interfaces that stand on others it "
-		 "means, such as a bridge on its ports; '!veth0' excludes one. While a controller runs, interfaces "
-		 "that appear later are limited as well.\n\n"
-		 "Rules that would drop the SSH session you type this in, or admit fewer than ten of its packets a "
-		 "second, are refused." WEIR_ABOUT_FILES,
+		 "matches all present interfaces with such a name, except 'lo' and interfaces that are stacked on "
+		 "other matching ones, such as a bridge on its ports. '!veth0' excludes an interface. While a "
+		 "controller runs, interfaces that appear later are limited as well.\n\n"
+		 "weir refuses rules that would drop the SSH session in which you type this, or admit fewer than ten "
+		 "of its packets a second." WEIR_ABOUT_FILES,
 	.example = "  weir attach -i eth0 rules/dns-per-client.yaml\n  weir attach -i eth1",
 };
 

@@ -25,16 +25,17 @@ const struct weir_command weir_block_command = {
 	.arguments_max = SIZE_MAX,
 	.about = "Drop all packets of sources for a while: addresses, or up to 4,096 prefixes. The kernel ends each "
 		 "block by itself, and a reload keeps it. Blocking a source again restarts its time.\n\n"
-		 "'-' reads lines from standard input: a source, optionally a time of its own, and a comment, which "
-		 "becomes the reason. --list prints such lines, with the packets that each block has dropped. Bad "
-		 "lines are reported and make the exit code 1; the other lines are blocked.\n\n"
-		 "--sync makes the blocks equal to a feed or, with --reason, only those that have this reason; other "
-		 "blocks stay. It removes nothing if a line is bad, and refuses an empty feed without --force. --save "
-		 "and --restore keep blocks across a detach or a reboot; the service does both.\n\n"
-		 "Among the lists 'allow' and 'deny' of the rule files, 'weir allow' and 'weir block', the longest "
-		 "prefix wins; on a tie, block wins over allow. settings.timedEntries sets how many addresses fit. "
-		 "Without --force, weir refuses to block the source of your own SSH session, or a prefix shorter than "
-		 "/8 (IPv4) or /16 (IPv6).",
+		 "'-' reads lines from standard input. A line has a source, optionally a time of its own, and a "
+		 "comment, which becomes the reason. --list prints such lines, with the number of packets that each "
+		 "block has dropped. If some lines are bad, they are reported, the sources of the other lines are "
+		 "blocked, and the exit code is 1.\n\n"
+		 "--sync makes the blocks equal to a feed. With --reason, it changes only blocks with this reason. "
+		 "It removes nothing if a line is bad, and refuses an empty feed without --force. --save and "
+		 "--restore keep blocks across a detach or a reboot; the service does both.\n\n"
+		 "If a source is in several of 'weir block', 'weir allow' and the lists 'allow' and 'deny' of the "
+		 "rule files, the longest prefix wins; on a tie, block and deny win. settings.timedEntries sets how "
+		 "many addresses fit. Without --force, weir refuses to block the source of your own SSH session, or "
+		 "a prefix shorter than /8 (IPv4) or /16 (IPv6).",
 	.example = "  weir block 192.0.2.7 2001:db8:1::/48 --for 1h --reason 'port scan'\n"
 		   "  weir block - --for 10m <addresses\n"
 		   "  weir block --sync feed.txt --reason feed --for 1d\n"
@@ -50,9 +51,9 @@ const struct weir_command weir_allow_command = {
 	.arguments = "SOURCE...",
 	.arguments_max = SIZE_MAX,
 	.about = "Let all packets of sources pass for a while, before any rule: addresses, or up to 4,096 prefixes. "
-		 "The kernel ends it by itself, and a reload keeps it. A prefix shorter than /8 (IPv4) or /16 (IPv6) "
-		 "needs --force. What 'weir block' or a file's 'deny' blocks by the same prefix stays blocked; a note "
-		 "says so. 'weir block --help' has the details.",
+		 "The kernel ends each entry by itself, and a reload keeps it. A prefix shorter than /8 (IPv4) or "
+		 "/16 (IPv6) needs --force. If 'weir block' or a file's 'deny' list has the same prefix, the source "
+		 "stays blocked, and a note says so. 'weir block --help' has the details.",
 	.example = "  weir allow 192.0.2.7 --for 1h30m\n"
 		   "  weir allow --list\n"
 		   "  weir allow --remove --all",

@@ -17,18 +17,19 @@ const struct weir_command weir_cluster_command = {
 	.arguments = "status | explain RULE | forget HOST",
 	.arguments_min = 1,
 	.arguments_max = 2,
-	.about = "'status' shows, for each rule that hosts share (clusterMode), what this host may admit now, how long "
-		 "its lease still lasts or how long it has been without one, and what the ledger in the store says "
-		 "about all hosts: live, silent (not heard from for a second) or left; how much of the threshold each "
-		 "holds, keeps without the store and asked for; and how long the part of a silent host stays reserved "
-		 "(settings.cluster.silentFor). 'flows' is how many single flows of a rule with a key move between "
-		 "hosts now.\n\n"
-		 "'explain' shows why this host's share of a rule is what it is: the hosts, what each wants and is "
-		 "due, the lease, or since when there is none and why, and what happens next, and when.\n\n"
-		 "Both ask the store themselves, for three seconds at most.\n\n"
-		 "'forget' removes a host that will not come back from the ledgers. Until then, or until it has been "
-		 "silent for silentFor, what it may keep without the store stays reserved for it. If a forgotten host "
-		 "is alive but out of reach, all hosts together may exceed the limit by that much.",
+	.about = "'status' shows, for each rule that hosts share (clusterMode), what this host may admit now, and "
+		 "how long its lease still lasts or how long it has been without one. It also shows what the ledger "
+		 "in the store records about all hosts: whether each is live, silent (not heard from for a second) "
+		 "or has left; how much of the threshold it holds, would keep without the store, and asked for; and "
+		 "how long the part of a silent host stays reserved (settings.cluster.silentFor). 'flows' is the "
+		 "number of single flows that hosts share by demand now.\n\n"
+		 "'explain' shows why this host's share of a rule is what it is. It lists the hosts with what each "
+		 "wants and is due, shows the lease (or since when there is none, and why), and says what happens "
+		 "next, and when.\n\n"
+		 "Both query the store themselves, for at most three seconds.\n\n"
+		 "'forget' removes from the ledgers a host that will not come back. Otherwise, its part stays "
+		 "reserved until it has been silent for silentFor. If a forgotten host is alive but out of reach, "
+		 "all hosts together may exceed the limit by that much.",
 	.example = "  weir cluster status\n"
 		   "  weir cluster status --json | jq '.rules[].share'\n"
 		   "  weir cluster explain dns\n"

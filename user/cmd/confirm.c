@@ -11,9 +11,9 @@ const struct weir_command weir_confirm_command = {
 	.means_attached = true,
 	.changes_it = true,
 	.holds_signals = true,
-	.about = "Keep the rules that 'weir reload --confirm' put in force. Without it, the previous rules return when "
-		 "the time is over. Run it in the session that the new rules might have cut off: if it gets through, "
-		 "they did not.",
+	.about = "Keep the rules that 'weir reload --confirm' put in force. Without it, the previous rules return "
+		 "when the time is over. Run it in the session that the new rules might have cut off. If the command "
+		 "gets through, that session still works.",
 	.example = "  weir reload --confirm 60s rules/ssh.yaml && weir confirm",
 };
 

@@ -15,10 +15,10 @@ const struct weir_command weir_control_command = {
 	.means_attached = true,
 	.holds_signals = true,
 	.about = "Be the controller of an attached instance: while it runs, WarmUp rules warm up and MemoryAdaptive "
-		 "rules follow the memory in use. SIGINT, SIGTERM, SIGHUP or a detach end it; the rules then stay in "
-		 "force with safe thresholds. Interfaces that appear or come back are limited as by 'weir run', in the "
-		 "network namespace that this runs in. Failures are reported and retried. 'weir run' does the same for "
-		 "what it attached.",
+		 "rules follow the memory in use. It ends on SIGINT, SIGTERM, SIGHUP or a detach. After a signal, "
+		 "the rules stay in force with safe thresholds. Interfaces that appear or return are limited, as "
+		 "with 'weir run', in the network namespace in which this command runs. Failures are reported and "
+		 "retried. 'weir run' is its own controller and does not need this command.",
 	.example = "  weir control --instance main",
 };
 

@@ -17,12 +17,13 @@ const struct weir_command weir_detach_command = {
 	.changes_it = true,
 	.holds_signals = true,
 	.about = "Take the limits off the interfaces named, or off all of them. With the last interface the instance "
-		 "ends and nothing is left. The other hosts of a cluster (clusterMode) then get this host's share: the "
-		 "store learns of it within half a second, or not at all.\n\n"
-		 "If a pattern means the interface, it is excluded from then on; a pattern as it was given ('veth*') "
-		 "takes the limits off all interfaces it means. Name a renamed interface as 'weir status' shows it. If "
-		 "packets were paced ('throttling: pace') in a network namespace that no process and no mount leads "
-		 "to, give it with --netns.",
+		 "ends and nothing is left. The other hosts of a cluster (clusterMode) then get this host's share. "
+		 "The command tries for half a second to inform the store.\n\n"
+		 "If the instance has a pattern that matches the interface, the interface is excluded from then on. "
+		 "If you name the pattern itself ('veth*'), the limits are taken off all interfaces that it matches. "
+		 "For a renamed interface, use the name that 'weir status' shows. If packets were paced "
+		 "('throttling: pace') in a network namespace that weir cannot find by any process or mount, name it "
+		 "with --netns.",
 	.example = "  weir detach\n  weir detach -i eth1",
 };
 

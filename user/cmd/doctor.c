@@ -22,8 +22,9 @@ const struct weir_command weir_doctor_command = {
 	.arguments = "IFACE",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
-	.about = "Examine an interface and this host. Show what would stop weir (a problem: the exit code is 1) or "
-		 "bend its limits (a note), and what to do about it. Changes nothing." WEIR_ABOUT_FILES,
+	.about = "Examine an interface and this host. Show problems, which would stop weir (the exit code is then "
+		 "1), and notes about what would make its limits inaccurate, and what to do about each. Changes "
+		 "nothing." WEIR_ABOUT_FILES,
 	.example = "  weir doctor eth0\n  weir doctor -r /etc/weir/weir.yaml eth0",
 	.exits = "0 no problem, 1 there is one, or it failed, 2 the request or a rule file is wrong",
 };

@@ -21,11 +21,11 @@ static const struct weir_option own_options[] = {
 	{'e', false, "changes", NULL, "only changes of state, no drops"},
 	{'p', false, "past", NULL, "print the changes that are still kept, and end"},
 	{'r', false, "rule", "NAME", "only events of this rule"},
-	{'S', false, "src", "ADDRESS", "only packets and flows of this source (address or prefix)"},
+	{'S', false, "src", "ADDRESS", "only packets from this source, and those that go out to it, and its flows (address or prefix)"},
 	{'n', true, "number", "N", "end after N events; with --past, print the latest N"},
 	{'P', false, "pcap", "FILE",
 	 "also write the drops to a capture (pcapng): the first 128 bytes of each frame, with the reason as its "
-	 "comment; '-' is standard output, which then gets nothing else"},
+	 "comment, and its direction; '-' is standard output, which then gets nothing else"},
 	{},
 };
 
@@ -34,16 +34,17 @@ const struct weir_command weir_events_command = {
 	.own_options = own_options,
 	.options = "INJCh",
 	.means_attached = true,
-	.about = "Print events, a line each, until Ctrl-C: dropped packets, with the rule, the flow, what its window "
-		 "held and the threshold in force; and changes: attach, reload, rollback, confirm, detach; interfaces "
-		 "that appear and disappear; a controller that starts, ends or falls silent; penalties that begin, and "
-		 "circuit breakers; and, for limits that hosts share, the store, leases and hosts.\n\n"
-		 "Drops are a sample of at most 954 a second, with the number of the others each second; 'weir flows "
-		 "--dropped' counts all of them by flow. Changes are kept: the latest 256 of the instance, 256 of "
-		 "'weir block' and 'weir allow', and 64 penalties or breaker changes of each rule; what a flood left "
-		 "out is counted by rule.\n\n"
-		 "With --rule or --src, only drops, penalties and breakers are shown. The number of drops without a "
-		 "line then still counts all of them, as they were never examined.",
+	.about = "Print events until Ctrl-C, one per line. Drops, of packets that come in or go out, are shown with "
+		 "the rule, the flow, the count of its window and the threshold in force. Changes are attach, reload, rollback, confirm and detach; "
+		 "interfaces that appear and disappear; a controller that starts, ends or falls silent; penalties "
+		 "that begin; state changes of circuit breakers; and, for limits that hosts share, changes of the "
+		 "store, leases and hosts.\n\n"
+		 "Drops are a sample of at most 954 a second; each second, a line says how many more there were. "
+		 "'weir flows --dropped' counts all drops by flow. Changes are kept: the latest 256 of the instance, "
+		 "the latest 256 of 'weir block' and 'weir allow', and the latest 64 penalties or breaker changes of "
+		 "each rule. Those that are left out during a flood are counted by rule.\n\n"
+		 "With --rule or --src, only drops, penalties and breakers are shown. The number of drops that are "
+		 "not shown then still includes all rules and sources.",
 	.example = "  weir events\n"
 		   "  weir events --past\n"
 		   "  weir events --rule dns --src 192.0.2.0/24 -n 10\n"
@@ -87,7 +88,9 @@ static bool prefixes_meet(const struct weir_prefix *a, const struct weir_prefix 
 	       (!(bits % 8) || !((a->address[bits / 8] ^ b->address[bits / 8]) & rest));
 }
 
-/* The packet's source for a drop, that of the flow's key for a change. False: it has none. */
+/* The remote end: of the packet for a drop, of the flow's key for a change. What comes in has it as its source. False: it
+ * has none.
+ */
 static bool find_source(const struct weir_reported *reported, const struct weir_rule_info *rule,
 			struct weir_prefix *ret_source)
 {
@@ -98,7 +101,8 @@ static bool find_source(const struct weir_reported *reported, const struct weir_
 		if (!weir_frame_ends(event->frame, event->kept_bytes, &ends))
 			return false;
 		*ret_source = (struct weir_prefix){.family = ends.family, .bits = ends.family == 6 ? 128 : 32};
-		memcpy(ret_source->address, ends.source, sizeof(ends.source));
+		memcpy(ret_source->address, event->flags & WEIR_EVENT_OUT ? ends.destination : ends.source,
+		       sizeof(ends.source));
 		return true;
 	}
 	if (!rule || !(rule->identity.key_fields >> WEIR_KEY_PLACE_SOURCE & 1))

@@ -32,13 +32,14 @@ const struct weir_command weir_flows_command = {
 		 "of windows from drops and from samples; '?' means not known.\n\n"
 		 "For rules with overrides, the threshold may be '?', too. For rules with tokens, the units are what "
 		 "the flow's bucket lacks, and the threshold is what a full bucket holds. For rules with Throttling, "
-		 "they are how long the flow's latest packet still has to wait, out of maxQueueingTimeMs. For rules "
-		 "with AssociatedResource, they are what passed on the other resource. Where a resource is "
-		 "prioritised, 'occupied' counts units of later buckets.\n\n"
-		 "Rules with metricType Concurrency have a table of their own, the flows with the most connections; so "
-		 "have rules with blockDurationInMs, the penalised flows, longest remaining penalty first; and circuit "
-		 "breakers: those that are open, or closest to opening. --dropped shows which flows have lost packets "
-		 "since the attach, how many, and when; for rules that observe, what would have been dropped.",
+		 "the units are how long the flow's latest packet still has to wait, and the threshold is "
+		 "maxQueueingTimeMs. For rules with AssociatedResource, the units are what passed on the other "
+		 "resource. For prioritised resources, 'occupied' counts units of later buckets.\n\n"
+		 "Three kinds of rules have tables of their own. For metricType Concurrency, it lists the flows with "
+		 "the most connections; for blockDurationInMs, the penalised flows, longest remaining penalty first; "
+		 "for circuit breakers, those that are open or closest to opening.\n\n"
+		 "--dropped shows which flows have lost packets since the attach, how many, and when. For rules that "
+		 "observe, it shows what would have been dropped.",
 	.example = "  weir flows -n 5\n"
 		   "  weir flows --rule dns\n"
 		   "  weir flows --dropped --since 10m",

@@ -30,7 +30,7 @@ static const struct weir_option known_options[] = {
 	 "do everything but the reload, including the kernel's checks, and show what it would change"},
 	{'E', false, "exit-code", NULL, "exit with 1 if something would change, and with 2 on any error"},
 	{'b', false, "before", NULL, "show the rule set that 'weir rollback' would put in force"},
-	{'x', false, "force", NULL, "do it even if it cuts off the SSH session that you type this in"},
+	{'x', false, "force", NULL, "do it even if it cuts off the SSH session in which you type this"},
 	{'X', false, "force", NULL,
 	 "accept even the source of your own SSH session, or a prefix shorter than /8 (IPv4) or /16 (IPv6)"},
 	{'r', false, "rule", "NAME", "only flows that this rule has penalised"},
@@ -40,15 +40,15 @@ static const struct weir_option known_options[] = {
 	{'l', false, "list", NULL, "list the entries in force, and the time that each has left"},
 	{'R', false, "remove", NULL, "end entries at once"},
 	{'B', false, "reason", "TEXT",
-	 "the reason, at most 63 bytes, for sources without one; with --sync, whose set it is; with --remove, only "
-	 "entries with this reason"},
-	{'t', false, "extend", NULL, "leave entries alone that last longer than this already"},
+	 "the reason, at most 63 bytes, for sources without one; with --sync and --remove, only entries with this "
+	 "reason"},
+	{'t', false, "extend", NULL, "keep existing entries that last longer than the new ones would"},
 	{'u', false, "sync", "FILE",
-	 "make the entries equal to the lines of a feed: add, renew, and remove what is not in it; '-': standard "
+	 "make the entries equal to a feed: add and renew the sources in it, and remove all others; '-': standard "
 	 "input"},
 	{'v', false, "save", "FILE", "write the entries in force to a file"},
 	{'w', false, "restore", "FILE",
-	 "put the entries of such a file back in force, except those that have ended since"},
+	 "put the entries of a file that --save wrote back in force, except those that have ended since"},
 	{'L', false, "listen", "ADDRESS",
 	 "serve a page, /metrics (Prometheus) and /api/v1 (JSON): 127.0.0.1:9617, [::1]:9617, "
 	 "unix:/run/weir/main.sock; repeatable"},

@@ -21,9 +21,9 @@ const struct weir_command weir_release_command = {
 	.arguments = "FLOW",
 	.arguments_max = 64,
 	.about = "End the penalty of a flow. The rule's window decides its next packet again; if the rule blocks it, "
-		 "the new penalty is the shortest one. FLOW is a key as 'weir flows' prints it, or one value of a key: "
-		 "then it means all flows that have this value. Without FLOW, '--rule NAME' means all flows of that "
-		 "rule, and '--all' those of all rules.",
+		 "the new penalty is the shortest one. FLOW is a key as 'weir flows' prints it, or one value of a "
+		 "key, which selects all flows with this value. Without FLOW, '--rule NAME' selects all flows of "
+		 "that rule, and '--all' the flows of all rules.",
 	.example = "  weir release 192.0.2.7\n"
 		   "  weir release --rule logins 'source 192.0.2.7, destinationPort 22'\n"
 		   "  weir release --all",

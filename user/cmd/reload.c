@@ -17,22 +17,23 @@ const struct weir_command weir_reload_command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
-	.about = "Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix. "
-		 "A rule that changes only its threshold or mode keeps its windows and counters. A mistake in a file "
-		 "changes nothing. Name all files, even unchanged ones: rules in files you leave out are removed. The "
-		 "command lists the rules that were removed, changed and added. Reload rules that name interfaces from "
-		 "the network namespace of those interfaces (--netns).\n\n"
-		 "Rules that another version of weir attached stay in force. If a table has another layout there, the "
-		 "reload names what would start empty and changes nothing; --fresh reloads all the same, and the old "
-		 "rules hold until the new ones are in place. The same applies to a rule that cannot keep its windows "
-		 "because its threshold outgrew their rows or begins to move (WarmUp, MemoryAdaptive).\n\n"
-		 "With --confirm, the previous rules return by themselves unless 'weir confirm' comes in time; use it "
-		 "for rules that might lock you out. The kernel itself does this, whatever happens to this command and "
-		 "its terminal. 'weir rollback' returns sooner; until then, no other reload is accepted. Rules that "
-		 "would drop the SSH session you type this in, or admit fewer than ten of its packets a second, are "
-		 "refused.\n\n"
-		 "With --dry-run, everything is checked, the kernel loads the program and drops it again, and the "
-		 "command shows what would change, as 'weir diff' does." WEIR_ABOUT_FILES,
+	.about = "Replace the rules of an attached instance. Each packet is evaluated by the old rules or by the new "
+		 "ones, never by a mix. A rule that changes only its threshold or mode keeps its windows and "
+		 "counters. If a file has a mistake, nothing changes. Name all files, even unchanged ones: rules in "
+		 "files you leave out are removed. The command lists the rules that were removed, changed and added. "
+		 "Reload rules that name interfaces from the network namespace of those interfaces (--netns).\n\n"
+		 "Rules that another version of weir attached stay in force. If that version has another layout of "
+		 "some table, the reload names what would start empty and changes nothing. With --fresh it reloads "
+		 "all the same, and the old rules limit until the new ones are in place. The same applies to a rule "
+		 "that cannot keep its windows because its threshold outgrew their rows or begins to move (WarmUp, "
+		 "MemoryAdaptive).\n\n"
+		 "With --confirm, the previous rules return by themselves unless you run 'weir confirm' in time. Use "
+		 "it for rules that might lock you out. The kernel itself brings the previous rules back, whatever "
+		 "happens to this command and its terminal. 'weir rollback' brings them back sooner. Until you "
+		 "confirm or the previous rules are back, weir accepts no other reload. It refuses rules that would "
+		 "drop the SSH session in which you type this, or admit fewer than ten of its packets a second.\n\n"
+		 "With --dry-run, the command checks everything, makes the kernel load the program and discard it, "
+		 "and shows what would change, as 'weir diff' does." WEIR_ABOUT_FILES,
 	.example = "  weir reload rules/dns-per-client.yaml\n"
 		   "  weir reload --confirm 60s rules/dns-per-client.yaml",
 };

@@ -51,10 +51,10 @@ const struct weir_command weir_replay_command = {
 	.own_options = own_options,
 	.options = "jWCh",
 	.arguments = "-r FILE... PCAP",
-	.about = "Run the BPF program that would be attached over a capture, in the capture's own time, and show what "
-		 "happens to every packet. Touches no interface and no running weir. The capture is pcap or pcapng, of "
-		 "Ethernet, 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD loopback or PPP; bytes are counted as with an "
-		 "Ethernet header.",
+	.about = "Run the BPF program that would be attached over a capture, by the capture's timestamps, and show "
+		 "what happens to every packet. It does not affect any interface or instance. The capture is pcap or "
+		 "pcapng, of Ethernet, 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD loopback or PPP; byte counts "
+		 "include an Ethernet header.",
 	.example = "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap",
 	.exits = "0 done, 1 it failed or the capture is damaged, 2 the request or a file that it reads is wrong",
 };

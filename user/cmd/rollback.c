@@ -14,12 +14,12 @@ const struct weir_command weir_rollback_command = {
 	.means_attached = true,
 	.changes_it = true,
 	.holds_signals = true,
-	.about = "Put the rule set from before the last reload back in force, like a reload of its files: each packet "
-		 "meets one set or the other, and rules that both sets have keep their windows and counters. A second "
-		 "rollback undoes the first. If the last reload is not confirmed yet, rollback undoes it completely. "
-		 "'weir show --before' shows the set it would return to. The sets are kept with what is attached; a "
-		 "detach deletes them. As with 'weir reload', rules that would drop the SSH session you type this in "
-		 "are refused.",
+	.about = "Put the rule set from before the last reload back in force. Like a reload, this is atomic: each "
+		 "packet is evaluated by one set or the other, and rules that both sets have keep their windows and "
+		 "counters. A second rollback undoes the first. If the last reload is not confirmed yet, rollback "
+		 "undoes it completely. 'weir show --before' shows the set it would return to. The instance keeps "
+		 "both sets; a detach deletes them. Like 'weir reload', rollback refuses rules that would drop the "
+		 "SSH session in which you type this.",
 	.example = "  weir rollback",
 };
 

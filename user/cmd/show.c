@@ -13,10 +13,10 @@ const struct weir_command weir_show_command = {
 	.name = "show",
 	.options = "bINjCh",
 	.means_attached = true,
-	.about = "Print the rule set in force as one rule file that loads as the same set, whatever files and lists it "
-		 "came from, Sentinel's too: with all names, and without defaults. The comment at the top names those "
-		 "files and has a hash: sets with the same hash are the same. --json prints it as JSON, which loads as "
-		 "well. The set is kept with what is attached; its files are no longer needed.",
+	.about = "Print the rule set in force as one rule file. Loading that file gives the same set, whatever files "
+		 "and lists it came from, even Sentinel's. It has all names, but no defaults. The comment at the top "
+		 "names the original files and has a hash; sets with the same hash are the same. --json prints the "
+		 "set as JSON, which can be loaded, too. The instance keeps the set, so it does not need the files.",
 	.example = "  weir show >rules.yaml\n"
 		   "  weir show --before",
 };

@@ -7,13 +7,15 @@
 #include "print_breakers.h"
 #include "print_connections.h"
 #include "report/stats.h"
+#include "state/directions.h"
 #include "tables/rule_kind.h"
 
 const struct weir_command weir_stats_command = {
 	.name = "stats",
 	.options = "INjWCh",
 	.means_attached = true,
-	.about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; the "
+	.about = "Print the counters: packets by verdict (where rules limit what goes out, also of these), by resource "
+		 "(with the last 60 seconds) and by rule; the "
 		 "connections of rules with metricType Concurrency; the penalties of rules with blockDurationInMs; and "
 		 "the states of circuit breakers.",
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
@@ -47,9 +49,9 @@ static void print_tally(struct weir_table *table, const struct weir_tally *tally
 	weir_table_cell(table, "%llu", (unsigned long long)tally->bytes);
 }
 
-static void print_totals(const struct weir_totals *totals)
+static void print_totals(const struct weir_totals *totals, const char *heading)
 {
-	static const char *const headings[] = {"verdict", ">packets", ">bytes"};
+	const char *const headings[] = {heading, ">packets", ">bytes"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 	uint64_t sum = weir_verdict_sum(totals);
 
@@ -75,19 +77,24 @@ static void print_totals(const struct weir_totals *totals)
 
 static void print_resources(const struct weir_instance *instance, const struct weir_counters *counters)
 {
-	static const char *const headings[] = {"resource", ">passed",	   ">bytes",	   ">blocked",
-					       ">bytes",   ">passed/60 s", ">blocked/60 s"};
-	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	static const char *const headings[] = {"resource", ">passed",	   ">bytes",	    ">blocked",
+					       ">bytes",   ">passed/60 s", ">blocked/60 s", "direction"};
+	const bool judges_out = weir_judges_out(instance);
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings,
+							      .columns = ARRAY_SIZE(headings) - !judges_out};
 
 	for (uint32_t i = 0; i < instance->resource_count; i++) {
 		uint32_t slot = instance->resource_order[i];
 		const struct weir_resource_sum *sum = &counters->resources[slot];
+		const uint32_t directions = weir_resource_directions(&instance->resources[slot]);
 
 		weir_table_cell(&table, "%s", instance->resources[slot].name);
 		print_tally(&table, &sum->passed);
 		print_tally(&table, &sum->blocked);
 		weir_table_cell(&table, "%llu", (unsigned long long)minute_sum(sum->passed_by_second));
 		weir_table_cell(&table, "%llu", (unsigned long long)minute_sum(sum->blocked_by_second));
+		if (judges_out)
+			weir_table_cell(&table, "%s", weir_direction_name(directions));
 	}
 	putchar('\n');
 	weir_table_print(&table, stdout);
@@ -219,7 +226,13 @@ static void print_text(const struct weir_stats_view *view)
 {
 	if (view->instance->info.observes)
 		puts("observing: nothing is dropped\n");
-	print_totals(&view->counters.totals);
+	if (weir_judges_out(view->instance)) {
+		print_totals(&view->counters.totals, "coming in");
+		putchar('\n');
+		print_totals(&view->counters.out, "going out");
+	} else {
+		print_totals(&view->counters.totals, "verdict");
+	}
 	if (view->instance->resource_count)
 		print_resources(view->instance, &view->counters);
 	if (view->instance->rule_count)

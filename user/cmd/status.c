@@ -15,6 +15,7 @@
 #include "print.h"
 #include "report/status.h"
 #include "rules/scalars.h"
+#include "state/directions.h"
 #include "state/open_connections.h"
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
@@ -115,9 +116,12 @@ static void print_window(struct weir_table *table, const struct weir_rule_info *
 
 static void print_rules(const struct weir_status_view *view)
 {
-	static const char *const headings[] = {"rule", "resource", "limit", ">now", "window", ">buckets", "mode"};
+	static const char *const headings[] = {"rule",	 "resource", "limit", ">now",
+					       "window", ">buckets", "mode",  "direction"};
 	const struct weir_instance *instance = view->instance;
-	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	const bool judges_out = weir_judges_out(instance);
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings,
+							      .columns = ARRAY_SIZE(headings) - !judges_out};
 	char words[WEIR_WORDS_BYTES];
 
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
@@ -138,6 +142,8 @@ static void print_rules(const struct weir_status_view *view)
 			weir_table_cell(&table, "%llu", (unsigned long long)view->controller.thresholds[i]);
 		print_window(&table, rule);
 		weir_table_cell(&table, "%s", rule->observes || instance->info.observes ? "observe" : "enforce");
+		if (judges_out)
+			weir_table_cell(&table, "%s", weir_direction_name(weir_rule_directions(instance, rule)));
 	}
 	weir_table_print(&table, stdout);
 }

@@ -27,14 +27,18 @@ static const struct weir_option own_options[] = {
 	 "that "
 	 "are found, by source)"},
 	{'o', true, "output", "FILE", "write the rule file there (default: standard output)"},
-	{'i', true, "interface", "IFACE", "listen on this interface; with captures: match.interface holds for it"},
-	{'F', false, "for", "TIME", "how long to listen: 90s, 10m, 1h (default: 10m); Ctrl-C ends it sooner, and well"},
+	{'i', true, "interface", "IFACE",
+	 "listen on this interface; with captures, the interface that "
+	 "match.interface is compared with"},
+	{'F', false, "for", "TIME",
+	 "how long to listen: 90s, 10m, 1h (default: 10m); after Ctrl-C, the file is "
+	 "written from what was measured so far"},
 	{'A', false, "instance", "NAME", "listen on the interface of this instance, and measure its resources"},
-	{'p', false, "percentile", "P", "flows up to this percentile are to keep their packets (default: 99.9)"},
-	{'m', false, "margin", "FACTOR", "thresholds are so many times what was needed (default: 1.5)"},
+	{'p', false, "percentile", "P", "flows up to this percentile should lose no packets (default: 99.9)"},
+	{'m', false, "margin", "FACTOR", "multiply the measured need by this (default: 1.5)"},
 	{'l', false, "loss", "SHARE",
 	 "the share of these flows' packets that may be dropped, before the margin: 0 to 0.5 (default: 0)"},
-	{'P', false, "plot", "SVG", "draw how many flows have at least a peak, with the suggested thresholds"},
+	{'P', false, "plot", "SVG", "draw how many flows reach each peak, with the suggested thresholds"},
 	{},
 };
 
@@ -43,14 +47,13 @@ const struct weir_command weir_suggest_command = {
 	.own_options = own_options,
 	.options = "NjWCh",
 	.arguments = "[CAPTURE...]",
-	.about = "Measure what clients send, and write a rule file with a threshold for each resource that would not "
-		 "have "
-		 "limited them. Reads captures (pcap or pcapng, as 'weir replay' does; '-' is standard input), or "
-		 "listens on an interface. A flow's peak is the most that its window held; the threshold is the peak "
-		 "at a percentile of all flows, times a margin. Flows far above all others are named and left out, if "
-		 "they are fewer than 1 %: so a flood raises no number where there are 101 flows or more. The file "
-		 "has its figures in comments, loads as it is, and drops nothing (mode: observe). Captures are then "
-		 "replayed with it, to say what it would have dropped, and of whom.",
+	.about = "Measure what clients send, and write a rule file whose thresholds would not have limited them. "
+		 "Reads captures (pcap or pcapng, as 'weir replay' does; '-' is standard input), or listens on an "
+		 "interface. A flow's peak is the highest count that its window reached. The threshold is a "
+		 "percentile of all flows' peaks, times a margin. Flows far above all others are named and left out, "
+		 "if they are fewer than 1 %. So if there are at least 101 flows, a flood does not raise the "
+		 "threshold. The file has its figures in comments, can be loaded as it is, and drops nothing (mode: "
+		 "observe). Captures are then replayed with it, to show what it would have dropped from which flows.",
 	.example = "  tcpdump -i eth0 -Q in -s 128 -G 3600 -W 1 -w hour.pcap\n"
 		   "  weir suggest -o limits.yaml hour.pcap\n"
 		   "  weir suggest -r rules/dns-per-client.yaml -o limits.yaml monday.pcap tuesday.pcap\n"

@@ -19,10 +19,10 @@ const struct weir_command weir_top_command = {
 	.name = "top",
 	.options = "1nINjWCh",
 	.means_attached = true,
-	.about = "Show rules and the busiest flows on the whole terminal, updated every second: what was offered, "
-		 "admitted and dropped, the limit in force, the share of it that the busiest flow has used, and the "
-		 "last minute. 'h' shows the keys. It follows reloads and ends at a detach. --once and --json print "
-		 "one second, for scripts.",
+	.about = "Show rules and the busiest flows on the whole terminal, updated every second. For each rule, it "
+		 "shows what was offered, admitted and dropped, the limit in force, the share of it that the busiest "
+		 "flow has used, and the last minute. 'h' shows the keys. It follows reloads and ends at a detach. "
+		 "--once and --json print one second, for scripts.",
 	.example = "  weir top\n  weir top --once",
 };
 
@@ -30,9 +30,10 @@ const struct weir_command weir_top_command = {
 
 static void print_rules(const struct weir_top *top)
 {
-	static const char *const headings[] = {"rule",	     "resource",      ">offered/s", ">admitted/s",
-					       ">dropped/s", ">would drop/s", "limit now",  ">share"};
-	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	static const char *const headings[] = {"rule",		"resource",  ">offered/s", ">admitted/s", ">dropped/s",
+					       ">would drop/s", "limit now", ">share",	   "direction"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings,
+							      .columns = ARRAY_SIZE(headings) - !top->judges_out};
 
 	for (size_t i = 0; i < top->rule_count; i++) {
 		const struct weir_top_rule *rule = &top->rules[i];
@@ -51,8 +52,17 @@ static void print_rules(const struct weir_top *top)
 			weir_table_cell(&table, "-");
 		else
 			weir_table_cell(&table, "%.0f %%", 100 * rule->share);
+		if (top->judges_out)
+			weir_table_cell(&table, "%s", weir_direction_name(rule->directions));
 	}
 	weir_table_print(&table, stdout);
+}
+
+static void print_rates(const struct weir_top *top, const struct weir_top_rates *rates)
+{
+	printf("offered %.0f/s, admitted %.0f/s, dropped %.0f/s", rates->offered, rates->admitted, rates->dropped);
+	if (weir_top_observes(top))
+		printf(", would drop %.0f/s", rates->would_drop);
 }
 
 static void print_flows(const struct weir_top *top, size_t most)
@@ -90,10 +100,12 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 		return err;
 	if (options->wants_json)
 		return weir_json_print(weir_top_describe(top), diag);
-	printf("instance %s: offered %.0f/s, admitted %.0f/s, dropped %.0f/s", top->instance->name, top->total.offered,
-	       top->total.admitted, top->total.dropped);
-	if (weir_top_observes(top))
-		printf(", would drop %.0f/s", top->total.would_drop);
+	printf("instance %s: ", top->instance->name);
+	print_rates(top, &top->total);
+	if (top->judges_out) {
+		printf("; going out: ");
+		print_rates(top, &top->out);
+	}
 	printf("; %llu active flow%s\n", (unsigned long long)top->flows.flows.active,
 	       weir_plural(top->flows.flows.active));
 	if (top->cluster.rule_count)

@@ -8,6 +8,7 @@
 #include "host/host.h"
 #include "report/drops.h"
 #include "report/keys.h"
+#include "state/directions.h"
 #include "tables/rule_kind.h"
 #include "words/json.h"
 
@@ -109,21 +110,36 @@ static uint64_t would_drop_of(const struct weir_totals *totals)
 	return would_drop;
 }
 
-/* After the rules: an instance that enforces knows only by rule what would be dropped. */
-static void set_total(struct weir_top *top)
+static struct weir_top_rates rates_of(const struct weir_totals *now, const struct weir_totals *before, double seconds)
+{
+	struct weir_top_rates rates = {
+		.offered = rate(now->seen.packets, before->seen.packets, seconds),
+		.dropped = rate(dropped_of(now), dropped_of(before), seconds),
+		.would_drop = rate(would_drop_of(now), would_drop_of(before), seconds),
+	};
+
+	rates.admitted = rates.offered > rates.dropped ? rates.offered - rates.dropped : 0;
+	return rates;
+}
+
+/* After the rules: an instance that enforces knows only by rule what would be dropped; of rules for both directions not
+ * in which, so that it counts with what comes in.
+ */
+static void set_totals(struct weir_top *top)
 {
 	const double seconds = seconds_between(top);
-	const struct weir_totals *now = &top->counters.totals, *before = &top->before.totals;
 
-	top->total = (struct weir_top_rates){};
+	top->judges_out = weir_judges_out(top->instance);
+	top->total = top->out = (struct weir_top_rates){};
 	if (!top->has_before)
 		return;
-	top->total.offered = rate(now->seen.packets, before->seen.packets, seconds);
-	top->total.dropped = rate(dropped_of(now), dropped_of(before), seconds);
-	top->total.admitted = top->total.offered > top->total.dropped ? top->total.offered - top->total.dropped : 0;
-	top->total.would_drop = rate(would_drop_of(now), would_drop_of(before), seconds);
-	for (size_t i = 0; i < top->rule_count && !top->instance->info.observes; i++)
-		top->total.would_drop += top->rules[i].rates.would_drop;
+	top->total = rates_of(&top->counters.totals, &top->before.totals, seconds);
+	top->out = rates_of(&top->counters.out, &top->before.out, seconds);
+	for (size_t i = 0; i < top->rule_count && !top->instance->info.observes; i++) {
+		const struct weir_top_rule *rule = &top->rules[i];
+
+		(rule->directions & WEIR_MATCHES_IN ? &top->total : &top->out)->would_drop += rule->rates.would_drop;
+	}
 }
 
 static double share_of_busiest(const struct weir_top *top, uint32_t slot)
@@ -171,6 +187,7 @@ static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top
 		.name = rule->name,
 		.resource = rule->resource_name,
 		.slot = slot,
+		.directions = weir_rule_directions(top->instance, rule),
 		.observes = rule->observes,
 		.drops_nothing = rule->observes || top->instance->info.observes,
 		.share = share_of_busiest(top, slot),
@@ -235,7 +252,7 @@ static int set_lines(struct weir_top *top, struct weir_diag *diag)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot show instance '%s'", top->instance->name);
 	for (size_t i = 0; i < rules; i++)
 		set_rule(top, i, &top->rules[top->rule_count++]);
-	set_total(top);
+	set_totals(top);
 	for (size_t i = 0; i < flows; i++)
 		set_flow(top, &top->flows.flows.busiest[i], &top->flow_lines[top->flow_count++]);
 	for (size_t i = 0; i < top->drops.count; i++)
@@ -325,11 +342,12 @@ static json_t *describe_rates(const struct weir_top_rates *rates)
 
 static json_t *describe_rule(const struct weir_top_rule *rule)
 {
-	return json_pack("{s:s, s:o, s:b, s:o, s:s, s:s, s:o, s:o}", "name", rule->name, "resource",
-			 rule->resource[0] ? json_string(rule->resource) : json_null(), "observes", rule->observes,
-			 "packetsPerSecond", describe_rates(&rule->rates), "limit", rule->limit, "limitNow",
-			 rule->limit, "thresholdNow", rule->has_threshold ? json_integer(rule->threshold) : json_null(),
-			 "share", rule->share < 0 ? json_null() : json_real(rule->share));
+	return json_pack("{s:s, s:o, s:s, s:b, s:o, s:s, s:s, s:o, s:o}", "name", rule->name, "resource",
+			 rule->resource[0] ? json_string(rule->resource) : json_null(), "direction",
+			 weir_direction_name(rule->directions), "observes", rule->observes, "packetsPerSecond",
+			 describe_rates(&rule->rates), "limit", rule->limit, "limitNow", rule->limit, "thresholdNow",
+			 rule->has_threshold ? json_integer(rule->threshold) : json_null(), "share",
+			 rule->share < 0 ? json_null() : json_real(rule->share));
 }
 
 json_t *weir_top_describe(const struct weir_top *top)
@@ -338,8 +356,9 @@ json_t *weir_top_describe(const struct weir_top *top)
 
 	for (size_t i = 0; i < top->rule_count; i++)
 		weir_json_append(&rules, describe_rule(&top->rules[i]));
-	return json_pack("{s:s, s:f, s:o, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
-			 seconds_between(top), "packetsPerSecond", describe_rates(&top->total), "cluster",
-			 weir_cluster_sum(&top->cluster), "rules", rules, "flows", weir_flows_describe(&top->flows),
-			 "dropped", weir_drops_describe(top->instance, &top->drops));
+	return json_pack("{s:s, s:f, s:o, s:o*, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
+			 seconds_between(top), "packetsPerSecond", describe_rates(&top->total), "outPacketsPerSecond",
+			 top->judges_out ? describe_rates(&top->out) : NULL, "cluster", weir_cluster_sum(&top->cluster),
+			 "rules", rules, "flows", weir_flows_describe(&top->flows), "dropped",
+			 weir_drops_describe(top->instance, &top->drops));
 }

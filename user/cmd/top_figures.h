@@ -31,6 +31,7 @@ struct weir_top_rule {
 	uint32_t slot;
 	bool observes;					      /* by itself */
 	bool drops_nothing;				      /* it observes, or the whole instance does */
+	uint32_t directions;				      /* WEIR_MATCHES_IN and _OUT */
 	struct weir_top_rates rates;			      /* offered and admitted: of its resource */
 	char limit[128];				      /* in force now: "1000/s per source" */
 	bool has_threshold;				      /* all its flows have one; not if they warm up */
@@ -61,8 +62,9 @@ struct weir_top {
 	struct weir_flows_view flows;
 	struct weir_drops drops;
 	uint64_t flows_ns, flows_cost_ns; /* when they were read, and what CPU time that took */
-	struct weir_top_rates total;
-	struct weir_top_rule *rules; /* in the order of the files */
+	struct weir_top_rates total, out; /* of what comes in, and of what goes out */
+	bool judges_out;		  /* there are rules for that */
+	struct weir_top_rule *rules;	  /* in the order of the files */
 	size_t rule_count;
 	struct weir_top_flow *flow_lines;
 	size_t flow_count;

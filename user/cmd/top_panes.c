@@ -168,6 +168,24 @@ const struct weir_top_rule **weir_top_choose_rules(const struct weir_top_screen 
 
 static const char *const sort_words[WEIR_TOP_SORTS] = {"dropped", "rule files", "offered", "share", "name"};
 
+/* "offered 120k/s  admitted 100k/s  dropped 20k/s". */
+static const char *words_of_rates(const struct weir_top *top, const struct weir_top_rates *rates, char words[TEXT_MAX])
+{
+	const bool observes = top->instance->info.observes;
+	char number[3][16];
+
+	snprintf(words, TEXT_MAX, "offered %s/s  admitted %s/s  %s %s/s", weir_top_number(rates->offered, number[0]),
+		 weir_top_number(rates->admitted, number[1]), observes ? "would drop" : "dropped",
+		 weir_top_number(observes ? rates->would_drop : rates->dropped, number[2]));
+	return words;
+}
+
+/* The head's lines: of what goes out it has one more. */
+static int head_lines(const struct weir_top *top)
+{
+	return top->judges_out ? 4 : 3;
+}
+
 /* A line of its own, below the head, where hosts share rules: else the line is empty. */
 static void draw_cluster(const struct weir_top *top)
 {
@@ -178,14 +196,25 @@ static void draw_cluster(const struct weir_top *top)
 		return;
 	snprintf(line, sizeof(line), "cluster %s", weir_cluster_words(&top->cluster, words));
 	attron(COLOR_PAIR(is_bad ? PAIR_DROPS : 0));
-	put(2, 0, COLS, false, line);
+	put(head_lines(top) - 1, 0, COLS, false, line);
 	attroff(COLOR_PAIR(is_bad ? PAIR_DROPS : 0));
+}
+
+static void draw_out(const struct weir_top *top)
+{
+	char rates[TEXT_MAX], line[TEXT_MAX + 16];
+
+	if (!top->judges_out)
+		return;
+	snprintf(line, sizeof(line), "going out: %s", words_of_rates(top, &top->out, rates));
+	put(2, 0, COLS, false, line);
 }
 
 static void draw_head(const struct weir_top_screen *screen, const struct weir_top *top)
 {
 	const struct weir_instance *instance = top->instance;
-	char line[TEXT_MAX], age[WEIR_WORDS_BYTES], clock[16], number[4][16], penalised[40] = "";
+	char line[TEXT_MAX], age[WEIR_WORDS_BYTES], clock[16], number[16], rates[TEXT_MAX];
+	char penalised[40] = "";
 	const time_t now = time(NULL);
 	size_t used;
 
@@ -207,11 +236,8 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 	if (top->flows.has_penalties)
 		snprintf(penalised, sizeof(penalised), "  penalised %llu",
 			 (unsigned long long)top->flows.penalties.active);
-	snprintf(line, sizeof(line), "offered %s/s  admitted %s/s  %s %s/s  flows %s%s  controller %s",
-		 weir_top_number(top->total.offered, number[0]), weir_top_number(top->total.admitted, number[1]),
-		 instance->info.observes ? "would drop" : "dropped",
-		 weir_top_number(instance->info.observes ? top->total.would_drop : top->total.dropped, number[2]),
-		 weir_top_number(top->flows.flows.active, number[3]), penalised,
+	snprintf(line, sizeof(line), "%s  flows %s%s  controller %s", words_of_rates(top, &top->total, rates),
+		 weir_top_number(top->flows.flows.active, number), penalised,
 		 top->controller.state == WEIR_CONTROLLER_NOT_NEEDED
 			 ? "not needed"
 			 : weir_controller_state_names[top->controller.state]);
@@ -243,18 +269,24 @@ static int draw_rule_headings(int y)
 	return y + 1;
 }
 
+/* What comes in needs no word. */
+static const char *const direction_words[] = {
+	[WEIR_MATCHES_OUT] = "out: ", [WEIR_MATCHES_BOTH] = "both: ", [0] = "", [WEIR_MATCHES_IN] = ""};
+
 static void draw_rule(int y, const struct weir_top_rule *rule, bool is_chosen)
 {
 	const bool drops = rule->rates.dropped > 0;
-	char name[WEIR_NAME_BYTES + 16], number[16], dropped[24];
+	char name[WEIR_NAME_BYTES + 16], resource[WEIR_NAME_BYTES + 16], number[16], dropped[24];
 	int x = 0;
 
+	snprintf(resource, sizeof(resource), "%s%s", direction_words[rule->directions & WEIR_MATCHES_BOTH],
+		 rule->resource);
 	snprintf(name, sizeof(name), "%s%s", rule->name, rule->observes ? " (observes)" : "");
 	attron(is_chosen ? A_BOLD | A_UNDERLINE : 0);
 	x = put(y, x, name_columns(), false, name);
 	attroff(A_BOLD | A_UNDERLINE);
 	if (COLS >= WIDE_COLUMNS)
-		x = put(y, x + 1, name_columns(), false, rule->resource);
+		x = put(y, x + 1, name_columns(), false, resource);
 	x = put_number(y, x, RATE_COLUMNS, rule->rates.offered);
 	x = put_number(y, x, RATE_COLUMNS + 1, rule->rates.admitted);
 	attron(COLOR_PAIR(drops ? PAIR_DROPS : 0));
@@ -468,7 +500,7 @@ static void draw_foot(const struct weir_top_screen *screen)
 	attroff(A_DIM | A_BOLD);
 }
 
-static void draw_help(void)
+static void draw_help(int y)
 {
 	static const char *const lines[] = {
 		"q            quit",
@@ -488,24 +520,25 @@ static void draw_help(void)
 		"something was dropped.",
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(lines) && (int)i + 3 < LINES - 1; i++)
-		put(3 + i, 1, COLS - 2, false, lines[i]); /* none is wider than 78: whole in 80 columns */
+	for (size_t i = 0; i < ARRAY_SIZE(lines) && (int)i + y < LINES - 1; i++)
+		put(y + (int)i, 1, COLS - 2, false, lines[i]); /* none is wider than 78: whole in 80 columns */
 }
 
 void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top *top)
 {
-	const int lines = LINES - 6; /* for rules and flows together */
+	const int head = head_lines(top), lines = LINES - 3 - head; /* for rules and flows together */
 	int rules = (int)top->rule_count;
 
 	erase();
 	draw_head(screen, top);
+	draw_out(top);
 	draw_cluster(top);
 	if (screen->shows_help) {
-		draw_help();
+		draw_help(head);
 	} else if (lines > 1) {
 		if (rules > (lines + 1) / 2)
 			rules = (lines + 1) / 2;
-		draw_flows(screen, top, draw_rules(screen, top, 3, rules) + (LINES > 12), lines - rules);
+		draw_flows(screen, top, draw_rules(screen, top, head, rules) + (LINES > 12), lines - rules);
 	}
 	draw_foot(screen);
 	refresh();

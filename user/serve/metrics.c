@@ -6,21 +6,35 @@
 
 #include "base/util.h"
 #include "serve/metrics_book.h"
+#include "state/directions.h"
 #include "words/words.h"
 
 /* ---- packets ---- */
 
 /* A tally for each verdict, or for those alone that drop. */
-static void write_verdicts(struct book *book, const struct weir_metric_family *metric, const struct weir_tally *tallies,
-			   size_t offset, bool drops_only)
+static void write_verdicts(struct book *book, const struct weir_tally *tallies, uint32_t directions, bool drops_only,
+			   size_t offset)
 {
-	weir_exposition_begin(book->out, metric);
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
-		const struct weir_labels labels = weir_metrics_label("verdict", weir_verdict_names[verdict]);
+		struct weir_labels labels = weir_metrics_label("verdict", weir_verdict_names[verdict]);
 
 		if (!drops_only || weir_verdict_drops(verdict))
-			weir_exposition_count(book->out, &labels, weir_metrics_count_at(&tallies[verdict], offset));
+			weir_metrics_write_with(book->out, &labels, "direction", weir_direction_name(directions),
+						weir_metrics_count_at(&tallies[verdict], offset));
 	}
+}
+
+/* Of either direction; what goes out only where it is judged. */
+static void write_directions(struct book *book, const struct weir_metric_family *metric, bool would_drop, size_t offset)
+{
+	const struct weir_counters *counters = &book->reading->stats.counters;
+
+	weir_exposition_begin(book->out, metric);
+	write_verdicts(book, would_drop ? counters->totals.would_drop : counters->totals.verdict, WEIR_MATCHES_IN,
+		       would_drop, offset);
+	if (weir_judges_out(book->instance))
+		write_verdicts(book, would_drop ? counters->out.would_drop : counters->out.verdict, WEIR_MATCHES_OUT,
+			       would_drop, offset);
 }
 
 static void write_totals(struct book *book)
@@ -34,12 +48,11 @@ static void write_totals(struct book *book)
 		"Packets that passed only because the instance observes, by the verdict they would have had."};
 	static const struct weir_metric_family would_bytes = {"weir_would_drop_bytes", WEIR_METRIC_COUNTER, "bytes",
 							      "Bytes of such packets."};
-	const struct weir_totals *totals = &book->reading->stats.counters.totals;
 
-	write_verdicts(book, &packets, totals->verdict, offsetof(struct weir_tally, packets), false);
-	write_verdicts(book, &bytes, totals->verdict, offsetof(struct weir_tally, bytes), false);
-	write_verdicts(book, &would_packets, totals->would_drop, offsetof(struct weir_tally, packets), true);
-	write_verdicts(book, &would_bytes, totals->would_drop, offsetof(struct weir_tally, bytes), true);
+	write_directions(book, &packets, false, offsetof(struct weir_tally, packets));
+	write_directions(book, &bytes, false, offsetof(struct weir_tally, bytes));
+	write_directions(book, &would_packets, true, offsetof(struct weir_tally, packets));
+	write_directions(book, &would_bytes, true, offsetof(struct weir_tally, bytes));
 }
 
 static void write_resource_metric(struct book *book, const struct weir_metric_family *metric, size_t offset)
@@ -47,9 +60,11 @@ static void write_resource_metric(struct book *book, const struct weir_metric_fa
 	weir_exposition_begin(book->out, metric);
 	for (uint32_t i = 0; i < book->instance->resource_count; i++) {
 		const uint32_t slot = book->instance->resource_order[i];
+		const struct weir_resource_info *resource = &book->instance->resources[slot];
 		const struct weir_resource_sum *sum = &book->reading->stats.counters.resources[slot];
-		struct weir_labels labels = weir_metrics_label("resource", book->instance->resources[slot].name);
+		struct weir_labels labels = weir_metrics_label("resource", resource->name);
 
+		weir_labels_add(&labels, "direction", weir_direction_name(weir_resource_directions(resource)));
 		weir_metrics_write_with(book->out, &labels, "outcome", "passed",
 					weir_metrics_count_at(&sum->passed, offset));
 		weir_metrics_write_with(book->out, &labels, "outcome", "blocked",

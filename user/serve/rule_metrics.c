@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "serve/metrics_book.h"
+#include "state/directions.h"
 #include "tables/rule_kind.h"
 
 /* ---- rules ---- */
@@ -42,6 +43,7 @@ void weir_metrics_write_rule_info(struct book *book)
 		const size_t bytes = labels->bytes;
 
 		weir_labels_add(labels, "mode", rule->observes ? "observe" : "enforce");
+		weir_labels_add(labels, "direction", weir_direction_name(weir_rule_directions(book->instance, rule)));
 		weir_metrics_write_with(book->out, labels, "unit",
 					noun
 						?: rule->identity.counts_bytes ? "byte"

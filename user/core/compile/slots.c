@@ -134,6 +134,7 @@ static void describe_resource(struct slotting *slotting, size_t place, uint32_t 
 	info->state = WEIR_SLOT_USED;
 	info->place = place;
 	info->rule_count = slotting->image->resources[place].rule_count;
+	info->directions = weir_match_directions(&resource->match);
 	slotting->image->resources[place].slot = slot;
 	slotting->image->resources[place].is_prioritised = resource->is_prioritized;
 }

@@ -16,6 +16,7 @@
 #define NANOSECONDS 9	      /* as a power of ten */
 #define PACKET_FLAGS 2	      /* epb_flags */
 #define FLAG_INBOUND 1
+#define FLAG_OUTBOUND 2
 
 /* Type and length, and the length once more at its end. */
 #define BLOCK_BYTES 12
@@ -89,9 +90,10 @@ void weir_pcapng_interface(FILE *stream, const char *name, uint32_t snap_bytes)
 	fwrite(&bytes, sizeof(bytes), 1, stream);
 }
 
-void weir_pcapng_packet(FILE *stream, uint32_t interface, const struct weir_frame *frame, const char *comment)
+void weir_pcapng_packet(FILE *stream, uint32_t interface, const struct weir_frame *frame, bool is_out,
+			const char *comment)
 {
-	const uint32_t flags = FLAG_INBOUND, comment_bytes = text_bytes(comment);
+	const uint32_t flags = is_out ? FLAG_OUTBOUND : FLAG_INBOUND, comment_bytes = text_bytes(comment);
 	const uint32_t bytes = BLOCK_BYTES + 20 + padded(frame->captured_bytes) + option_bytes(comment_bytes) +
 			       option_bytes(sizeof(flags)) + option_bytes(0);
 	const uint32_t begin[] = {

@@ -58,6 +58,13 @@ bool weir_verdict_drops(enum weir_verdict verdict)
 	}
 }
 
+const char *weir_direction_name(uint32_t directions)
+{
+	if (directions == WEIR_MATCHES_BOTH)
+		return "both";
+	return directions & WEIR_MATCHES_OUT ? "out" : "in";
+}
+
 /* ---- figures ---- */
 
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES])

@@ -62,6 +62,9 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
 			       char words[WEIR_WORDS_BYTES]);
 
+/* "in", "out", "both" of WEIR_MATCHES_IN and _OUT. */
+const char *weir_direction_name(uint32_t directions);
+
 extern const char *const weir_verdict_names[]; /* enum weir_verdict; keys of JSON documents, too */
 extern const char *const weir_verdict_words[]; /* the same for people: "blocked by a rule" */
 

@@ -321,8 +321,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 	if (!err)
 		err = weir_instance_check_marks(ruleset, diag);
 	if (!err)
-		err = weir_instance_build_image(ruleset, options->mode == WEIR_MODE_TC, NULL, WEIR_EMPTIED_TOLD, &image,
-						diag);
+		err = weir_instance_build_image(ruleset, options->mode, NULL, WEIR_EMPTIED_TOLD, &image, diag);
 	if (!err && image->config.paces)
 		err = weir_pace_check(diag);
 	if (!err) {

@@ -21,12 +21,13 @@ static void read_before(const struct weir_instance *instance, struct weir_rulese
 }
 
 /* What the maps of these rules take; 0: unknown. */
-static uint64_t bytes_of(const struct weir_ruleset *ruleset, bool is_at_tc, const struct weir_previous *previous)
+static uint64_t bytes_of(const struct weir_ruleset *ruleset, enum weir_attach_mode mode,
+			 const struct weir_previous *previous)
 {
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct weir_image_memory memory;
 	struct weir_diag ignored = {};
-	int err = ruleset ? weir_instance_build_image(ruleset, is_at_tc, previous, WEIR_EMPTIED_TOLD, &image, &ignored)
+	int err = ruleset ? weir_instance_build_image(ruleset, mode, previous, WEIR_EMPTIED_TOLD, &image, &ignored)
 			  : -ENOENT;
 
 	weir_diag_free(&ignored);
@@ -88,7 +89,7 @@ static int foresee(struct weir_instance *instance, const struct weir_transition 
 	result.total_bytes = memory.total;
 	result.needed_bytes = weir_reload_new_bytes(instance, image);
 	read_before(instance, &before);
-	result.total_bytes_before = bytes_of(before, weir_reload_is_at_tc(instance), &previous);
+	result.total_bytes_before = bytes_of(before, weir_reload_mode(instance), &previous);
 	result.is_before_known = before != NULL;
 	err = weir_forecast_make(before, transition->ruleset, &previous, image, &result.changes);
 	if (err)

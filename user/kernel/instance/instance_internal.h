@@ -305,8 +305,10 @@ struct weir_rule_info *weir_reload_rules_now(const struct weir_instance *instanc
 /* Borrows all that it points to. */
 struct weir_previous weir_reload_what_runs(const struct weir_instance *instance, struct weir_rule_info *rules);
 
+/* The mode that its rules are compiled for: TC where what comes in on some interface is evaluated there. */
+enum weir_attach_mode weir_reload_mode(const struct weir_instance *instance);
+
 /* The hooks that the image is loaded for: those of weir_hooks_of(), and no interface loses the one that it has. */
-bool weir_reload_is_at_tc(const struct weir_instance *instance); /* some interface is, or what comes will be */
 uint32_t weir_reload_hooks(const struct weir_instance *instance, const struct weir_image *image);
 
 /* Load the program over the maps that stay. */
@@ -328,11 +330,10 @@ int weir_instance_check_marks(const struct weir_ruleset *ruleset, struct weir_di
 /* Whether the host has room for maps of so many bytes. */
 int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag);
 
-/* Compile the rules for this host, now, in the place of `previous` (may be NULL); is_at_tc: for super-frames among what
- * comes in. The caller owns *ret_image.
- */
-int weir_instance_build_image(const struct weir_ruleset *ruleset, bool is_at_tc, const struct weir_previous *previous,
-			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag);
+/* Compile the rules for this host, now, in the place of `previous` (may be NULL). The caller owns *ret_image. */
+int weir_instance_build_image(const struct weir_ruleset *ruleset, enum weir_attach_mode mode,
+			      const struct weir_previous *previous, enum weir_emptied emptied,
+			      struct weir_image **ret_image, struct weir_diag *diag);
 
 /* The hooks that an image needs, bits 1 << enum weir_hook: for what comes in as the mode says; for what goes out where
  * rules evaluate that. Programs for packets without Ethernet only where interfaces without it are taken.

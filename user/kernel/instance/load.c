@@ -85,15 +85,16 @@ int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 	return -ENOMEM;
 }
 
-int weir_instance_build_image(const struct weir_ruleset *ruleset, bool is_at_tc, const struct weir_previous *previous,
-			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag)
+int weir_instance_build_image(const struct weir_ruleset *ruleset, enum weir_attach_mode mode,
+			      const struct weir_previous *previous, enum weir_emptied emptied,
+			      struct weir_image **ret_image, struct weir_diag *diag)
 {
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	int cpus = weir_host_cpus(), err;
 	struct weir_compile_options options = {
 		.cpus = cpus,
 		.now_ns = weir_host_now_ns(),
-		.is_at_tc = is_at_tc,
+		.is_at_tc = mode == WEIR_MODE_TC,
 		.previous = previous,
 		.emptied = emptied,
 		.ifindex = weir_host_find_ifindex,

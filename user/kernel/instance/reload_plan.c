@@ -116,20 +116,18 @@ static const struct weir_rule_info *rules_that_warm(const struct weir_instance *
 	return instance->is_incompatible[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
 }
 
-bool weir_reload_is_at_tc(const struct weir_instance *instance)
+/* Another version's description does not say; and a `weir run` that takes over may have been given another. */
+enum weir_attach_mode weir_reload_mode(const struct weir_instance *instance)
 {
-	if (!instance->is_all_incompatible && instance->info.attach_mode == WEIR_MODE_TC)
-		return true;
 	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].hook == WEIR_HOOK_TC_IN || instance->links[i].hook == WEIR_HOOK_TC_BARE_IN)
-			return true;
-	return false;
+		if (instance->links[i].hook != WEIR_HOOK_XDP && !weir_hook_is_out(instance->links[i].hook))
+			return WEIR_MODE_TC;
+	return instance->is_all_incompatible ? WEIR_MODE_AUTO : instance->info.attach_mode;
 }
 
 uint32_t weir_reload_hooks(const struct weir_instance *instance, const struct weir_image *image)
 {
-	const bool is_mode_known = !instance->is_all_incompatible;
-	uint32_t hooks = weir_hooks_of(is_mode_known ? instance->info.attach_mode : WEIR_MODE_AUTO, image);
+	uint32_t hooks = weir_hooks_of(weir_reload_mode(instance), image);
 
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const enum weir_hook hook = instance->links[i].hook;
@@ -289,7 +287,7 @@ int weir_reload_prepare(struct weir_instance *instance, const struct weir_transi
 	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
 	if (transition->kind == WEIR_TRANSITION_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
 		weir_guard_take_back(instance, &previous);
-	err = weir_instance_build_image(transition->ruleset, weir_reload_is_at_tc(instance),
+	err = weir_instance_build_image(transition->ruleset, weir_reload_mode(instance),
 					instance->is_all_incompatible ? NULL : &previous, transition->emptied,
 					ret_image, diag);
 	if (!err && !instance->is_all_incompatible)

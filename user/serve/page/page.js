@@ -119,21 +119,29 @@ function fillTiles(tiles) {
 		list.lastElementChild.remove();
 }
 
-// Packets a second since the last answer; before there are two, nothing is known.
+// Packets of one direction.
+function sumOf({seen, verdicts}) {
+	const drops = Object.keys(verdicts).filter((name) => /^block$|Drop$|^deny$|^error$/.test(name));
+	return {seen: seen.packets, dropped: drops.reduce((sum, name) => sum + verdicts[name].packets, 0)};
+}
+
+function perSecond(before, now, seconds) {
+	const seen = (now.seen - before.seen) / seconds, dropped = (now.dropped - before.dropped) / seconds;
+	return {seen, dropped, passed: Math.max(seen - dropped, 0)};
+}
+
+// Packets a second since the last answer; before there are two, nothing is known. `out` is null where nothing is said of what
+// goes out.
 function ratesOf(stats) {
-	const drops = /^block$|Drop$|^deny$|^error$/, at = performance.now(), v = stats.totals.verdicts;
-	const now = {at, seen: stats.totals.seen.packets, dropped: 0, generation: stats.generation, observed: new Map()};
-	for (const name in v)
-		if (drops.test(name))
-			now.dropped += v[name].packets;
+	const at = performance.now(), now = {at, ...sumOf(stats.totals), out: stats.out ? sumOf(stats.out) : null, observed: new Map()};
 	for (const rule of stats.rules)
 		now.observed.set(`${rule.resource} ${rule.name}`, {resource: rule.resource, packets: rule.wouldDrop.packets});
 	const before = wasNumbers, seconds = before ? (at - before.at) / 1000 : 0;
 	wasNumbers = now;
 	if (!before || seconds < 0.2 || now.seen < before.seen)
 		return null;
-	const seen = (now.seen - before.seen) / seconds, dropped = (now.dropped - before.dropped) / seconds;
-	return {seen, dropped, passed: Math.max(seen - dropped, 0), wouldDrop: noteObserved(before, now)};
+	const out = before.out && now.out ? perSecond(before.out, now.out, seconds) : null;
+	return {...perSecond(before, now, seconds), out, wouldDrop: noteObserved(before, now)};
 }
 
 // What would be dropped of each resource since the last answer. No counter keeps that by second: the page does, from when it
@@ -157,12 +165,14 @@ const observedAt = (resource, at) => observed.get(resource)?.find((span) => span
 const observes = (status) => status.settings.mode === "observe" || status.rules.some((rule) => rule.mode === "observe");
 
 function showNow(status, stats, flows) {
-	const rates = ratesOf(stats), figure = (n) => rates ? short.format(rates[n]) : "…";
+	const rates = ratesOf(stats), figure = (n, of = rates) => of ? short.format(of[n]) : "…";
+	const out = (words, n) => stats.out ? [[`Packets/s going out, ${words}`, figure(n, rates?.out)]] : [];
 	const gone = status.links.filter((link) => !link.isAttached), state = status.controller.state;
 	fillTiles([
 		["Packets/s offered", figure("seen")],
 		["Packets/s admitted", figure("passed")],
 		["Packets/s dropped", figure("dropped")],
+		...out("offered", "seen"), ...out("admitted", "passed"), ...out("dropped", "dropped"),
 		...(observes(status) ? [["Packets/s that would be dropped", figure("wouldDrop")]] : []),
 		["Active flows", count(flows.active)],
 		["Controller", state === "notNeeded" ? "not needed" : state, "", state === "stale" || state === "absent"],
@@ -223,6 +233,9 @@ function thresholdOf(rules) {
 	return limits.length ? Math.min(...limits.map((rule) => rule.thresholdNow * 1000 / rule.statIntervalInMs)) : null;
 }
 
+// What comes in needs no word.
+const wayOf = ({direction}) => direction === "in" ? "" : `${direction}: `;
+
 function showChart(resource, rules, isObserved) {
 	const {passed, blocked} = resource.lastMinute, threshold = thresholdOf(rules), last = passed.length - 2;
 	if (!charts.has(resource.name))
@@ -231,7 +244,7 @@ function showChart(resource, rules, isObserved) {
 	// The last second is not over yet.
 	const now = performance.now() / 1000, wouldDrop = (second) => isObserved ? observedAt(resource.name, now + second - 0.5) : null;
 	chart.graph.updateOptions({file: passed.slice(0, -1).map((p, i) => [i - last, p + blocked[i], p, wouldDrop(i - last), threshold])});
-	setText(chart.words, `offered ${count(passed[last] + blocked[last])}, admitted ${count(passed[last])}, `
+	setText(chart.words, `${wayOf(resource)}offered ${count(passed[last] + blocked[last])}, admitted ${count(passed[last])}, `
 		+ `blocked ${count(blocked[last])}${isObserved ? `, would block ${count(observed.get(resource.name)?.at(-1).rate ?? 0)}` : ""} packets/s` + (threshold === null ? "" : `; threshold ${count(threshold)}`)
 		+ (resource.connections ? `; ${count(resource.connections.now)} connections open` : ""));
 	return chart.figure;
@@ -284,7 +297,7 @@ function showRules(status, stats) {
 	const counters = new Map(stats.rules.map((rule) => [rule.name, rule]));
 	fillTable("rules", status.rules.map((rule) => {
 		const counter = counters.get(rule.name), tally = (what) => counter ? count(counter[what].packets) : "?";
-		return [rule.name, rule.resource ?? "the whole host", rule.limit,
+		return [rule.name, rule.resource === null ? "the whole host" : wayOf(rule) + rule.resource, rule.limit,
 			rule.isPerFlow ? "per flow" : rule.thresholdNow === null ? "–" : count(rule.thresholdNow),
 			rule.flow?.length ? rule.flow.join(", ") : "–", rule.mode, tally("blocked"), tally("wouldDrop")];
 	}));
@@ -333,15 +346,19 @@ function showCluster(cluster) {
 }
 
 function showVerdicts(stats) {
-	const line = (words, tally) => [words, count(tally.packets), count(tally.bytes)], {verdicts, wouldDrop, seen} = stats.totals;
-	const rows = [];
+	const out = stats.out ? verdictRows(stats.out).map(([words, ...counts]) => [`going out: ${words}`, ...counts]) : [];
+	fillTable("verdicts", [...verdictRows(stats.totals), ...out]);
+}
+
+function verdictRows({verdicts, wouldDrop, seen}) {
+	const line = (words, tally) => [words, count(tally.packets), count(tally.bytes)], rows = [];
 	for (const name in verdicts)
 		if (verdicts[name].packets || name === "pass" || name === "block")
 			rows.push(line(verdictWords[name] ?? name, verdicts[name]));
 	for (const name in wouldDrop)
 		if (wouldDrop[name].packets)
 			rows.push(line(`passed; ${verdictWords[name] ?? name}, if it did not observe`, wouldDrop[name]));
-	fillTable("verdicts", [...rows, line("seen", seen)]);
+	return [...rows, line("seen", seen)];
 }
 
 // ---- events ----
@@ -365,11 +382,11 @@ function reasonOf(drop) {
 	return `rule '${drop.rule}', ${flow}${drop.penalised ? ", penalised" : ""}${figuresOf(drop)}`;
 }
 
-function packetOf({source, destination, sourcePort, destinationPort, protocol, bytes, interface: name}) {
+function packetOf({source, destination, sourcePort, destinationPort, protocol, packets, bytes, direction, interface: name}) {
 	const port = (n) => n === undefined ? "" : ` port ${n}`;
 	const ends = source === undefined ? "a frame"
 		: `${source}${port(sourcePort)} to ${destination}${port(destinationPort)}, ${protocols[protocol] ?? `protocol ${protocol}`}`;
-	return `${ends}, ${count(bytes)} bytes${name ? ` on ${name}` : ""}`;
+	return `${ends}${packets > 1 ? `, ${count(packets)} packets` : ""}, ${count(bytes)} bytes${direction === "out" ? " out" : ""}${name ? ` on ${name}` : ""}`;
 }
 
 // What kind of event it is, what it says, and what of that matters less.

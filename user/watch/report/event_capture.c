@@ -64,6 +64,6 @@ int weir_event_capture_add(struct weir_event_capture *capture, const struct weir
 		.captured_bytes = event->kept_bytes,
 		.wire_bytes = event->frame_bytes,
 	};
-	weir_pcapng_packet(capture->stream, number, &frame, comment);
+	weir_pcapng_packet(capture->stream, number, &frame, event->flags & WEIR_EVENT_OUT, comment);
 	return 0;
 }

@@ -48,6 +48,11 @@ static const char *format_address(const struct weir_ends *ends, const uint8_t ad
 	return inet_ntop(ends->family == 6 ? AF_INET6 : AF_INET, address, text, INET6_ADDRSTRLEN) ? text : "?";
 }
 
+static const char *direction_name(const struct weir_event *event)
+{
+	return weir_direction_name(event->flags & WEIR_EVENT_OUT ? WEIR_MATCHES_OUT : WEIR_MATCHES_IN);
+}
+
 static const char *const missed_names[] = {"drops", "penalties", "changes of breakers", "entries of the journal"};
 
 static const char *missed_name(const struct weir_reported *reported)
@@ -60,8 +65,9 @@ static const char *missed_name(const struct weir_reported *reported)
 static json_t *describe_packet(const struct weir_instance *instance, const struct weir_event *event)
 {
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
-	json_t *fields = json_pack("{s:I, s:s?}", "bytes", (json_int_t)event->frame_bytes, "interface",
-				   weir_instance_interface(instance, event->ifindex));
+	json_t *fields = json_pack("{s:s, s:I, s:I, s:s?}", "direction", direction_name(event), "packets",
+				   (json_int_t)weir_event_packets(event), "bytes", (json_int_t)event->frame_bytes,
+				   "interface", weir_instance_interface(instance, event->ifindex));
 	struct weir_ends ends;
 
 	if (!fields || !weir_frame_ends(event->frame, event->kept_bytes, &ends))
@@ -182,7 +188,10 @@ static void print_packet(const struct weir_instance *instance, const struct weir
 		else
 			fprintf(text, ", protocol %u", ends.protocol);
 	}
-	fprintf(text, ", %u bytes%s%s", event->frame_bytes, interface ? " on " : "", interface ? interface : "");
+	if (weir_event_packets(event) > 1)
+		fprintf(text, ", %llu packets", (unsigned long long)weir_event_packets(event));
+	fprintf(text, ", %u bytes%s%s%s", event->frame_bytes, event->flags & WEIR_EVENT_OUT ? " out" : "",
+		interface ? " on " : "", interface ? interface : "");
 }
 
 /* Why a packet was dropped. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "state/directions.h"
 #include "tables/rule_kind.h"
 #include "words/breaker_words.h"
 #include "words/connection_words.h"
@@ -123,13 +124,15 @@ static json_t *describe_resources(const struct weir_stats_view *view)
 
 	for (uint32_t i = 0; i < instance->resource_count; i++) {
 		uint32_t slot = instance->resource_order[i];
+		const struct weir_resource_info *resource = &instance->resources[slot];
 		const struct weir_resource_sum *sum = &view->counters.resources[slot];
 		const struct weir_connection_figures *connections = resource_connections(view, slot);
 
 		weir_json_append(&resources,
-				 json_pack("{s:s, s:o, s:o, s:{s:o, s:o}, s:o*}", "name",
-					   instance->resources[slot].name, "passed", weir_json_tally(&sum->passed),
-					   "blocked", weir_json_tally(&sum->blocked), "lastMinute", "passed",
+				 json_pack("{s:s, s:s, s:o, s:o, s:{s:o, s:o}, s:o*}", "name", resource->name,
+					   "direction", weir_direction_name(weir_resource_directions(resource)),
+					   "passed", weir_json_tally(&sum->passed), "blocked",
+					   weir_json_tally(&sum->blocked), "lastMinute", "passed",
 					   describe_minute(sum->passed_by_second), "blocked",
 					   describe_minute(sum->blocked_by_second), "connections",
 					   connections ? weir_json_connections(connections) : NULL));
@@ -187,8 +190,11 @@ static json_t *describe_pace(const struct weir_stats_view *view)
 
 json_t *weir_stats_describe(const struct weir_stats_view *view)
 {
-	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o*}", "instance", view->instance->name, "generation",
+	const bool judges_out = weir_judges_out(view->instance);
+
+	return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o, s:o*}", "instance", view->instance->name, "generation",
 			 (json_int_t)view->instance->info.generation, "totals", describe_totals(&view->counters.totals),
-			 "resources", describe_resources(view), "rules", describe_rules(view), "pace",
+			 "out", judges_out ? describe_totals(&view->counters.out) : NULL, "resources",
+			 describe_resources(view), "rules", describe_rules(view), "pace",
 			 view->paces ? describe_pace(view) : NULL);
 }

@@ -8,6 +8,7 @@
 #include "network/tc.h"
 #include "pace/pace.h"
 #include "rules/scalars.h"
+#include "state/directions.h"
 #include "state/open_connections.h"
 #include "tables/rule_kind.h"
 #include "words/breaker_words.h"
@@ -178,8 +179,9 @@ static json_t *describe_resources(const struct weir_instance *instance)
 	for (uint32_t i = 0; i < instance->resource_count; i++) {
 		const struct weir_resource_info *resource = &instance->resources[instance->resource_order[i]];
 
-		weir_json_append(&resources, json_pack("{s:s, s:I}", "name", resource->name, "ruleCount",
-						       (json_int_t)resource->rule_count));
+		weir_json_append(&resources, json_pack("{s:s, s:s, s:I}", "name", resource->name, "direction",
+						       weir_direction_name(weir_resource_directions(resource)),
+						       "ruleCount", (json_int_t)resource->rule_count));
 	}
 	return resources;
 }
@@ -210,6 +212,8 @@ static json_t *describe_rules(const struct weir_status_view *view)
 		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
 		json_t *rule = weir_json_rule(info);
 
+		json_object_set_new(rule, "direction",
+				    json_string(weir_direction_name(weir_rule_directions(instance, info))));
 		json_object_set_new(rule, "flow", describe_flow(info));
 		json_object_set_new(rule, "overrideCount", json_integer(info->override_count));
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));

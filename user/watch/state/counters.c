@@ -13,18 +13,25 @@ static void add_tally(struct weir_tally *sum, const struct weir_tally *tally)
 	sum->bytes += tally->bytes;
 }
 
+static void add_verdicts(struct weir_totals *sum, const struct weir_totals *totals)
+{
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
+		add_tally(&sum->verdict[verdict], &totals->verdict[verdict]);
+		add_tally(&sum->would_drop[verdict], &totals->would_drop[verdict]);
+	}
+}
+
 static int add_totals(uint32_t key, const void *values, int cpus, void *data)
 {
 	const struct weir_cpu_state *state = values;
 	struct weir_counters *counters = data;
 
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
-			add_tally(&counters->totals.verdict[verdict], &state[cpu].totals.verdict[verdict]);
-			add_tally(&counters->totals.would_drop[verdict], &state[cpu].totals.would_drop[verdict]);
-		}
+		add_verdicts(&counters->totals, &state[cpu].totals);
+		add_verdicts(&counters->out, &state[cpu].out);
 	}
 	weir_sum_totals(&counters->totals);
+	weir_sum_totals(&counters->out);
 	return 0;
 }
 
@@ -103,15 +110,15 @@ int weir_counters_read(const struct weir_instance *instance, struct weir_counter
 	return 0;
 }
 
-int weir_totals_read(const struct weir_instance *instance, struct weir_totals *ret_totals)
+int weir_totals_read(const struct weir_instance *instance, struct weir_counters *ret_counters)
 {
-	struct weir_counters counters = {};
+	struct weir_counters counters = {.now_ns = weir_host_now_ns()};
 	int err = 0;
 
 	if (!instance->is_incompatible[WEIR_TABLE_TOTALS])
 		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
 	if (!err)
-		*ret_totals = counters.totals;
+		*ret_counters = counters;
 	return err;
 }
 

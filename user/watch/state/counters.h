@@ -22,8 +22,8 @@ struct weir_resource_sum {
 };
 
 struct weir_counters {
-	uint64_t now_ns; /* when they were read, CLOCK_MONOTONIC */
-	struct weir_totals totals;
+	uint64_t now_ns;		     /* when they were read, CLOCK_MONOTONIC */
+	struct weir_totals totals, out;	     /* of what comes in, and of what goes out */
 	struct weir_rule_counters *rules;    /* by slot */
 	struct weir_resource_sum *resources; /* by slot */
 };
@@ -33,7 +33,9 @@ int weir_counters_read(const struct weir_instance *instance, struct weir_counter
 		       struct weir_diag *diag);
 void weir_counters_free(struct weir_counters *counters);
 
-/* Those of all packets alone; zeros of an instance of another version of weir that has them in another way. */
-int weir_totals_read(const struct weir_instance *instance, struct weir_totals *ret_totals);
+/* Those of all packets alone: `now_ns`, `totals` and `out`. Zeros of an instance of another version of weir that has them
+ * in another way.
+ */
+int weir_totals_read(const struct weir_instance *instance, struct weir_counters *ret_counters);
 
 #endif

@@ -120,16 +120,23 @@ static int add_missed(struct weir_reported_events *events, enum weir_reported_ki
 /* A second is what people read, and a script asks for (packets a second). */
 #define TALLY_NS WEIR_NSEC_PER_SEC
 
+static uint64_t drops_in(const struct weir_totals *totals)
+{
+	uint64_t dropped = 0;
+
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		if (weir_verdict_drops(verdict))
+			dropped += totals->verdict[verdict].packets + totals->would_drop[verdict].packets;
+	return dropped;
+}
+
 /* Packets that were dropped, or would have been where the whole instance observes. */
 static int count_drops(const struct weir_event_watch *watch, uint64_t *ret_dropped)
 {
-	struct weir_totals totals = {};
-	int err = weir_totals_read(watch->instance, &totals);
+	struct weir_counters counters = {};
+	int err = weir_totals_read(watch->instance, &counters);
 
-	*ret_dropped = 0;
-	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
-		if (weir_verdict_drops(verdict))
-			*ret_dropped += totals.verdict[verdict].packets + totals.would_drop[verdict].packets;
+	*ret_dropped = drops_in(&counters.totals) + drops_in(&counters.out);
 	return err;
 }
 
@@ -298,7 +305,7 @@ static void keep_sample(struct weir_event_watch *watch, struct weir_reported_eve
 		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i]))
 			all[--kept] = all[i];
 		else if (is_in_totals(watch, &all[i]))
-			watch->untold++;
+			watch->untold += (int64_t)weir_event_packets(&all[i].event);
 	}
 	if (kept > first)
 		memmove(all + first, all + kept, (end - kept) * sizeof(*all));
@@ -330,7 +337,7 @@ static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_re
 		if (accounted)
 			++*accounted;
 		else if (kind == WEIR_REPORTED_DROP && is_in_totals(watch, reported))
-			watch->untold--;
+			watch->untold -= (int64_t)weir_event_packets(&event);
 	}
 	if (kind == WEIR_REPORTED_DROP && watch->drops_most)
 		keep_sample(watch, events, first);
