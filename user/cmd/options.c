@@ -102,6 +102,10 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 		const char *word;
 		enum weir_attach_mode mode;
 	} modes[] = {{"auto", WEIR_MODE_AUTO}, {"native", WEIR_MODE_NATIVE}, {"skb", WEIR_MODE_SKB}};
+	/* As `ip link` and xdp-loader call them. */
+	static const char *const theirs[][2] = {{"generic", "skb"},   {"xdpgeneric", "skb"}, {"skbmode", "skb"},
+						{"driver", "native"}, {"drv", "native"},     {"xdpdrv", "native"}};
+	const char *meant;
 
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
 		if (strcmp(modes[i].word, word))
@@ -109,6 +113,12 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 		options->mode = modes[i].mode;
 		return 0;
 	}
+	meant = weir_nearest(word, modes, ARRAY_SIZE(modes), sizeof(modes[0]));
+	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
+		if (!strcmp(theirs[i][0], word))
+			meant = theirs[i][1];
+	if (meant)
+		return refuse(command, "--mode: '%s' is not a mode; did you mean '%s'?", word, meant);
 	return refuse(command, "--mode: '%s' is not a mode: write native, skb or auto", word);
 }
 
@@ -300,6 +310,8 @@ static void advise_option(const struct weir_command *command, const struct optio
 		nearest = option->name ? NULL : weir_nearest(name, long_options, count, sizeof(*long_options));
 		if (nearest)
 			fprintf(stderr, "did you mean '--%s'?\n", nearest);
+		else if (!option->name && weir_command_synonym(name))
+			fprintf(stderr, "did you mean 'weir %s'?\n", weir_command_synonym(name));
 	}
 	fprintf(stderr, "'weir %s --help' shows options and an example\n", command->name);
 }
@@ -433,7 +445,7 @@ int weir_open_end_signals(struct weir_diag *diag)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
+	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot receive signals");
 }
 
 int weir_options_enter_netns(const struct weir_options *options, struct weir_diag *diag)
