@@ -135,6 +135,14 @@ static int set_instance(const struct weir_command *command, struct weir_options 
 	return 0;
 }
 
+static int set_netns(const struct weir_command *command, struct weir_options *options, const char *name)
+{
+	if (!name[0])
+		return refuse(command, "'' is not a network namespace: write a name of 'ip netns list', or a path");
+	options->netns = name;
+	return 0;
+}
+
 static int set_most(const struct weir_command *command, struct weir_options *options, const char *text)
 {
 	struct weir_refusal refusal;
@@ -231,11 +239,7 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'n':
 		return set_most(command, options, optarg);
 	case 'N':
-		if (!optarg[0])
-			return refuse(command,
-				      "'' is not a network namespace: write a name of 'ip netns list', or a path");
-		options->netns = optarg;
-		return 0;
+		return set_netns(command, options, optarg);
 	case 'L':
 		return add_word(command, &options->listen, &options->listen_count, optarg);
 	case 'c':
