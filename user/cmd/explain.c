@@ -165,12 +165,27 @@ static int read_dscp(struct explain_request *request, const char *text)
 	return 0;
 }
 
+/* In the words of this command line: a refusal has those of rule files. */
+static int refuse_protocol(const char *text, const struct weir_refusal *refusal)
+{
+	const struct weir_service *service = weir_find_service(text);
+
+	if (service)
+		return weir_explain_wrong("--proto: '%s' is a service: write '--proto %s --dport %u'", text,
+					  service->protocol, service->port);
+	if ((*text >= '0' && *text <= '9') || !strncmp(refusal->hint, "did you mean", strlen("did you mean")))
+		return refuse("proto", refusal);
+	return weir_explain_wrong("--proto: '%s' is not a known protocol: write one of " WEIR_PROTOCOL_CHOICES
+				  ", or a number, 0 to 255",
+				  text);
+}
+
 static int read_protocol(struct explain_request *request, const char *text)
 {
 	struct weir_refusal refusal;
 
 	if (weir_parse_protocol(text, &request->words.protocol, &refusal))
-		return refuse("proto", &refusal);
+		return refuse_protocol(text, &refusal);
 	request->known |= WEIR_MATCH_KIND;
 	return 0;
 }
@@ -355,7 +370,7 @@ static int explain(struct explain_request *request, struct weir_diag *diag)
 	request->frame = calloc(1, WEIR_COMPOSED_BYTES_MAX);
 	request->fields = json_object();
 	if (!request->frame || !request->fields)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot make the packet");
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot build the packet");
 	err = weir_host_check_privilege(diag);
 	if (!err)
 		err = request->pcap ? weir_explain_read_capture(request, diag) : weir_explain_compose(request);

@@ -85,30 +85,36 @@ static bool is_protocol(const char *text, size_t bytes)
 	return false;
 }
 
-/* What is no protocol of IP's, and what to write for it. */
-static bool advise_protocol(const char *text, struct weir_refusal *refusal)
+const struct weir_service *weir_find_service(const char *name)
 {
-	static const char *const every[] = {"any", "all", "ip", "*", "both"};
-	static const struct {
-		const char *name, *protocol;
-		unsigned int port;
-	} services[] = {
+	static const struct weir_service services[] = {
 		{"http", "tcp", 80},  {"https", "tcp", 443}, {"ssh", "tcp", 22},
 		{"smtp", "tcp", 25},  {"dns", "udp", 53},    {"ntp", "udp", 123},
 		{"quic", "udp", 443}, {"snmp", "udp", 161},  {"telnet", "tcp", 23},
 	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
+		if (!strcasecmp(name, services[i].name))
+			return &services[i];
+	return NULL;
+}
+
+/* What is no protocol of IP's, and what to write for it. */
+static bool advise_protocol(const char *text, struct weir_refusal *refusal)
+{
+	static const char *const every[] = {"any", "all", "ip", "*", "both"};
+	const struct weir_service *service = weir_find_service(text);
 
 	for (size_t i = 0; i < ARRAY_SIZE(every); i++)
 		if (!strcasecmp(text, every[i])) {
 			weir_advise(refusal, "leave 'protocol' out to match any protocol");
 			return true;
 		}
-	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
-		if (!strcasecmp(text, services[i].name)) {
-			weir_advise(refusal, "write 'protocol: %s' and 'destinationPort: %u'", services[i].protocol,
-				    services[i].port);
-			return true;
-		}
+	if (service) {
+		weir_advise(refusal, "write 'protocol: %s' and 'destinationPort: %u'", service->protocol,
+			    service->port);
+		return true;
+	}
 	if (text[0] == '!') {
 		weir_advise(refusal, "%s", WEIR_NO_ALL_BUT);
 		return true;
@@ -140,8 +146,7 @@ int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_ref
 		return -EINVAL;
 	if (nearest)
 		return weir_advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, works too", nearest);
-	return weir_advise(reterr_refusal,
-			   "write its number, 0 to 255, or tcp, udp, sctp, icmp, icmpv6, gre, esp, ah ...");
+	return weir_advise(reterr_refusal, "write its number, 0 to 255, or " WEIR_PROTOCOL_CHOICES);
 }
 
 /* The bit of the flag that `bytes` bytes at `text` name, or 0. */

@@ -128,7 +128,7 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 
 	err = make_seed(object, options) ?: fill_random(&config.load, sizeof(config.load));
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the secret of the hash");
+		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the hash seed");
 	memcpy(config.seed, object->seed, sizeof(config.seed));
 	config.load |= 1; /* not 0, as in a map that is new */
 	config.is_virtual = options->is_virtual;
