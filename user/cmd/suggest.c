@@ -28,6 +28,7 @@ static const struct weir_option own_options[] = {
 	 "are found, by source)"},
 	{'o', true, "output", "FILE", "write the rule file there (default: standard output)"},
 	{'i', true, "interface", "IFACE", "listen on this interface; with captures: match.interface holds for it"},
+	{'d', false, "direction", "in|out", "which way packets of captures went that do not say it (default: in)"},
 	{'F', false, "for", "TIME", "how long to listen: 90s, 10m, 1h (default: 10m); Ctrl-C ends it sooner, and well"},
 	{'A', false, "instance", "NAME", "listen on the interface of this instance, and measure its resources"},
 	{'p', false, "percentile", "P", "flows up to this percentile are to keep their packets (default: 99.9)"},
@@ -135,6 +136,8 @@ static int take_option(struct suggest_request *request, int option, const char *
 	case 'i':
 		request->options.interface = argument;
 		return 0;
+	case 'd':
+		return weir_options_take_direction(&weir_suggest_command, argument, &request->options.direction);
 	case 'F':
 		return read_duration(request, argument);
 	case 'A':
