@@ -104,9 +104,8 @@ static void expect_interface(struct file *file, const char *name, uint32_t snap_
 }
 
 static void expect_packet(struct file *file, uint32_t interface, uint32_t captured, uint32_t wire, const char *comment,
-			  size_t comment_bytes)
+			  size_t comment_bytes, uint32_t flags)
 {
-	const uint32_t inbound = 1;
 	size_t end = open_block(file, 6);
 
 	assert_int_equal(number32(file), interface);
@@ -118,7 +117,7 @@ static void expect_packet(struct file *file, uint32_t interface, uint32_t captur
 	for (file->at += captured; file->at % 4; file->at++)
 		assert_int_equal(file->data[file->at], 0);
 	expect_option(file, 1, comment, comment_bytes);
-	expect_option(file, 2, &inbound, sizeof(inbound));
+	expect_option(file, 2, &flags, sizeof(flags));
 	expect_option(file, 0, "", 0);
 	close_block(file, end);
 }
@@ -141,6 +140,7 @@ static void frames_and_comments_of_any_length_are_padded(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(comments); i++) {
 		struct weir_frame frame = frame_of(i, 1500);
 
+		frame.course = i % 3;
 		weir_pcapng_packet(file.stream, i % 2, &frame, comments[i]);
 	}
 	begin_reading(&file);
@@ -148,7 +148,7 @@ static void frames_and_comments_of_any_length_are_padded(void **state)
 	expect_interface(&file, "eth0", 128);
 	expect_interface(&file, "veth7", 128);
 	for (size_t i = 0; i < ARRAY_SIZE(comments); i++)
-		expect_packet(&file, i % 2, i, 1500, comments[i], strlen(comments[i]));
+		expect_packet(&file, i % 2, i, 1500, comments[i], strlen(comments[i]), i % 3);
 	assert_int_equal(file.at, file.size);
 	free(file.data);
 }
@@ -164,7 +164,7 @@ static void a_text_that_is_too_long_is_cut(void **state)
 	begin(&file);
 	weir_pcapng_packet(file.stream, 0, &frame, text);
 	begin_reading(&file);
-	expect_packet(&file, 0, sizeof(bytes), sizeof(bytes), text, 4096);
+	expect_packet(&file, 0, sizeof(bytes), sizeof(bytes), text, 4096, 0);
 	assert_int_equal(file.at, file.size);
 	free(file.data);
 }
@@ -274,7 +274,7 @@ static void courses_are_those_of_the_packets_in_their_order(void **state)
 }
 
 /* What this room writes, it reads. */
-static void packets_that_are_written_came_in(void **state)
+static void what_is_written_is_read(void **state)
 {
 	struct weir_frame frame = frame_of(sizeof(bytes), sizeof(bytes));
 	struct weir_pcapng_reader reader;
@@ -284,12 +284,14 @@ static void packets_that_are_written_came_in(void **state)
 	begin(&file);
 	weir_pcapng_begin(file.stream, "weir events");
 	weir_pcapng_interface(file.stream, "eth0", 128);
-	weir_pcapng_packet(file.stream, 0, &frame, "dropped");
+	for (frame.course = WEIR_COURSE_UNKNOWN; frame.course <= WEIR_COURSE_OUT; frame.course++)
+		weir_pcapng_packet(file.stream, 0, &frame, "dropped");
 	begin_reading(&file);
 	stream = fmemopen(file.data, file.size, "r");
 	assert_non_null(stream);
 	assert_true(weir_pcapng_open(stream, &reader));
-	assert_int_equal(weir_pcapng_next_course(&reader), WEIR_COURSE_IN);
+	for (enum weir_course course = WEIR_COURSE_UNKNOWN; course <= WEIR_COURSE_OUT; course++)
+		assert_int_equal(weir_pcapng_next_course(&reader), course);
 	assert_int_equal(weir_pcapng_next_course(&reader), WEIR_COURSE_UNKNOWN);
 	fclose(stream);
 	free(file.data);
@@ -384,7 +386,7 @@ int main(void)
 		cmocka_unit_test(frames_and_comments_of_any_length_are_padded),
 		cmocka_unit_test(a_text_that_is_too_long_is_cut),
 		cmocka_unit_test(courses_are_those_of_the_packets_in_their_order),
-		cmocka_unit_test(packets_that_are_written_came_in),
+		cmocka_unit_test(what_is_written_is_read),
 		cmocka_unit_test(a_length_that_lies_leads_to_no_flags),
 		cmocka_unit_test(nothing_is_known_from_where_a_file_is_damaged),
 		cmocka_unit_test(other_files_are_no_pcapng),

@@ -18,7 +18,6 @@
 #define INTERFACE_TIMES 9     /* if_tsresol */
 #define NANOSECONDS 9	      /* as a power of ten */
 #define PACKET_FLAGS 2	      /* epb_flags */
-#define FLAG_INBOUND WEIR_COURSE_IN
 #define FLAGS_COURSE 3
 
 /* Type and length, and the length once more at its end. */
@@ -96,7 +95,7 @@ void weir_pcapng_interface(FILE *stream, const char *name, uint32_t snap_bytes)
 
 void weir_pcapng_packet(FILE *stream, uint32_t interface, const struct weir_frame *frame, const char *comment)
 {
-	const uint32_t flags = FLAG_INBOUND, comment_bytes = text_bytes(comment);
+	const uint32_t flags = frame->course, comment_bytes = text_bytes(comment);
 	const uint32_t bytes = BLOCK_BYTES + 20 + padded(frame->captured_bytes) + option_bytes(comment_bytes) +
 			       option_bytes(sizeof(flags)) + option_bytes(0);
 	const uint32_t begin[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Blocks of a pcapng file. libpcap reads such files but does not write them; unlike a frame of pcap, each packet can
- * have a comment. In the byte order of this machine, which the file says; times in nanoseconds; Ethernet; every packet
- * came in. Write errors stay in the stream (ferror), as with stdio.
+ * have a comment. In the byte order of this machine, which the file says; times in nanoseconds; Ethernet. Write errors
+ * stay in the stream (ferror), as with stdio.
  *
  * What libpcap keeps to itself, the options of packets, is read here, of files by anybody.
  * Source: PCAP Next Generation Capture File Format (draft-ietf-opsawg-pcapng).
