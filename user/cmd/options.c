@@ -50,6 +50,16 @@ bool weir_interface_name_is_valid(const char *name)
 	return name[0] && strlen(name) < IF_NAMESIZE;
 }
 
+int weir_options_take_direction(const struct weir_command *command, const char *word,
+				enum weir_direction *ret_direction)
+{
+	*ret_direction = strcmp(word, "out") ? WEIR_DIRECTION_IN : WEIR_DIRECTION_OUT;
+	if (*ret_direction == WEIR_DIRECTION_OUT || !strcmp(word, "in"))
+		return 0;
+	refuse(command, "--direction: '%s' is not a direction: write in or out", word);
+	return -EINVAL;
+}
+
 /* A name, or what stands for names (weir_wanted): '!' before it excepts. */
 static bool is_interface_word(const char *word)
 {

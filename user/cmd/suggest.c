@@ -30,6 +30,7 @@ static const struct weir_option own_options[] = {
 	{'i', true, "interface", "IFACE",
 	 "listen on this interface; with captures, the interface that "
 	 "match.interface is compared with"},
+	{'d', false, "direction", "in|out", "the direction of packets whose capture does not say it (default: in)"},
 	{'F', false, "for", "TIME",
 	 "how long to listen: 90s, 10m, 1h (default: 10m); after Ctrl-C, the file is "
 	 "written from what was measured so far"},
@@ -168,6 +169,8 @@ static int take_option(struct suggest_request *request, int option, const char *
 	case 'i':
 		request->options.interface = argument;
 		return 0;
+	case 'd':
+		return weir_options_take_direction(&weir_suggest_command, argument, &request->options.direction);
 	case 'F':
 		return read_duration(request, argument);
 	case 'A':

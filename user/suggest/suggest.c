@@ -131,6 +131,21 @@ static int measure_and_weigh(const struct weir_suggest_options *options, struct 
 	return err;
 }
 
+/* An interface is listened to for what comes in. */
+static int check_directions(const struct weir_suggest_options *options, struct weir_diag *diag)
+{
+	for (size_t i = 0; !options->capture_count && options->ruleset && i < options->ruleset->resource_count; i++)
+		if (weir_match_directions(&options->ruleset->resources[i].match) != WEIR_MATCHES_IN)
+			return weir_diag_fail(
+				diag, 0,
+				"capture both directions ('tcpdump -i any -w FILE' tells them apart), and suggest from "
+				"that",
+				"resource '%s' has packets that go out, and an interface is listened to for what comes "
+				"in",
+				options->ruleset->resources[i].name);
+	return 0;
+}
+
 int weir_suggest(const struct weir_suggest_options *options, struct weir_suggest_report *ret_report,
 		 struct weir_diag *diag)
 {
@@ -143,6 +158,8 @@ int weir_suggest(const struct weir_suggest_options *options, struct weir_suggest
 	};
 	int err = weir_host_check_privilege(diag);
 
+	if (!err)
+		err = check_directions(options, diag);
 	if (!err)
 		err = measure_and_weigh(options, &report, diag);
 	if (!err && report.with_threshold) {

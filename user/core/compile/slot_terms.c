@@ -69,11 +69,23 @@ static const uint8_t *bits_of(const struct weir_flow *flow, uint32_t member, boo
 	return field == WEIR_KEY_SOURCE ? flow->source_bits : flow->destination_bits;
 }
 
+void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct weir_rule_identity *identity)
+{
+	const uint32_t key_fields = weir_slot_key_of(flow->fields, directions);
+	const bool is_reversed = key_fields & WEIR_KEY_REVERSED;
+
+	identity->key_fields = key_fields;
+	if (key_fields & WEIR_KEY_SOURCE)
+		memcpy(identity->source_bits, bits_of(flow, WEIR_KEY_SOURCE, is_reversed),
+		       sizeof(identity->source_bits));
+	if (key_fields & WEIR_KEY_DESTINATION)
+		memcpy(identity->destination_bits, bits_of(flow, WEIR_KEY_DESTINATION, is_reversed),
+		       sizeof(identity->destination_bits));
+}
+
 struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	const struct weir_flow *flow = weir_flow_of(slotting->ruleset, rule);
 	struct weir_rule_identity identity;
-	bool is_reversed;
 
 	/* Compared as memory, so no byte may be left unset. */
 	memset(&identity, 0, sizeof(identity));
@@ -88,13 +100,7 @@ struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting,
 		identity.interval_ns = rule->breaker.interval_ns;
 		identity.samples = rule->breaker.buckets;
 	}
-	identity.key_fields = weir_slot_key_of(flow->fields, directions_of(slotting, rule));
-	is_reversed = identity.key_fields & WEIR_KEY_REVERSED;
-	if (identity.key_fields & WEIR_KEY_SOURCE)
-		memcpy(identity.source_bits, bits_of(flow, WEIR_KEY_SOURCE, is_reversed), sizeof(identity.source_bits));
-	if (identity.key_fields & WEIR_KEY_DESTINATION)
-		memcpy(identity.destination_bits, bits_of(flow, WEIR_KEY_DESTINATION, is_reversed),
-		       sizeof(identity.destination_bits));
+	weir_identify_key(weir_flow_of(slotting->ruleset, rule), directions_of(slotting, rule), &identity);
 	return identity;
 }
 
