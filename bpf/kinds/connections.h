@@ -345,6 +345,19 @@ __noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 
 	return state && weir_state_class(state) == class && ahead <= WEIR_WORD_STEPS_AHEAD ? step + ahead : step;
 }
 
+/* A rule on both directions may have a key by which a connection's packets name two flows: it counts in the one that it
+ * opened in, where there was room for it.
+ */
+static __always_inline bool weir_stays_in_flow(__u32 state, __u64 word)
+{
+	const struct weir_connection_flow *flow;
+
+	if (!config.judges_both || !weir_is_counted(state))
+		return false;
+	flow = weir_flow_by_number(weir_word_flow(word));
+	return flow && weir_is_owner(flow, weir_word_turn(word));
+}
+
 /* One attempt to commit is three calls, one after the other, as the stack has no room for one within the other. The
  * first looks at the connection: what becomes of it, in s->change, and in which flow it counts then, s->counted_flow.
  * DONE: there is nothing to do.
@@ -388,7 +401,7 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 	if (reservation->is_reserved) {
 		s->counted_flow = reservation->flow;
 		s->counted_tag = reservation->flow_tag;
-	} else if (!weir_is_counted(next)) {
+	} else if (!weir_is_counted(next) || weir_stays_in_flow(state, word)) {
 		s->counted_flow = weir_word_flow(word);
 		s->counted_tag = weir_word_turn(word);
 	} else if (!weir_get_connection_flow(s, s->rule[index], false)) {
