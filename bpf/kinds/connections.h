@@ -345,17 +345,24 @@ __noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 
 	return state && weir_state_class(state) == class && ahead <= WEIR_WORD_STEPS_AHEAD ? step + ahead : step;
 }
 
-/* A rule on both directions may have a key by which a connection's packets name two flows: it counts in the one that it
- * opened in, where there was room for it.
+/* By a key of a packet's own ends, a connection's packets of both directions name two flows: it counts in the one that
+ * it opened in, where there was room for it. Fills in s->counted_flow and its tag; false: that flow has gone.
  */
-static __always_inline bool weir_stays_in_flow(__u32 state, __u64 word)
+static __always_inline bool weir_stays_in_flow(struct weir_scratch *s, __u32 place, __u32 state, __u64 word)
 {
 	const struct weir_connection_flow *flow;
+	__u32 tag;
 
-	if (!config.judges_both || !weir_is_counted(state))
+	if (!config.judges_both || !weir_is_counted(state) ||
+	    !(weir_rule(place)->key_fields & WEIR_KEY_TURNED(WEIR_KEY_ENDS)))
 		return false;
 	flow = weir_flow_by_number(weir_word_flow(word));
-	return flow && weir_is_owner(flow, weir_word_turn(word));
+	if (!flow)
+		return false;
+	tag = READ_ONCE(flow->owner) >> 32;
+	s->counted_flow = weir_word_flow(word);
+	s->counted_tag = tag;
+	return !((tag ^ weir_word_turn(word)) & WEIR_CONNECTION_CHECK);
 }
 
 /* One attempt to commit is three calls, one after the other, as the stack has no room for one within the other. The
@@ -401,10 +408,11 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 	if (reservation->is_reserved) {
 		s->counted_flow = reservation->flow;
 		s->counted_tag = reservation->flow_tag;
-	} else if (!weir_is_counted(next) || weir_stays_in_flow(state, word)) {
+	} else if (!weir_is_counted(next)) {
 		s->counted_flow = weir_word_flow(word);
 		s->counted_tag = weir_word_turn(word);
-	} else if (!weir_get_connection_flow(s, s->rule[index], false)) {
+	} else if (!weir_stays_in_flow(s, s->rule[index], state, word) &&
+		   !weir_get_connection_flow(s, s->rule[index], false)) {
 		return WEIR_ATTEMPT_AGAIN;
 	}
 	return WEIR_ATTEMPT_GOES_ON;

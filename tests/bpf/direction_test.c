@@ -21,7 +21,7 @@
 static void agrees_with_the_model_on_random_directions(void **state)
 {
 	const struct harness_rounds rounds = {
-		.rounds = 100,
+		.rounds = 40,
 		.packets = 4000,
 		.has_directions = true,
 		.rules = random_directed_ruleset,

@@ -327,6 +327,12 @@ void model_connections_pass(struct model_connections *connections, const struct 
 		return;
 	if (!connection)
 		connection = add(connections, flow, packet);
+	/* In another flow it is a new one, and the figures take the old one for silent. */
+	if (cell.deed == REUSED && !is_in_flow(connection, flow)) {
+		counts_of_flow(connections, &connection->flow)->closed_by_idle++;
+		connections->rule[flow->rule].closed_by_idle++;
+		cell.deed = EVALUATE;
+	}
 	if (cell.deed == TIMED)
 		handshake_us = now_ns / 1000 - connection->opened_ns / 1000;
 	if (cell.deed == EVALUATE || cell.deed == REUSED)
