@@ -77,6 +77,12 @@ static inline uint8_t weir_match_directions(const struct weir_match *match)
  */
 struct weir_flow weir_flow_by_ends(const struct weir_flow *flow, uint8_t directions);
 
+/* Some of its fields are a packet's own source or destination, whichever end that is. */
+static inline bool weir_names_own_ends(const struct weir_flow *flow)
+{
+	return flow->fields & WEIR_KEY_ENDS & ~(flow->fields >> 16);
+}
+
 /* Of a packet of these directions, both keys name the same flow. */
 bool weir_is_same_key(const struct weir_flow *left, const struct weir_flow *right, uint8_t directions);
 
