@@ -47,10 +47,19 @@ static uint8_t directions_of(const struct slotting *slotting, const struct weir_
 	       weir_slot_terms_of(slotting, rule)->directions;
 }
 
+void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct weir_rule_identity *identity)
+{
+	const struct weir_flow key = weir_flow_by_ends(flow, directions);
+
+	identity->key_fields = key.fields;
+	if (key.fields & WEIR_KEY_SOURCE)
+		memcpy(identity->source_bits, key.source_bits, sizeof(identity->source_bits));
+	if (key.fields & WEIR_KEY_DESTINATION)
+		memcpy(identity->destination_bits, key.destination_bits, sizeof(identity->destination_bits));
+}
+
 struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	const struct weir_flow key =
-		weir_flow_by_ends(weir_flow_of(slotting->ruleset, rule), directions_of(slotting, rule));
 	struct weir_rule_identity identity;
 
 	/* Compared as memory, so no byte may be left unset. */
@@ -66,11 +75,7 @@ struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting,
 		identity.interval_ns = rule->breaker.interval_ns;
 		identity.samples = rule->breaker.buckets;
 	}
-	identity.key_fields = key.fields;
-	if (key.fields & WEIR_KEY_SOURCE)
-		memcpy(identity.source_bits, key.source_bits, sizeof(identity.source_bits));
-	if (key.fields & WEIR_KEY_DESTINATION)
-		memcpy(identity.destination_bits, key.destination_bits, sizeof(identity.destination_bits));
+	weir_identify_key(weir_flow_of(slotting->ruleset, rule), directions_of(slotting, rule), &identity);
 	return identity;
 }
 
