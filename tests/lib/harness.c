@@ -345,8 +345,7 @@ static uint64_t open_by_model(const struct harness *harness, uint32_t rule_slot,
 	for (i = 0; i < count; i++) {
 		const struct model_key *flow = model_flow_with_connections(harness->model, i);
 
-		if (harness->image->rules[flow->rule].slot == rule_slot &&
-		    is_same_flow(harness, key, flow))
+		if (harness->image->rules[flow->rule].slot == rule_slot && is_same_flow(harness, key, flow))
 			return model_flow_connections(harness->model, flow).now;
 	}
 	return UINT64_MAX;

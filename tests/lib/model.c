@@ -584,8 +584,7 @@ static bool limit_admits(const struct model *model, const struct evaluating *eva
 
 	if (model_occupies(model->ruleset, evaluating->rule))
 		return model_occupy_admits(&flow->occupier, model->ruleset, evaluating->rule, allowed,
-					   evaluating->time_ns, evaluating->units, model->is_prioritized,
-					   ret_wait_ns);
+					   evaluating->time_ns, evaluating->units, model->is_prioritized, ret_wait_ns);
 	if (has_tokens(evaluating->rule))
 		return model_tokens_admit(&flow->bucket, evaluating->rule, evaluating->threshold_micro, &rates,
 					  evaluating->units, evaluating->time_ns);

@@ -47,8 +47,8 @@ static bool fits(const struct model_occupy *occupier, const struct weir_ruleset_
 }
 
 static bool borrows(struct model_occupy *occupier, const struct weir_ruleset *ruleset,
-		    const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
-		    uint64_t units, uint64_t *ret_wait_ns)
+		    const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns, uint64_t units,
+		    uint64_t *ret_wait_ns)
 {
 	uint64_t bucket_ns = rule->interval_ns / rule->samples;
 	uint64_t timeout_ns = (uint64_t)ruleset->settings.occupy_timeout_ms * 1000000;

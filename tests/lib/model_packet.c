@@ -388,7 +388,7 @@ struct model_key model_key_of(const struct weir_flow *flow, uint32_t rule, const
 			  flow->destination_bits[family_index]);
 	if (flow->fields & WEIR_KEY_SOURCE_PORT && packet->has_ports)
 		key.flow.source_port = htons(is_other_end(flow, WEIR_KEY_SOURCE_PORT, packet) ? packet->destination_port
-									       : packet->source_port);
+											      : packet->source_port);
 	if (flow->fields & WEIR_KEY_DESTINATION_PORT && packet->has_ports)
 		key.flow.destination_port =
 			htons(is_other_end(flow, WEIR_KEY_DESTINATION_PORT, packet) ? packet->source_port

@@ -28,8 +28,8 @@ static bool has_breaker(const struct weir_ruleset *ruleset, size_t resource)
 /* Breakers that go by the other hook's packets are not in the model. */
 static void direct_resources(struct random *random, struct weir_ruleset *ruleset)
 {
-	static const uint8_t directions[] = {0, 0, WEIR_MATCHES_IN, WEIR_MATCHES_OUT, WEIR_MATCHES_OUT,
-					     WEIR_MATCHES_BOTH, WEIR_MATCHES_BOTH};
+	static const uint8_t directions[] = {
+		0, 0, WEIR_MATCHES_IN, WEIR_MATCHES_OUT, WEIR_MATCHES_OUT, WEIR_MATCHES_BOTH, WEIR_MATCHES_BOTH};
 
 	for (size_t i = 0; i < ruleset->resource_count; i++) {
 		struct weir_ruleset_resource *resource = &ruleset->resources[i];
@@ -56,8 +56,7 @@ static void keep_reference(const struct weir_ruleset *ruleset, struct weir_rules
 		return;
 	rule->relation = WEIR_RELATION_CURRENT;
 	rule->ref_resource = WEIR_NO_RESOURCE;
-	rule->occupies =
-		weir_rule_can_occupy(rule) && weir_meets_prioritized(ruleset, weir_resource_of(ruleset, rule));
+	rule->occupies = weir_rule_can_occupy(rule) && weir_meets_prioritized(ruleset, weir_resource_of(ruleset, rule));
 }
 
 /* The key that overrides were made for may be another now: they need an address of it, and prefixes no longer. */

@@ -143,8 +143,8 @@ static struct most exhaustive_search(const struct weir_ruleset *ruleset)
 			for (protocol = 0; protocol < sizeof(protocols); protocol++)
 				for (unsigned int out = 0; out < 2; out++)
 					try_all(ruleset, c,
-						(struct packet){.direction = out ? WEIR_DIRECTION_OUT
-										 : WEIR_DIRECTION_IN,
+						(struct packet){.direction =
+									out ? WEIR_DIRECTION_OUT : WEIR_DIRECTION_IN,
 								.family = family,
 								.fragment = fragment,
 								.protocol = protocols[protocol]},

@@ -172,7 +172,7 @@ struct weir_vector look_up(const struct weir_image *image, const struct packet *
 	const struct weir_classes *classes = image->classes;
 	struct weir_vector set = image->vectors[0];
 
-	meet(image, &set, WEIR_MATCH_KIND, 
+	meet(image, &set, WEIR_MATCH_KIND,
 	     classes->kind[packet->direction][packet->family == 6][packet->fragment][packet->protocol]);
 	meet(image, &set, WEIR_MATCH_SOURCE, longest_prefix(image, image->config.source_root, packet, packet->source));
 	meet(image, &set, WEIR_MATCH_DESTINATION,

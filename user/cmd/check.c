@@ -177,11 +177,12 @@ static void note_super_frames(const struct weir_ruleset *ruleset, struct weir_di
 		first = first ?: rule;
 	}
 	if (first)
-		weir_diag_note(diag,
-			       "rule '%s'%s can never admit a super-frame of TCP with more segments than its limit, and "
-			       "one that goes out may have %d; allow as many, limit bytes, or turn them off: 'ethtool "
-			       "-K IFACE tso off gso off'",
-			       first->name, others ? ", like others," : "", SUPER_FRAME_SEGMENTS);
+		weir_diag_note(
+			diag,
+			"rule '%s'%s can never admit a super-frame of TCP with more segments than its limit, and "
+			"one that goes out may have %d; allow as many, limit bytes, or turn them off: 'ethtool "
+			"-K IFACE tso off gso off'",
+			first->name, others ? ", like others," : "", SUPER_FRAME_SEGMENTS);
 }
 
 /* What would be loaded goes to stdout, or, for JSON, to *ret_document. */

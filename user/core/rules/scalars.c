@@ -363,7 +363,8 @@ static int find_name(const char *const *names, int count, const char *text, size
 static bool is_key_field(const char *text, size_t bytes)
 {
 	return find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, bytes) < WEIR_KEY_FIELD_COUNT ||
-	       find_name(end_names, WEIR_KEY_ENDS_COUNT, text, bytes) < WEIR_KEY_ENDS_COUNT || weir_our_word(text, bytes) != NULL;
+	       find_name(end_names, WEIR_KEY_ENDS_COUNT, text, bytes) < WEIR_KEY_ENDS_COUNT ||
+	       weir_our_word(text, bytes) != NULL;
 }
 
 /* Add a field to a key, where it is one of `names`; `relative` of the names that go by direction. */
@@ -406,7 +407,9 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 	size_t name_bytes = strcspn(text, "/");
 	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
 	const int end = find_name(end_names, WEIR_KEY_ENDS_COUNT, text, name_bytes);
-	const int bit = end < WEIR_KEY_ENDS_COUNT ? end : find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, name_bytes);
+	const int bit = end < WEIR_KEY_ENDS_COUNT
+				? end
+				: find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, name_bytes);
 	const char *const *names = end < WEIR_KEY_ENDS_COUNT ? end_names : weir_key_field_names;
 	uint8_t bits[2] = {32, 128};
 	int err = 0;
