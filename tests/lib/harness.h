@@ -38,7 +38,7 @@ struct harness {
 	const struct random_sample *samples; /* of load and CPU usage, likewise */
 	size_t sample_count;
 	uint64_t packets;
-	bool is_at_tc;		    /* what comes in is judged there, too */
+	bool is_at_tc;		    /* what comes in is evaluated there, too */
 	uint64_t latest_ns;	    /* of any packet */
 	struct model_decision last; /* of harness_send */
 	uint8_t frame[PACKET_BYTES_MAX];
@@ -47,7 +47,7 @@ struct harness {
 /* 0, or -ENOTSUP when the compiler refuses the rule set (its reasons are printed). */
 int harness_open(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns, uint64_t latest_ns);
 
-/* The same with what comes in judged at tc. */
+/* The same with what comes in evaluated at tc. */
 int harness_open_at_tc(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns,
 		       uint64_t latest_ns);
 

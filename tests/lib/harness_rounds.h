@@ -11,7 +11,7 @@
 struct harness_rounds {
 	uint64_t rounds; /* unless WEIR_ROUNDS says otherwise */
 	size_t packets;	 /* of each */
-	/* What comes in is judged at tc in every second round; in the others it is no super-frame. */
+	/* What comes in is evaluated at tc in every second round; in the others it is no super-frame. */
 	bool has_directions;
 	/* Both results are the caller's to free. */
 	struct weir_ruleset *(*rules)(struct random *random);

@@ -10,7 +10,7 @@
 
 struct weir_ruleset *random_directed_ruleset(struct random *random);
 
-/* What goes out does so only where a resource of the rule set does: else nobody judges it. */
+/* What goes out does so only where a resource of the rule set does: else no program sees it. */
 struct packet_spec *random_directed_packets(struct random *random, const struct weir_ruleset *ruleset, size_t count);
 
 #endif
