@@ -17,8 +17,7 @@ const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst
 const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_NAME)};
 
 /* The ends of a packet, by whether it comes in or goes out: by bit, as the first of the others. */
-#define END_COUNT 4
-static const char *const end_names[END_COUNT] = {"remote", "local", "remotePort", "localPort"};
+static const char *const end_names[WEIR_KEY_ENDS_COUNT] = {"remote", "local", "remotePort", "localPort"};
 
 const char *weir_key_field_name(uint32_t key_fields, int bit)
 {
@@ -239,12 +238,34 @@ int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refus
 	return parse_word(text, words, ARRAY_SIZE(words), ret_families, reterr_refusal);
 }
 
+/* What others call a direction, in lower case. */
+static const char *find_direction(const char *text)
+{
+	static const struct {
+		const char *ours, *theirs[8];
+	} words[] = {
+		{"in", {"inbound", "ingress", "input", "incoming", "received", "rx", "prerouting"}},
+		{"out", {"outbound", "egress", "output", "outgoing", "sent", "tx", "postrouting"}},
+		{"both", {"inout", "any", "all", "bidirectional"}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		for (size_t j = 0; words[i].theirs[j]; j++)
+			if (!strcasecmp(text, words[i].theirs[j]) || !strcasecmp(text, words[i].ours))
+				return words[i].ours;
+	return NULL;
+}
+
 int weir_parse_direction(const char *text, uint8_t *ret_directions, struct weir_refusal *reterr_refusal)
 {
 	static const struct word words[] = {
 		{"in", WEIR_MATCHES_IN}, {"out", WEIR_MATCHES_OUT}, {"both", WEIR_MATCHES_BOTH}};
 
-	return parse_word(text, words, ARRAY_SIZE(words), ret_directions, reterr_refusal);
+	if (!parse_word(text, words, ARRAY_SIZE(words), ret_directions, reterr_refusal))
+		return 0;
+	if (find_direction(text))
+		weir_advise(reterr_refusal, "did you mean '%s'?", find_direction(text));
+	return -EINVAL;
 }
 
 int weir_parse_interface(const char *text, char ret_word[WEIR_WANTED_BYTES], struct weir_refusal *reterr_refusal)
@@ -347,7 +368,8 @@ static int find_name(const char *const *names, int count, const char *text, size
 static bool is_key_field(const char *text, size_t bytes)
 {
 	return find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, bytes) < WEIR_KEY_FIELD_COUNT ||
-	       find_name(end_names, END_COUNT, text, bytes) < END_COUNT || weir_our_word(text, bytes) != NULL;
+	       find_name(end_names, WEIR_KEY_ENDS_COUNT, text, bytes) < WEIR_KEY_ENDS_COUNT ||
+	       weir_our_word(text, bytes) != NULL;
 }
 
 /* Add a field to a key, where it is one of `names`; `relative` of the names that go by direction. */
@@ -389,9 +411,11 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 {
 	size_t name_bytes = strcspn(text, "/");
 	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
-	const int end = find_name(end_names, END_COUNT, text, name_bytes);
-	const int bit = end < END_COUNT ? end : find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, name_bytes);
-	const char *const *names = end < END_COUNT ? end_names : weir_key_field_names;
+	const int end = find_name(end_names, WEIR_KEY_ENDS_COUNT, text, name_bytes);
+	const int bit = end < WEIR_KEY_ENDS_COUNT
+				? end
+				: find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, name_bytes);
+	const char *const *names = end < WEIR_KEY_ENDS_COUNT ? end_names : weir_key_field_names;
 	uint8_t bits[2] = {32, 128};
 	int err = 0;
 
@@ -407,7 +431,7 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 	if (lengths)
 		err = parse_key_lengths(text, lengths, families, bits, reterr_refusal);
 	if (!err)
-		err = add_key_field(names, bit, end < END_COUNT ? WEIR_KEY_RELATIVE(1u << bit) : 0, flow,
+		err = add_key_field(names, bit, end < WEIR_KEY_ENDS_COUNT ? WEIR_KEY_RELATIVE(1u << bit) : 0, flow,
 				    reterr_refusal);
 	if (err)
 		return err;
