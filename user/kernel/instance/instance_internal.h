@@ -137,6 +137,9 @@ int weir_instance_expect_wanted(const struct weir_instance *instance, const char
 /* Warn of packets that the instance, on this interface since just now, sees once more than it did. */
 void weir_instance_warn_of_repeats(const char *instance, uint32_t ifindex, struct weir_diag *diag);
 
+/* Warn of packets that it forwards, and counts as they come in and as they go out. */
+void weir_instance_warn_of_forwarding(const char *instance, const struct weir_image *image, struct weir_diag *diag);
+
 /* ---- link.c ---- */
 
 /* Fail with -EPROTONOSUPPORT, and say why, unless packets of the interface begin with Ethernet. */

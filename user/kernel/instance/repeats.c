@@ -2,7 +2,8 @@
 /*
  * Packets that an instance evaluates twice: it is on a bridge and on a port of it, on a VLAN and on its parent. Each
  * then takes from the limit twice, so that half of it passes. That may be meant, of rules that go by the interface; so
- * it is said, and not refused.
+ * it is said, and not refused. Likewise, of rules for both directions, what comes in on one of its interfaces and goes
+ * out on another: at tc it is marked where it comes in, which XDP cannot do.
  */
 #include "instance/instance_internal.h"
 
@@ -83,4 +84,25 @@ void weir_instance_warn_of_repeats(const char *instance, uint32_t ifindex, struc
 				  "get half of their limits",
 				  repeats[i].upper, repeats[i].lower);
 	}
+}
+
+void weir_instance_warn_of_forwarding(const char *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_link *links = NULL;
+	size_t link_count, interfaces = 0;
+	bool has_xdp = false;
+
+	if (!image->config.judges_both || weir_links_read(instance, &links, &link_count))
+		return;
+	for (size_t i = 0; i < link_count; i++) {
+		if (!links[i].ifindex || weir_hook_is_out(links[i].hook))
+			continue;
+		interfaces++;
+		has_xdp |= links[i].hook == WEIR_HOOK_XDP;
+	}
+	if (has_xdp && interfaces > 1)
+		weir_diag_warning(diag, NULL, NULL,
+				  "with '--mode tc' they count once; or attach to one of the interfaces",
+				  "packets that are forwarded from one of these interfaces to another count twice in "
+				  "rules of 'direction: both'");
 }
