@@ -58,20 +58,6 @@ void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct 
 		memcpy(identity->destination_bits, key.destination_bits, sizeof(identity->destination_bits));
 }
 
-void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct weir_rule_identity *identity)
-{
-	const uint32_t key_fields = weir_slot_key_of(flow->fields, directions);
-	const bool is_reversed = key_fields & WEIR_KEY_REVERSED;
-
-	identity->key_fields = key_fields;
-	if (key_fields & WEIR_KEY_SOURCE)
-		memcpy(identity->source_bits, bits_of(flow, WEIR_KEY_SOURCE, is_reversed),
-		       sizeof(identity->source_bits));
-	if (key_fields & WEIR_KEY_DESTINATION)
-		memcpy(identity->destination_bits, bits_of(flow, WEIR_KEY_DESTINATION, is_reversed),
-		       sizeof(identity->destination_bits));
-}
-
 struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
 	struct weir_rule_identity identity;
