@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Scratch: what the program knows of the packet in hand, and what it remembers between packets to be faster. One per
- * CPU, in a map: it is larger than the stack allows, and functions that the verifier checks on their own reach it by
- * pointer. It lies behind the counters that every packet needs (struct weir_cpu_state), since a look-up in a per-CPU
- * array is a call before Linux 6.10. Nothing else of it outlives a load, so any of it may change from one version to
- * the next: a program clears what another load has left (weir_begin_load()). XDP programs of one CPU do not interrupt
- * each other (PREEMPT_RT apart, which attach refuses).
+ * Scratch: what the program knows about the current packet, and what it remembers between packets to be faster. Each
+ * CPU has one, in a map, because it is larger than the stack allows, and functions that the verifier checks separately
+ * reach it by pointer. It follows the counters that every packet needs (struct weir_cpu_state), so that one look-up
+ * finds both; before Linux 6.10, a look-up in a per-CPU array is a call. The scratch does not outlive a load, so any of
+ * it may change from one version to the next: a program clears what another load has left (weir_begin_load()). XDP
+ * programs of one CPU do not interrupt each other (PREEMPT_RT apart, which attach refuses).
  */
 #ifndef WEIR_SCRATCH_H
 #define WEIR_SCRATCH_H
@@ -14,20 +14,22 @@
 
 #include "weir_abi.h"
 
-/* These order the code so that what mostly runs lies together: a tenth of what a blocked packet costs. */
+/* These order the code so that the parts that run most lie together. That saves a tenth of the cost of a blocked
+ * packet.
+ */
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define READ_ONCE(lvalue) (*(const volatile __typeof__(lvalue) *)&(lvalue))
 #define WRITE_ONCE(lvalue, value) (*(volatile __typeof__(lvalue) *)&(lvalue) = (value))
 
-/* Keeps the compiler from knowing what is in a register, so that a bound computed next stays in the
- * code, where the verifier needs to see it.
+/* Hides the content of a register from the compiler, so that a bound that is tested next stays in the code, where the
+ * verifier needs it.
  */
 #define OPAQUE(variable) asm volatile("" : "+r"(variable))
 
-/* Makes the verifier forget what it knows of a number, by a trip through memory. A row found in way 0, 1,
- * 2 or 3 is otherwise four different states, each of which it follows to the end of the program.
+/* Makes the verifier forget what it knows about a number, by storing it in memory and loading it. Otherwise, a row
+ * found in way 0, 1, 2 or 3 is four different states, and the verifier follows each to the end of the program.
  */
 #define FORGET(memory, variable)                                                                                       \
 	do {                                                                                                           \
@@ -78,7 +80,7 @@ struct weir_match_memory {
 	__u32 work; /* enum weir_work, where there are system rules */
 };
 
-/* What became of a packet under one rule. */
+/* The answer of one rule about a packet. */
 enum weir_answer {
 	WEIR_ANSWER_ADMIT,
 	WEIR_ANSWER_BLOCK,
@@ -91,7 +93,7 @@ enum weir_answer {
 
 #define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT /* none yet: rules are to be asked */
 
-/* The format of a row. Functions that take it as `wide`, a constant, are made once for each format. */
+/* The format of a row. Functions take it as the constant `wide`, and are compiled once for each format. */
 enum weir_width {
 	WEIR_NARROW,
 	WEIR_WIDE,
@@ -100,7 +102,9 @@ enum weir_width {
 #define OF_WIDTH(wide, of_narrow, of_medium, of_wide)                                                                  \
 	((wide) == WEIR_NARROW ? (of_narrow) : (wide) == WEIR_MEDIUM ? (of_medium) : (of_wide))
 
-/* Where a flow is looked for. Handed on by pointer: what clang takes by value out of *s, it reads byte by byte. */
+/* Where a flow is searched. Passed by pointer, because clang reads a struct that is taken by value from *s byte by
+ * byte.
+ */
 struct weir_flow_id {
 	__u32 tag;
 	__u32 set; /* the first of the flow's two candidate sets */
@@ -113,8 +117,8 @@ struct weir_flow_place {
 	__u32 keep;
 };
 
-/* A flow keyed by source that the packet's first rule has found over its limit, penalised, or out of tokens: while
- * jiffies are less than so many after since_jiffies, it is.
+/* A flow keyed by source that the packet's first rule has found over its limit, penalised, or out of tokens. It stays
+ * so for sure_jiffies after since_jiffies.
  */
 struct weir_over_source {
 	__be32 source[4]; /* under the rule's mask. Aligned, to be compared by 64 bits */
@@ -128,7 +132,7 @@ struct weir_over_source {
 	__u8 pad;
 } __attribute__((aligned(8)));
 
-/* The flow whose drop this CPU has counted last, and its place (top_drops.h). */
+/* The flow whose drop this CPU has counted last, and its slot (top_drops.h). */
 struct weir_last_dropped {
 	__be32 source[4];     /* under the rule's mask. Aligned, to be compared by 64 bits */
 	__u64 packets, bytes; /* dropped since then in a run, and not yet counted at its place */
@@ -141,7 +145,7 @@ struct weir_last_dropped {
 	__u8 pad[2];
 } __attribute__((aligned(8)));
 
-/* One CPU's idea of the time, in buckets of one window spec (clock.h). */
+/* One CPU's current time, in buckets of one window spec (clock.h). */
 struct weir_clock {
 	__u64 bucket;	/* relative to the window spec's base */
 	__u64 start_ns; /* the bucket's bounds; end_ns 0: never read */
@@ -301,7 +305,7 @@ struct weir_view {
 	__u32 page_sets; /* how many sets of its rows are a page */
 };
 
-/* What the rows of all CPUs count. */
+/* The sum over the rows of all CPUs. */
 struct weir_sum {
 	__u64 rest;
 	__u64 oldest;	  /* smooth only: the bucket that is weighed */
@@ -313,7 +317,7 @@ struct weir_sum {
 	__u8 pad[3];
 };
 
-/* A row that is pushed out, or the flow whose ghosts are looked for (row_ghosts.h). */
+/* A row that is being evicted, or the flow whose ghosts are searched (row_ghosts.h). */
 struct weir_row_ghost_view {
 	__u32 name;
 	__u32 set, other_set; /* beside the set of its row, or the first of its two; and the other one */
@@ -328,14 +332,14 @@ struct weir_row_ghost_view {
 	__u32 overflow_class;
 };
 
-/* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */
+/* The present threshold of this packet's flow, if it is not a constant (threshold.h). */
 struct weir_allowed {
 	__u64 word; /* a WEIR_THRESHOLD_WORD */
 	struct weir_emission emission;
 };
 
-/* How the flow stood of a packet that its rule has just refused, as the rule's kind knew it: as an event has it
- * (include/weir_events.h), in so many parts of a unit.
+/* The state of a flow whose packet has just been refused, as the rule's kind knew it, in the form of an event
+ * (include/weir_events.h), in this many parts of a unit.
  */
 struct weir_refusal {
 	__u64 used;
@@ -343,7 +347,7 @@ struct weir_refusal {
 	__u64 unit;
 };
 
-/* A drop that somebody listens to, until the packet is decided (drops.h). */
+/* A drop to be reported once the packet's verdict is final (drops.h). */
 struct weir_noted_drop {
 	struct weir_refusal refusal;
 	__u32 is_noted;
@@ -357,8 +361,8 @@ enum { WEIR_NOTED_OBSERVED, WEIR_NOTED_BLOCKED, WEIR_NOTED_DROPS };
 #define WEIR_MATCH_PARTS 11 /* bits of enum weir_match_field */
 _Static_assert(WEIR_MATCH_ALL == (1 << WEIR_MATCH_PARTS) - 1, "");
 
-/* Fields that every packet uses come first, close together: where other work runs between packets, each line of them is
- * fetched anew.
+/* Fields that every packet uses come first, close together, because other work between packets evicts these lines from
+ * the cache, and each has to be fetched again.
  */
 struct weir_scratch {
 	struct weir_totals totals;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The fields of a match and of a flow key: one table each. Reading rule files, compiling, printing and the program are
- * made from these tables, or refuse to be built when they lack one of their fields. docs/extending.md walks through
- * adding a field; tests/unit/fields_test looks for each in docs/matching.md.
+ * The fields of a match and of a flow key, in one table each. The code that reads rule files, compiles and prints them,
+ * and the program are made from these tables, or do not build if one of the fields is missing. docs/extending.md walks
+ * through adding a field; tests/unit/fields_test looks for each in docs/matching.md.
  */
 #ifndef WEIR_ABI_FIELDS_H
 #define WEIR_ABI_FIELDS_H
 
 /* ---- the match ---- */
 
-/* What the program looks up of a packet: bits of weir_config.match_fields and .asked_fields. A field that nobody asks
- * about costs nothing, because the verifier removes its code.
+/* The fields of a packet that the program looks up: bits of weir_config.match_fields and .asked_fields. A field that is
+ * not used costs nothing, because the verifier removes its code.
  */
 enum weir_match_field {
 	WEIR_MATCH_KIND = 1 << 0, /* family, fragment, protocol */
@@ -38,8 +38,9 @@ enum weir_match_field {
  *
  *	RANGE(bit of enum weir_match_field, name in rule files, member, highest value, index of a packet without, who)
  *
- * The member is a list of ranges in struct weir_match, and in struct weir_classes an array from 0 to that index. Who
- * has the field: EVERY kind of packet can, or those with PORTS or an ICMP TYPE. Others are handled one by one:
+ * The member is a list of ranges in struct weir_match, and in struct weir_classes an array from 0 to that index. The
+ * last column says which packets can have the field: EVERY kind, or those with PORTS or an ICMP TYPE. Other fields are
+ * handled one by one:
  *
  *	SPECIAL(constant, name in rule files, member of struct weir_match, bit of enum weir_match_field)
  */
@@ -76,10 +77,10 @@ WEIR_RANGE_FIELDS(WEIR_HAS_INDEX_BEYOND)
 /*
  *	X(constant, name in rule files, member of struct weir_flow_key, bit of enum weir_match_field, form)
  *
- * The bit is what the program has to read of a packet for it. The form says how the program takes it from the packet's
- * member of that name (bpf/packet/flow.h), and how it is printed: ADDRESS (with the prefix length of the key), PORT
- * (network order), PROTOCOL (by name), NUMBER, or VLAN, a number of twelve bits. The last two are none of the 5-tuple,
- * so they distinguish connections as well.
+ * The bit says what the program must read from a packet for it. The form says how the program takes it from the
+ * packet's member of that name (bpf/packet/flow.h), and how it is printed: ADDRESS (with the prefix length of the key),
+ * PORT (network order), PROTOCOL (by name), NUMBER, or VLAN, a number of twelve bits. The last two forms are not part
+ * of the 5-tuple, so these fields distinguish connections as well.
  */
 #define WEIR_KEY_FIELDS(X)                                                                                             \
 	X(SOURCE, "source", source, SOURCE, ADDRESS)                                                                   \

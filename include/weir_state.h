@@ -176,10 +176,10 @@ struct weir_warm_state {
 };
 
 /*
- * Map `shares`, by rule slot: what this host may admit of a threshold that hosts share (docs/cluster.md), and what
- * becomes of that without another word: a share ends with its lease, whether the controller lives or not. So the
- * heartbeat does not matter here. The controller writes the copy that nobody reads, then the version, whose lowest bit
- * names it.
+ * Map `shares`, by rule slot: what this host may admit of a threshold that hosts share (docs/cluster.md), and how that
+ * changes if the controller writes nothing more. A share ends with its lease, whether the controller is alive or not,
+ * so the heartbeat does not matter here. The controller writes the copy that is not in use, and then the version, whose
+ * lowest bit names that copy.
  */
 enum weir_share_stage { WEIR_SHARE_LEASED, WEIR_SHARE_ENDED, WEIR_SHARE_FALLEN_BACK, WEIR_SHARE_STAGES };
 struct weir_share_stages {
@@ -209,10 +209,10 @@ struct weir_shared_threshold {
 };
 
 /*
- * Map `flow_shares`: what one flow of a rule with a key may have more, or less, than the rule's share. It is a schedule
- * as in `shares`, of WEIR_FLOW_BASE and that difference. Found by the id of the flow's rows: tag and set. The
- * controller writes owner 0 before anything else of a place changes hands. What of the flow came to this host is
- * counted on each CPU, in map `flow_demands` by the number of the place.
+ * Map `flow_shares`: how much more or less than the rule's share one flow of a rule with a key may have. It is a
+ * schedule as in `shares`, with WEIR_FLOW_BASE plus that difference as its units. An entry is found by the id of the
+ * flow's rows: tag and set. Before the controller gives an entry to another flow, it writes owner 0. The units of the
+ * flow that arrived at this host are counted on each CPU, in map `flow_demands`, under the number of the entry.
  */
 #define WEIR_FLOW_BASE (1ull << 44) /* more than any threshold: 10^13 */
 #define WEIR_FLOW_SHARE_WAYS 4
@@ -258,10 +258,10 @@ struct weir_rule_seconds {
 #define WEIR_INSERTED_COUNT(word) ((word) >> 40)
 
 /*
- * What a set of flows begins with. `keep` says who goes when all ways are taken (bpf/kinds/flow_set.h): from which step
- * of the clock on the flow's entry counts for nothing (31 bits of the step's number; a step is 2^22 ns), and in the
- * highest bit whether a packet of the flow was refused since it counted last for nothing. A step that lies further
- * ahead than WEIR_KEEP_STEPS_MAX (13 days) is past: the numbers come round after 104 days.
+ * The head of a set of flows. `keep` determines which entry is evicted when all ways are taken (bpf/kinds/flow_set.h).
+ * It has the step of the clock from which on the flow's entry counts nothing (31 bits of the step's number; a step is
+ * 2^22 ns). Its highest bit says whether a packet of the flow has been refused since the entry last counted nothing. A
+ * step more than WEIR_KEEP_STEPS_MAX (13 days) ahead is in the past, because the numbers wrap after 104 days.
  */
 #define WEIR_FLOW_WAYS 7
 struct weir_flow_set {
@@ -279,9 +279,9 @@ _Static_assert(sizeof(struct weir_flow_set) == 64, "one cache line");
 #define WEIR_KEEP_STEPS_MAX (1u << 28)
 #define WEIR_KEEP_NS_MAX (((__u64)WEIR_KEEP_STEPS_MAX - 2) << WEIR_KEEP_STEP_BITS)
 
-/* Map `ghosts`: what flows leave behind that are pushed out of such sets (bpf/kinds/ghosts.h). Behind the sets come
- * overflow buckets, of what is lost of the ghosts of a set of flows (whenFull: aggregate), and the head: until when
- * some ghost may count, and how many were lost.
+/* Map `ghosts`: the ghosts of flows that were evicted from such sets (bpf/kinds/ghosts.h). After the sets come the
+ * overflow buckets, which count lost ghosts of a set of flows (whenFull: aggregate), and then the head: until when some
+ * ghost may count, and how many ghosts were lost.
  */
 #define WEIR_GHOST_WAYS 32 /* for each set of seven flows: ghosts for four times as many and more */
 #define WEIR_GHOST_TIME_BITS 40
@@ -294,8 +294,8 @@ static inline __u32 weir_ghost_index(__u32 set, int is_penalty, __u32 sets)
 	return (set + (is_penalty ? sets / 2 : 0)) & (sets - 1);
 }
 
-/* Four words, for which an eighth of an element has room: until when a ghost that was lost would have counted; and by
- * that time two buckets that flows without place and ghost share. In steps of 2^13 ns, as ghosts.
+/* Four words, which fit into an eighth of an element: until when a lost ghost would have counted; and two buckets that
+ * flows without entry and ghost share until then. In steps of 2^13 ns, like ghosts.
  */
 #define WEIR_OVERFLOW_WORDS 4
 #define WEIR_OVERFLOWS (WEIR_GHOST_WAYS / WEIR_OVERFLOW_WORDS)
@@ -350,8 +350,8 @@ struct weir_rule_penalty {
 	__u32 lasted_ms[2];
 };
 
-/* How long a CPU may go by what it has read of a penalty, ns. Chosen, not derived: short for who releases a flow, and
- * long beside the packets of a flood.
+/* How long a CPU may rely on a penalty that it has read, in ns. Chosen, not derived: short for an operator who releases
+ * a flow, but long compared with the distance of packets in a flood.
  */
 #define WEIR_RELEASE_NS 50000000ull
 /* A token bucket: both words as weir_tokens.h says. Map `token_resources`, by rule slot, has those of whole
@@ -371,13 +371,13 @@ struct weir_token_set {
 _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
 
 /*
- * Maps `borrowing_flows` and, by rule slot, `borrowing_resources`: one flow's occupy window. It has a cell for each
- * of the n buckets of the window and of the n after it (n: sampleCount), each used again when 2n buckets have gone by.
+ * Maps `borrowing_flows` and, by rule slot, `borrowing_resources`: one flow's occupy window. It has a cell for each of
+ * the n buckets of the window and of the n after it (n: sampleCount), each used again when 2n buckets have gone by.
  *
- * A cell holds, from the lowest bit, the units of its bucket (weir_occupy_unit_bits() of them) and whose and which
- * bucket that is: the round of the ring, mixed with the flow's tag. A cell with another round, or another flow's tag,
- * holds nothing. Buckets count from 2n before time zero, so that a cell of all zeros is none of a whole resource's,
- * which has the tag 0. Arithmetic is in weir_occupy.h.
+ * A cell holds, from the lowest bit, the units of its bucket (weir_occupy_unit_bits() of them), and the round of the
+ * ring, mixed with the flow's tag. A cell with another round or another flow's tag counts nothing. Buckets are numbered
+ * from 2n before time zero, so that a cell of all zeros is never valid, even for a whole resource, whose tag is 0. The
+ * arithmetic is in weir_occupy.h.
  */
 #define WEIR_OCCUPY_CELLS (2 * WEIR_SAMPLES_MAX)
 struct weir_occupy_window {
@@ -444,9 +444,9 @@ enum weir_work {
 /*
  * Map `handshakes`, one element: the handshakes that were completed in each of the last half seconds, of all CPUs
  * together. The bucket of time t is number t / WEIR_HANDSHAKE_BUCKET_NS, and stands at that number modulo
- * WEIR_HANDSHAKE_BUCKETS. Each of its words names the number that it is of; a word of another number counts nothing,
- * so nobody has to clear the ring. `count` and `shortest` have 32 bits for it. `sum_us` has 16, which come round after
- * six days: it is looked at only beside a count of the same number, and was begun for it before that.
+ * WEIR_HANDSHAKE_BUCKETS. Each word contains the number of its bucket. A word with another number counts nothing, so
+ * nothing has to clear the ring. `count` and `shortest` have 32 bits for the number. `sum_us` has 16 bits, which wrap
+ * after six days; but it is read only together with a count of the same number, and is written before that count.
  */
 #define WEIR_HANDSHAKE_BUCKET_NS (WEIR_NSEC_PER_SEC / 2)
 #define WEIR_HANDSHAKE_BUCKETS 16 /* a power of two, beyond those that are looked at */
@@ -467,8 +467,8 @@ struct weir_handshakes {
 	struct weir_handshake_bucket bucket[WEIR_HANDSHAKE_BUCKETS];
 };
 
-/* Map `signals`, one element: what the controller has sampled of the host. Userspace writes it. Where a time is 0 the
- * signal is not known, and 0.
+/* Map `signals`, one element: what the controller has sampled of the host. Userspace writes it. If a time is 0, the
+ * signal is unknown, and its value is 0.
  */
 struct weir_signals {
 	__u64 load1_ns; /* CLOCK_MONOTONIC of the sample */
@@ -477,7 +477,7 @@ struct weir_signals {
 	__u64 cpu_micro; /* busy share of all CPUs, 0 to a million */
 };
 
-/* A flow's key, in the clear: for commands to show. Evaluating needs only its hash. */
+/* A flow's key in clear text, for commands to show. Evaluation needs only its hash. */
 struct weir_flow_key {
 	__u8 source[16]; /* masked by the rule's key; IPv4 in the first four; zero when not in the key */
 	__u8 destination[16];
@@ -491,7 +491,7 @@ struct weir_flow_key {
 	__u8 zero[3]; /* room for the next field: every byte is hashed */
 };
 
-/* Map `penalty_keys`, by set * WEIR_FLOW_WAYS + way: whose an entry of `penalised_flows` is, for commands. Valid if
+/* Map `penalty_keys`, by set * WEIR_FLOW_WAYS + way: the flow of an entry in `penalised_flows`, for commands. Valid if
  * its tag is the entry's.
  */
 struct weir_penalised {

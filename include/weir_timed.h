@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Timed entries: addresses and prefixes that an operator blocks or allows for a while (`weir block`, `weir allow`),
- * beside the allow and deny lists of the rule files. They live in the instance, so a reload keeps them. Userspace
- * writes them; the program evaluates by their time, so nobody has to come by when one ends.
+ * beside the allow and deny lists of the rule files. They belong to the instance, so a reload keeps them. Userspace
+ * writes them. The program compares their times, so no process is needed when one ends.
  */
 #ifndef WEIR_ABI_TIMED_H
 #define WEIR_ABI_TIMED_H
@@ -11,8 +11,8 @@
 
 #define WEIR_REASON_BYTES 64 /* with its zero; chosen, not derived */
 
-/* Map `timed_state`, one element: no entry of that sort is in force from then on; CLOCK_MONOTONIC, 0: there never was
- * one. Raised before an entry is written, and never lowered.
+/* Map `timed_state`, one element: the times (CLOCK_MONOTONIC) from which on no entry of each sort is in force; 0: there
+ * never was one. Raised before an entry is written, and never lowered.
  */
 struct weir_timed_state {
 	__u64 addresses_until_ns;
@@ -50,8 +50,8 @@ struct weir_timed {
 
 /*
  * Map `listed_prefixes`, of the generation: the prefixes of the files' lists, sorted by family, address and length. The
- * lists that packets are looked up in do not know how long the prefix was that decided; that is asked here, where a
- * timed entry and a file's list disagree.
+ * lists in which packets are looked up do not record the length of the prefix that decided. If a timed entry and a
+ * file's list disagree, the length is looked up here.
  */
 struct weir_listed_prefix {
 	__u64 high, low; /* the address in host order; IPv4 in the upper half of `high` */

@@ -2,18 +2,17 @@
 /*
  * Token buckets: virtual time, which needs no division. Pure; compiles for BPF and for the host.
  *
- * The *virtual time* V of a rule grows as its buckets are filled: `unit` of it is one token. A bucket is known by the
- * virtual time W at which it is full again: W - V is what it lacks. It holds `capacity`, and a packet costs batch *
- * unit. So a packet fits if max(W, V) + cost <= V + capacity, and W is that sum from then on.
+ * The *virtual time* V of a rule grows at the rate at which its buckets fill; one token is `unit` of it. A bucket is
+ * represented by the virtual time W at which it is full again: W - V is its deficit. It holds `capacity`, and a packet
+ * costs batch * unit. So a packet fits if max(W, V) + cost <= V + capacity, and W then becomes max(W, V) + cost.
  *
  * Where `unit` can be a multiple of the denominator of threshold / interval, V is a whole number at every ns, and all
  * of this is exact. Otherwise `rate` has a fraction. V is then rounded down to a whole number, and the fraction is
- * rounded up to 64 bits, so that what is a whole number in truth is the same here. V is less than two from the truth,
- * always: that does not add up, and is 2 / unit of a token (user/core/thresholds/token_rates.c says how large `unit`
- * is).
+ * rounded up to 64 bits, so that exact whole numbers stay exact. V is always less than two off. The error does not
+ * accumulate, and is 2 / unit of a token (user/core/thresholds/token_rates.c says how large `unit` is).
  *
- * Where the rate moves, V continues from its value: what a bucket lacks stays the same. Each change begins with all 64
- * bits of the fraction, so that V is ahead of the truth by 2^-34 more for each second at such a rate.
+ * When the rate moves, V continues from its value, so the deficit of each bucket stays the same. Each change begins
+ * with all 64 bits of the fraction, so that V is ahead of the truth by 2^-34 more for each second at such a rate.
  */
 #ifndef WEIR_TOKENS_H
 #define WEIR_TOKENS_H
@@ -24,7 +23,7 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-/* How virtual time grows, a ns. */
+/* The growth of virtual time per ns. */
 struct weir_token_rate {
 	__u64 fraction; /* of 2^64 parts */
 	__u32 whole;	/* below 2^WEIR_TOKEN_RATE_BITS */
@@ -41,7 +40,7 @@ struct weir_token_clock {
 	struct weir_token_rate rate;
 };
 
-/* What a rule, or an override, needs to evaluate by tokens. */
+/* The data that a rule or an override needs to evaluate by tokens. */
 struct weir_tokens {
 	struct weir_token_clock clock;
 	__u64 unit;	 /* virtual time of a token */
@@ -54,13 +53,13 @@ struct weir_tokens {
 #define WEIR_TOKEN_STEP_BITS 20
 
 /*
- * A bucket's word: W, its lowest 62 bits; or that it is full, and then whose it is. Beside it stands the *epoch* in
- * which a packet of the flow was admitted last: 2^57 of virtual time, a second or more. A capacity is an epoch at most.
- * Why W can be found from its lowest bits, if the epoch is at most two old or two ahead: W is at most an epoch
- * after the end of that one, and not before it; so it lies at most four epochs after V and three before, and 62 bits
- * distinguish 32. If the epoch is older, the bucket has been full for an epoch by now, and so for all packets that are
- * being evaluated. If it is further ahead, which a clock that goes back in a capture can make it, the bucket lacks two
- * epochs and more: nothing fits.
+ * A bucket's word is the lowest 62 bits of W, or FULL with the bucket's owner. A second word has the *epoch* in which a
+ * packet of the flow was last admitted: 2^57 of virtual time, a second or more. A capacity is at most an epoch. If the
+ * epoch is at most two old or two ahead, W can be found from its lowest bits: W is not before that epoch, and at most
+ * an epoch after its end. So W lies at most four epochs after V and three before it, and 62 bits distinguish 32. If the
+ * epoch is older, the bucket has been full for an epoch by now, and so for all packets that are being evaluated. If the
+ * epoch is farther ahead, which is possible if the clock goes back in a capture, the bucket lacks two epochs and more,
+ * so nothing fits.
  */
 #define WEIR_TOKEN_TIME_BITS 62
 #define WEIR_TOKEN_TIME_MASK ((1ull << WEIR_TOKEN_TIME_BITS) - 1)
@@ -86,7 +85,7 @@ static __always_inline __u64 weir_product_high(__u64 a, __u64 b)
 	return a_high * b_high + (middle >> 32) + (middle2 >> 32);
 }
 
-/* Before its start the clock stands still: whole * 2^32 and the sum of `low` below stay under 2^64. */
+/* Before its start, the clock stands still. whole * 2^32 and the sum of `low` below stay under 2^64. */
 static __always_inline struct weir_token_time weir_token_time(const struct weir_token_clock *clock, __u64 now_ns)
 {
 	__u64 ns = now_ns > clock->start_ns ? now_ns - clock->start_ns : 0;
@@ -125,7 +124,7 @@ static __always_inline void weir_expire_token_clock(struct weir_token_clock *clo
 		weir_turn_token_clock(clock, expiry_ns > clock->start_ns ? expiry_ns : clock->start_ns, own);
 }
 
-/* How many steps of 2^WEIR_TOKEN_STEP_BITS ns virtual time takes to grow by so much: never fewer than it takes. */
+/* How many steps of 2^WEIR_TOKEN_STEP_BITS ns virtual time takes to grow by this much. Never too few. */
 static __always_inline __u32 weir_token_steps(const struct weir_token_rate *rate, __u64 growth)
 {
 	__u64 step = (__u64)rate->whole << WEIR_TOKEN_STEP_BITS | rate->fraction >> (64 - WEIR_TOKEN_STEP_BITS);
@@ -134,7 +133,7 @@ static __always_inline __u32 weir_token_steps(const struct weir_token_rate *rate
 	return steps >> 31 ? 0x7fffffff : steps;
 }
 
-/* How many ns virtual time takes to grow by so much: never more than it takes, and by a sixteenth less at most. */
+/* How many ns virtual time takes to grow by this much. Never too many, and at most a sixteenth too few. */
 static __always_inline __u64 weir_token_wait_ns(const struct weir_token_rate *rate, __u64 growth)
 {
 	__u64 parts; /* 2^24 in a ns; the remainder makes one more at most */
