@@ -43,7 +43,8 @@ static const struct weir_option own_options[] = {
 	 "CpuUsage rules admit"},
 	{'i', false, "interface", "IFACE", "the interface that the capture was taken on, for match.interface"},
 	{'d', false, "direction", "in|out",
-	 "which way packets went whose direction the capture does not say (default: in)"},
+	 "which way packets went whose direction the capture does not say (default: in); verdicts have a last column "
+	 "for it"},
 	{'M', false, "mode", "xdp|tc", "where what comes in is judged (default: xdp); the verdicts are the same"},
 	{'n', false, "no-shortcuts", NULL, "evaluate without the program's shortcuts: slower, with the same verdicts"},
 	{},
