@@ -347,24 +347,25 @@ __noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 
 	return state && weir_state_class(state) == class && ahead <= WEIR_WORD_STEPS_AHEAD ? step + ahead : step;
 }
 
-/* By a key of a packet's own ends, a connection's packets of both directions name two flows: it counts in the one that
- * it opened in, where there was room for it. Fills in s->counted_flow and its tag; false: that flow has gone.
+/* The flow that the connection of s->change counts in from now on. By a key of a packet's own ends, its packets of both
+ * directions name two: it stays in the one that it opened in, where there was room for it. False: there is none.
  */
-static __always_inline bool weir_stays_in_flow(struct weir_scratch *s, __u32 place, __u32 state, __u64 word)
+__noinline int weir_keep_flow(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_connection_flow *flow;
-	__u32 tag;
+	__u32 number;
 
-	if (!config.judges_both || !weir_is_counted(state) ||
-	    !(weir_rule(place)->key_fields & WEIR_KEY_TURNED(WEIR_KEY_ENDS)))
-		return false;
-	flow = weir_flow_by_number(weir_word_flow(word));
-	if (!flow)
-		return false;
-	tag = READ_ONCE(flow->owner) >> 32;
-	s->counted_flow = weir_word_flow(word);
-	s->counted_tag = tag;
-	return !((tag ^ weir_word_turn(word)) & WEIR_CONNECTION_CHECK);
+	WEIR_GLOBAL(CONNECTIONS, s, false);
+	number = weir_word_flow(s->change.word);
+	if (weir_is_counted(s->change.state) && weir_rule(place)->key_fields & WEIR_KEY_TURNED(WEIR_KEY_ENDS)) {
+		flow = weir_flow_by_number(number);
+		if (flow && weir_is_owner(flow, weir_word_turn(s->change.word))) {
+			s->counted_flow = number;
+			s->counted_tag = READ_ONCE(flow->owner) >> 32;
+			return true;
+		}
+	}
+	return weir_get_connection_flow(s, place, false);
 }
 
 /* An attempt to commit consists of three successive calls, because the stack has no room for nested ones. The first
@@ -413,8 +414,10 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 	} else if (!weir_is_counted(next)) {
 		s->counted_flow = weir_word_flow(word);
 		s->counted_tag = weir_word_turn(word);
-	} else if (!weir_stays_in_flow(s, s->rule[index], state, word) &&
-		   !weir_get_connection_flow(s, s->rule[index], false)) {
+	} else if (config.judges_both) {
+		if (!weir_keep_flow(s, s->rule[index]))
+			return WEIR_ATTEMPT_AGAIN;
+	} else if (!weir_get_connection_flow(s, s->rule[index], false)) {
 		return WEIR_ATTEMPT_AGAIN;
 	}
 	return WEIR_ATTEMPT_GOES_ON;
