@@ -33,7 +33,7 @@ static void print_rules(const struct weir_top *top)
 	static const char *const headings[] = {"rule",		"resource",  ">offered/s", ">admitted/s", ">dropped/s",
 					       ">would drop/s", "limit now", ">share",	   "direction"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings,
-							      .columns = ARRAY_SIZE(headings) - !top->judges_out};
+							      .columns = ARRAY_SIZE(headings) - !top->limits_out};
 
 	for (size_t i = 0; i < top->rule_count; i++) {
 		const struct weir_top_rule *rule = &top->rules[i];
@@ -52,7 +52,7 @@ static void print_rules(const struct weir_top *top)
 			weir_table_cell(&table, "-");
 		else
 			weir_table_cell(&table, "%.0f %%", 100 * rule->share);
-		if (top->judges_out)
+		if (top->limits_out)
 			weir_table_cell(&table, "%s", weir_direction_name(rule->directions));
 	}
 	weir_table_print(&table, stdout);
@@ -102,7 +102,7 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 		return weir_json_print(weir_top_describe(top), diag);
 	printf("instance %s: ", top->instance->name);
 	print_rates(top, &top->total);
-	if (top->judges_out) {
+	if (top->limits_out) {
 		printf("; going out: ");
 		print_rates(top, &top->out);
 	}
