@@ -21,7 +21,8 @@ const struct weir_command weir_top_command = {
 	.means_attached = true,
 	.about = "Show rules and the busiest flows on the whole terminal, updated every second: what was offered, "
 		 "admitted and dropped, the limit in force, the share of it that the busiest flow has used, and the "
-		 "last minute. 'h' shows the keys. It follows reloads and ends at a detach. --once and --json print "
+		 "last minute; what goes out has a line of its own if rules limit it. 'h' shows the keys. It follows "
+		 "reloads and ends at a detach. --once and --json print "
 		 "one second, for scripts.",
 	.example = "  weir top\n  weir top --once",
 };
