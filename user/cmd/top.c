@@ -22,7 +22,8 @@ const struct weir_command weir_top_command = {
 	.about = "Show rules and the busiest flows on the whole terminal, updated every second. For each rule, it "
 		 "shows what was offered, admitted and dropped, the limit in force, the share of it that the busiest "
 		 "flow has used, and the last minute. What goes out has a line of its own if rules limit it. "
-		 "'h' shows the keys. It follows reloads and ends at a detach. and --json print one second, for scripts.",
+		 "'h' shows the keys. It follows reloads and ends at a detach. "
+		 "--once and --json print one second, for scripts.",
 	.example = "  weir top\n  weir top --once",
 };
 
