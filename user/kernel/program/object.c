@@ -461,6 +461,11 @@ int weir_object_program_fd(const struct weir_object *object)
 	return bpf_program__fd(object->skel->progs.weir_ingress);
 }
 
+int weir_object_hook_fd(const struct weir_object *object, enum weir_hook hook)
+{
+	return hook == WEIR_HOOK_XDP ? weir_object_program_fd(object) : weir_object_tc_fd(object, hook);
+}
+
 int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map)
 {
 	return bpf_map__fd(table_map(object, map));

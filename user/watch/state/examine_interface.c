@@ -127,8 +127,8 @@ void weir_examine_merging(const char *interface, uint32_t ifindex, const struct 
 			 "it cannot be turned off here; '--mode tc' counts the segments of each merged packet");
 	else
 		snprintf(advice, sizeof(advice),
-			 "attach with '--mode tc', which counts the segments of each merged packet; or run 'ethtool -K %s "
-			 "%s off'",
+			 "attach with '--mode tc', which counts the segments of each merged packet; or run "
+			 "'ethtool -K %s %s off'",
 			 merging.interface, merging.offload);
 	if (accepts_merging(device)) {
 		weir_find(findings, WEIR_FINDING_NOTE, "gro", NULL,
