@@ -45,7 +45,7 @@ static const struct weir_option own_options[] = {
 	{'d', false, "direction", "in|out",
 	 "which way packets went whose direction the capture does not say (default: in); verdicts have a last column "
 	 "for it"},
-	{'M', false, "mode", "xdp|tc", "where what comes in is judged (default: xdp); the verdicts are the same"},
+	{'M', false, "mode", "xdp|tc", "where what comes in is evaluated (default: xdp); the verdicts are the same"},
 	{'n', false, "no-shortcuts", NULL, "evaluate without the program's shortcuts: slower, with the same verdicts"},
 	{},
 };
@@ -58,7 +58,7 @@ const struct weir_command weir_replay_command = {
 	.about = "Run the BPF program that would be attached over a capture, in the capture's own time, and show what "
 		 "happens to every packet. Touches no interface and no running weir. A packet that went out, as "
 		 "pcapng's flags or the header of "
-		 "'any' say, is judged by the resources of that direction. The capture is pcap or pcapng, of "
+		 "'any' say, is evaluated by the resources of that direction. The capture is pcap or pcapng, of "
 		 "Ethernet, 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD loopback or PPP; bytes are counted as with an "
 		 "Ethernet header.",
 	.example = "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap",

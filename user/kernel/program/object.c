@@ -510,8 +510,8 @@ static int compare_resources(const void *left, const void *right)
 /* The kernel takes no more than a page at tc: what it does not take, the program finds in the harness. */
 #define TC_FRAME_BYTES_MAX 2048
 
-/* Nor does it take a frame that ends within its IP header (6.18), or right behind Ethernet's (6.1). Zeros go behind such
- * a one: as the harness says how long it is, it is malformed all the same, or not IP.
+/* Nor does it take a frame that ends within its IP header (6.18), or right behind Ethernet's (6.1). Zeros go behind it:
+ * as the harness says how long it is, it is malformed all the same, or not IP.
  */
 #define TC_FRAME_BYTES_MIN (ETH_HLEN + sizeof(struct ipv6hdr))
 
