@@ -90,7 +90,7 @@ int weir_resource_takes_family(const struct weir_object *object, uint32_t bit, e
 	return accepted < 0 ? (int)accepted : accepted > 0;
 }
 
-/* The remote end of what goes out is its destination: where a key is not TURNED, the packet's own field is the other. */
+/* The remote end of what goes out is its destination: if a key is not TURNED, the packet's own field is the other. */
 static uint32_t own_key_fields(uint32_t key_fields)
 {
 	uint32_t own = 0;
