@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Replay of what goes out, and of what is judged at tc: captures of both directions against verdicts that are written
+ * Replay of what goes out, and of what comes in at tc: captures of both directions against verdicts that are written
  * down, and random ones through one hook and through the other.
  */
 #include <setjmp.h>
@@ -252,7 +252,7 @@ static const struct step dialogue[] = {
 	"rules: [{name: l, resource: r, threshold: " limit "}]\n"
 
 /* Keys of each end, by their names in rule files; a limit of two packets a flow. */
-static void each_direction_is_judged_by_its_own_resources_and_keys(void **state)
+static void each_direction_meets_its_own_resources_and_keys(void **state)
 {
 	static const struct {
 		const char *rules, *verdicts;
@@ -293,7 +293,7 @@ static void each_direction_is_judged_by_its_own_resources_and_keys(void **state)
 }
 
 /* pcapng's flags, and both headers of 'any', say the same. */
-static void any_capture_that_says_the_direction_is_judged_by_it(void **state)
+static void any_capture_that_says_the_direction_is_believed(void **state)
 {
 	const struct files *files = *state;
 	const struct story story = tell(dialogue, ARRAY_SIZE(dialogue));
@@ -342,7 +342,7 @@ static void direction_of_the_options_is_for_packets_that_say_none(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-/* ---- where nothing is judged on its way out ---- */
+/* ---- where no rule is about what goes out ---- */
 
 #define STRICT_RULES                                                                                                   \
 	"settings: {unmatched: drop, malformed: drop, nonIp: drop}\n"                                                  \
@@ -586,8 +586,8 @@ static void what_goes_out_meets_the_limits_that_what_comes_in_would(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_direction_is_judged_by_its_own_resources_and_keys),
-		cmocka_unit_test(any_capture_that_says_the_direction_is_judged_by_it),
+		cmocka_unit_test(each_direction_meets_its_own_resources_and_keys),
+		cmocka_unit_test(any_capture_that_says_the_direction_is_believed),
 		cmocka_unit_test(direction_of_the_options_is_for_packets_that_say_none),
 		cmocka_unit_test(rules_of_what_comes_in_let_out_whatever_goes_out),
 		cmocka_unit_test(settings_are_not_for_what_goes_out),

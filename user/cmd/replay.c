@@ -45,7 +45,7 @@ static const struct weir_option own_options[] = {
 	{'d', false, "direction", "in|out",
 	 "which way packets went whose direction the capture does not say (default: in); verdicts have a last column "
 	 "for it"},
-	{'M', false, "mode", "xdp|tc", "where what comes in is judged (default: xdp); the verdicts are the same"},
+	{'M', false, "mode", "xdp|tc", "where what comes in is evaluated (default: xdp); the verdicts are the same"},
 	{'n', false, "no-shortcuts", NULL, "evaluate without the program's shortcuts: slower, with the same verdicts"},
 	{},
 };
@@ -59,8 +59,7 @@ const struct weir_command weir_replay_command = {
 		 "what happens to every packet. It does not affect any interface or instance. A packet that went out, "
 		 "according to pcapng's flags or the header of 'any', is evaluated by the resources of that direction. "
 		 "The capture is pcap or pcapng, of Ethernet, 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD loopback or "
-		 "PPP; byte counts "
-		 "include an Ethernet header.",
+		 "PPP; byte counts include an Ethernet header.",
 	.example = "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap",
 	.exits = "0 done, 1 it failed or the capture is damaged, 2 the request or a file that it reads is wrong",
 };

@@ -234,35 +234,6 @@ static int find_all_flows(struct work *work)
 
 /* ---- each rule ---- */
 
-/* A key is of the remote and of the local end, but where it is TURNED: of what goes out, the packet's destination is the
- * remote end.
- */
-static uint32_t own_key_fields(const struct work *work, uint32_t key_fields)
-{
-	const uint32_t ends = key_fields & WEIR_KEY_ENDS;
-	uint32_t own = 0;
-
-	if (work->question->direction == WEIR_DIRECTION_IN)
-		return key_fields;
-	for (uint32_t field = 1; field & WEIR_KEY_ENDS; field <<= 1)
-		if (ends & field)
-			own |= key_fields & WEIR_KEY_TURNED(field) ? field : WEIR_KEY_OTHER_END(field);
-	return (key_fields & ~WEIR_KEY_ENDS) | own;
-}
-
-/* enum weir_match_field, or-ed: what of the packet the rule's key is made of. */
-static uint32_t fields_of_key(const struct work *work, const struct weir_rule *rule)
-{
-	const uint32_t key_fields = own_key_fields(work, rule->key_fields);
-	uint32_t fields = 0;
-
-#define ADD_PART(constant, name, member, part, form)                                                                   \
-	if (key_fields & WEIR_KEY_##constant)                                                                          \
-		fields |= WEIR_MATCH_##part;
-	WEIR_KEY_FIELDS(ADD_PART)
-	return fields;
-}
-
 /* Can it be said how many such packets pass? Not where it goes by connections, outcomes or signals. */
 static bool counts_packets(const struct weir_rule *rule)
 {
@@ -313,7 +284,7 @@ static int explain_rule(struct work *work, const struct weir_harness_flow *flow,
 	explained->info = &work->infos[rule->slot];
 	if (work->ruleset)
 		explained->place = work->ruleset->rules[flow->place].place;
-	explained->missing = fields_of_key(work, rule) & ~work->question->known;
+	explained->missing = weir_fields_of_key(rule, work->question->direction) & ~work->question->known;
 	if (explained->missing)
 		return 0;
 	explained->key = flow->key;
@@ -360,7 +331,8 @@ static void note_fields_of_rules(struct work *work)
 		const struct weir_rule *rule = &generation->rules[work->flows[i].place];
 
 		work->result->unknown |=
-			(fields_of_key(work, rule) | fields_of_kind(work, rule)) & ~work->question->known;
+			(weir_fields_of_key(rule, work->question->direction) | fields_of_kind(work, rule)) &
+			~work->question->known;
 	}
 }
 

@@ -383,7 +383,7 @@ static bool is_of_packet(enum weir_verdict verdict)
 	}
 }
 
-/* Where such a packet is judged. Of rules that have nothing of `out`, no hook sees what goes out: WEIR_HOOKS. */
+/* Whose program evaluates such a packet. WEIR_HOOKS: none, as no rule is about what goes out. */
 static enum weir_hook hook_of(const struct attempt *attempt, enum weir_direction direction)
 {
 	if (direction == WEIR_DIRECTION_IN)

@@ -131,18 +131,17 @@ static int measure_and_weigh(const struct weir_suggest_options *options, struct 
 	return err;
 }
 
-/* An interface is listened to for what comes in. */
+/* Live, only what comes in is heard. */
 static int check_directions(const struct weir_suggest_options *options, struct weir_diag *diag)
 {
-	for (size_t i = 0; !options->capture_count && options->ruleset && i < options->ruleset->resource_count; i++)
-		if (weir_match_directions(&options->ruleset->resources[i].match) != WEIR_MATCHES_IN)
+	const struct weir_ruleset *ruleset = options->capture_count ? NULL : options->ruleset;
+
+	for (size_t i = 0; ruleset && i < ruleset->resource_count; i++)
+		if (weir_match_directions(&ruleset->resources[i].match) != WEIR_MATCHES_IN)
 			return weir_diag_fail(
-				diag, 0,
-				"capture both directions ('tcpdump -i any -w FILE' tells them apart), and suggest from "
-				"that",
-				"resource '%s' has packets that go out, and an interface is listened to for what comes "
-				"in",
-				options->ruleset->resources[i].name);
+				diag, 0, "capture 'any' ('tcpdump -i any -w FILE'), and suggest from that",
+				"resource '%s' is about what goes out, and live only what comes in is measured",
+				ruleset->resources[i].name);
 	return 0;
 }
 

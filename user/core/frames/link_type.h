@@ -44,7 +44,7 @@ struct weir_frame {
 /* What the frame's link header says: both cooked headers have a packet type. */
 enum weir_course weir_frame_course(enum weir_link_type link_type, const struct weir_frame *frame);
 
-/* Where the packet is judged; `otherwise` where the capture does not say which way it went. */
+/* Where the packet is evaluated; `otherwise` where the capture does not say which way it went. */
 static inline enum weir_direction weir_frame_direction(const struct weir_frame *frame, enum weir_direction otherwise)
 {
 	if (frame->course == WEIR_COURSE_UNKNOWN)

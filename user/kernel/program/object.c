@@ -515,8 +515,8 @@ static int compare_resources(const void *left, const void *right)
 /* A page, less the room that the kernel's own structures take in it. What is beyond, the program finds in the harness. */
 #define TC_FRAME_BYTES_MAX 3584
 
-/* Nor does it take a frame that ends within its IP header (6.18), or right behind Ethernet's (6.1). Zeros go behind such
- * a one: as the harness says how long it is, it is malformed all the same, or not IP.
+/* Nor does it take a frame that ends within its IP header (6.18), or right behind Ethernet's (6.1). Zeros go behind it:
+ * as the harness says how long it is, it is malformed all the same, or not IP.
  */
 #define TC_FRAME_BYTES_MIN (ETH_HLEN + sizeof(struct ipv6hdr))
 
