@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "random_system.h"
+
 /* ---- rule sets ---- */
 
 static void name_ends(struct random *random, struct weir_flow *flow)
@@ -81,12 +83,15 @@ static void keep_overrides(const struct weir_ruleset *ruleset, struct weir_rules
 
 struct weir_ruleset *random_directed_ruleset(struct random *random)
 {
-	struct weir_ruleset *ruleset = random_ruleset(random);
+	struct weir_ruleset *ruleset =
+		random_percent(random, 20) ? random_system_ruleset(random) : random_ruleset(random);
 
 	direct_resources(random, ruleset);
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
+		if (rule->system)
+			continue;
 		if (rule->has_own_key)
 			name_ends(random, &rule->own_key);
 		keep_reference(ruleset, rule);
