@@ -570,7 +570,7 @@ $(BUILD)/paths: FORCE
 # A line @NAME.body@ of a template stands for that text.
 $(BUILD)/man/weir.8: $(BUILD)/man/commands.body
 # The pages of rule files, of which the first has an introduction.
-RULE_PAGES := rules matching windows strategies limits lists mistakes
+RULE_PAGES := rules matching directions windows strategies limits lists mistakes
 $(BUILD)/man/weir-rules.5: $(RULE_PAGES:%=$(BUILD)/man/%.body)
 $(BUILD)/man/weir-replay.1: $(BUILD)/man/replay-command.body $(BUILD)/man/replay.body
 $(MAN): $(BUILD)/man/%: docs/man/%.in CHANGELOG.md $(BUILD)/paths

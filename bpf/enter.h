@@ -51,7 +51,7 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 	return 0;
 }
 
-/* The harness says when a frame arrives, where, and how long it was on the wire. */
+/* The harness says when a frame arrives, where, how long it was on the wire, and how many packets it stands for. */
 static __always_inline void weir_enter_harness(struct weir_scratch *s, struct weir_cursor *cur)
 {
 	struct weir_harness *l = weir_harness();
@@ -62,6 +62,9 @@ static __always_inline void weir_enter_harness(struct weir_scratch *s, struct we
 	if (l->frame_bytes)
 		cur->frame_bytes = l->frame_bytes;
 	s->packet.ifindex = l->ifindex;
+#ifdef WEIR_TC
+	s->segments = l->segments ?: 1;
+#endif
 	/* In a capture the clock may go back, but for connections it never does, whatever the packet. */
 	weir_monotonic_ns(s);
 }

@@ -35,7 +35,9 @@ static __always_inline __u32 weir_context_ifindex(weir_context *ctx)
 	return ctx->ifindex;
 }
 
-/* Where a device has no Ethernet, readers of its frames get a header all the same: no addresses. False: it has its own. */
+/* Where a device has no Ethernet, readers of its frames get a header all the same, without addresses. False: it has its
+ * own.
+ */
 static __always_inline bool weir_make_ethernet(weir_context *ctx, const struct weir_scratch *s, struct ethhdr *eth)
 {
 	if (!s->is_bare)

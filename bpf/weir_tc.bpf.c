@@ -71,10 +71,8 @@ __noinline int weir_parse_skb(struct __sk_buff *skb, struct weir_scratch *s, __u
 	if (skb->vlan_present)
 		cur.tag = skb->vlan_tci | WEIR_TAG_GIVEN;
 	parsed = weir_parse(&cur, &s->packet);
-	if (l) {
-		s->segments = l->segments ?: 1;
+	if (l)
 		return parsed;
-	}
 	s->segments = weir_segments_of(skb, &cur);
 	s->packet.frame_bytes = weir_wire_bytes(skb, &cur, s->segments, is_bare, is_out);
 	return parsed;

@@ -77,7 +77,8 @@ struct weir_event {
 	__u8 flags;	   /* enum weir_event_flag, or-ed */
 	__u8 kept_bytes;   /* of the frame */
 	__u8 pad;
-	__u8 frame[WEIR_EVENT_FRAME_BYTES]; /* of a drop: its first bytes, behind Ethernet addresses of 0 where it has none */
+	/* Of a drop: its first bytes; where the device has no Ethernet, behind a header whose addresses are 0. */
+	__u8 frame[WEIR_EVENT_FRAME_BYTES];
 };
 #define WEIR_EVENT_BUSY (~0ull) /* being written */
 

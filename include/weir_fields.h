@@ -109,6 +109,7 @@ enum weir_key_field { WEIR_KEY_FIELDS(WEIR_KEY_BIT) };
  *	REVERSED	... of a resource that only goes out: the others are called by the other end's name
  */
 #define WEIR_KEY_ENDS (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION | WEIR_KEY_SOURCE_PORT | WEIR_KEY_DESTINATION_PORT)
+#define WEIR_KEY_ENDS_COUNT 4
 #define WEIR_KEY_OTHER_END(field) (((field)&0x5) << 1 | ((field)&0xa) >> 1)
 _Static_assert(WEIR_KEY_ENDS == 0xf && WEIR_KEY_OTHER_END(WEIR_KEY_SOURCE) == WEIR_KEY_DESTINATION &&
 		       WEIR_KEY_OTHER_END(WEIR_KEY_DESTINATION_PORT) == WEIR_KEY_SOURCE_PORT,

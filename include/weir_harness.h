@@ -20,6 +20,7 @@ struct weir_harness_flow {
 };
 
 #define WEIR_NO_RULE 0xffffffffu
+#define WEIR_HARNESS_HEADER_BYTES 32768 /* no header of a packet begins later (bpf/packet/parse.h) */
 struct weir_harness {
 	/* in */
 	__u64 clock_ns;
@@ -38,6 +39,9 @@ struct weir_harness {
 		packet; /* the whole addresses, as far as they were asked for; of no IP packet: the last one's */
 	__u32 flow_count;
 	struct weir_harness_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of evaluation */
+	/* in, at tc: the frame, of which the kernel gives a test no more than a page */
+	__u32 kept_bytes; /* 0: the kernel gives it all */
+	__u8 kept[WEIR_HARNESS_HEADER_BYTES + 64];
 };
 
 /* What bpf/tick.bpf.c reads: jiffies, and CLOCK_MONOTONIC right after. */

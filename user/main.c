@@ -61,9 +61,11 @@ static int help(const char *name)
 {
 	const struct weir_command_entry *entry = name ? weir_command_find(name) : NULL;
 
-	if (name && !entry)
+	if (name && !strcmp(name, "version"))
+		puts("usage: weir version\n\nPrint the version of weir, and of the libraries that it uses.");
+	else if (name && !entry && strcmp(name, "help") != 0)
 		return refuse(name);
-	if (entry)
+	else if (entry)
 		weir_command_print_help(entry->command, stdout);
 	else
 		print_usage(stdout);

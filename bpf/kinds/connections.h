@@ -347,6 +347,27 @@ __noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 
 	return state && weir_state_class(state) == class && ahead <= WEIR_WORD_STEPS_AHEAD ? step + ahead : step;
 }
 
+/* The flow that the connection of s->change counts in from now on. By a key of a packet's own ends, its packets of both
+ * directions name two: it stays in the one that it opened in, where there was room for it. False: there is none.
+ */
+__noinline int weir_keep_flow(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_connection_flow *flow;
+	__u32 number;
+
+	WEIR_GLOBAL(CONNECTIONS, s, false);
+	number = weir_word_flow(s->change.word);
+	if (weir_is_counted(s->change.state) && weir_rule(place)->key_fields & WEIR_KEY_TURNED(WEIR_KEY_ENDS)) {
+		flow = weir_flow_by_number(number);
+		if (flow && weir_is_owner(flow, weir_word_turn(s->change.word))) {
+			s->counted_flow = number;
+			s->counted_tag = READ_ONCE(flow->owner) >> 32;
+			return true;
+		}
+	}
+	return weir_get_connection_flow(s, place, false);
+}
+
 /* An attempt to commit consists of three successive calls, because the stack has no room for nested ones. The first
  * finds out how the connection changes (s->change), and in which flow it will count (s->counted_flow). DONE: nothing
  * changes.
@@ -393,6 +414,9 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 	} else if (!weir_is_counted(next)) {
 		s->counted_flow = weir_word_flow(word);
 		s->counted_tag = weir_word_turn(word);
+	} else if (config.judges_both) {
+		if (!weir_keep_flow(s, s->rule[index]))
+			return WEIR_ATTEMPT_AGAIN;
 	} else if (!weir_get_connection_flow(s, s->rule[index], false)) {
 		return WEIR_ATTEMPT_AGAIN;
 	}

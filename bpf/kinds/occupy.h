@@ -438,7 +438,7 @@ __noinline int weir_end_occupy(struct weir_scratch *s, __u32 index, __u32 passes
 	reservation = &s->occupy_reservation[index];
 	if (passes) {
 		if (reservation->wait_ns)
-			weir_count_delay(reservation->slot, reservation->wait_ns);
+			weir_count_delay(s, reservation->slot, reservation->wait_ns);
 		return 0;
 	}
 	cell = weir_reserved_cell(reservation);

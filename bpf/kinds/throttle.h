@@ -212,7 +212,7 @@ __noinline int weir_evaluate_throttle(struct weir_scratch *s, __u32 place, __u32
 	s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	if (rule->observes || !wait_ns)
 		return answer;
-	weir_count_delay(rule->slot, wait_ns);
+	weir_count_delay(s, rule->slot, wait_ns);
 	if (wait_ns > s->wait_ns)
 		s->wait_ns = wait_ns;
 	return answer;

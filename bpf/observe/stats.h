@@ -42,14 +42,14 @@ static __always_inline void weir_count_lease(__u32 slot)
 		counters->leases++;
 }
 
-static __always_inline void weir_count_delay(__u32 slot, __u64 wait_ns)
+static __always_inline void weir_count_delay(const struct weir_scratch *s, __u32 slot, __u64 wait_ns)
 {
 	struct weir_rule_counters *counters = weir_rule_counters(slot);
 
 	if (!counters)
 		return;
-	counters->delayed++;
-	counters->delay_ns += wait_ns;
+	counters->delayed += WEIR_SEGMENTS(s);
+	counters->delay_ns += wait_ns * WEIR_SEGMENTS(s);
 }
 
 static __always_inline void weir_count_rule_change(__u32 slot)

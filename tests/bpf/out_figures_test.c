@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What operators see of packets that go out: figures of their own, keys by the names of the rule file, and events that
- * say which way a packet went and how many it was. What comes in is judged at XDP, what goes out at tc, by one rule
+ * say which way a packet went and how many it was. What comes in is evaluated at XDP, what goes out at tc, by one rule
  * set. By the real clock: in the harness nothing is reported.
  */
 #include <setjmp.h>
@@ -176,8 +176,8 @@ static void send_answer(uint32_t times, uint32_t segments)
 	send_frame(WEIR_HOOK_TC_OUT, frame, times, segments);
 }
 
-/* By a device without Ethernet. The kernel's test run takes bytes 12 and 13 for the EtherType, as of any frame; here they
- * are the first of the source, and an 8.0 in front of an address says IPv4.
+/* By a device without Ethernet. The kernel's test run takes bytes 12 and 13 for the EtherType: they are those of
+ * the source here, and say IPv4.
  */
 static void send_bare(uint32_t times)
 {
@@ -344,10 +344,10 @@ static void resources_and_rules_say_their_direction(void **state)
 static void a_description_of_an_older_version_is_of_what_comes_in(void **state)
 {
 	begin(RULES);
-	assert_true(weir_judges_out(&instance));
+	assert_true(weir_limits_out(&instance));
 	for (uint32_t i = 0; i < instance.resource_count; i++)
 		instance.resources[instance.resource_order[i]].directions = 0;
-	assert_false(weir_judges_out(&instance));
+	assert_false(weir_limits_out(&instance));
 	assert_int_equal(weir_rule_directions(&instance, &instance.rules[instance.rule_order[1]]), WEIR_MATCHES_IN);
 	end();
 }
@@ -479,7 +479,9 @@ static void a_drop_says_which_way_the_packet_went(void **state)
 	end();
 }
 
-/* What is larger than the limit is refused without a look at what was used. A packet at XDP in the same place of the ring is one again. */
+/* What is larger than the limit is refused, whatever was used. A packet at XDP that gets the same place in the ring is
+ * one again.
+ */
 static void a_drop_of_a_super_frame_says_how_many_packets_it_is(void **state)
 {
 	struct weir_reported reported;
@@ -513,7 +515,7 @@ static void drops_that_are_not_reported_are_counted_by_packets(void **state)
 	begin(RULES);
 	watch.events = events;
 	listen_now();
-	/* Nowhere is an instance of that name: it is taken for one that has just been detached, and its counters are read. */
+	/* There is no instance of that name, as if it had just been detached: the counters are read once more. */
 	assert_int_equal(weir_event_watch_read(&watch, &reported, &diag), -ENOENT);
 	weir_reported_events_free(&reported);
 	send_answer(20, SEGMENTS);

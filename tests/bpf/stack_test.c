@@ -19,33 +19,59 @@
 #include "../lib/stack.h"
 #include "weir_abi.h"
 #include "weir.skel.h"
+#include "weir_tc.skel.h"
 
 #define STACK_BYTES 512
+
+static void require_root(void)
+{
+	if (geteuid() == 0)
+		return;
+	print_message("needs root\n");
+	skip();
+}
+
+static void assert_fits(const struct bpf_program *program)
+{
+	size_t functions;
+	uint32_t deepest = stack_deepest(bpf_program__insns(program), bpf_program__insn_cnt(program), &functions);
+
+	assert_true(functions > 10);
+	print_message("%s: %zu functions, the deepest chain takes %u bytes\n", bpf_program__name(program), functions,
+		      deepest);
+	assert_true(deepest <= STACK_BYTES);
+}
 
 static void deepest_chain_of_calls_fits_the_stack_of_linux_6_1(void **state)
 {
 	struct weir_bpf *skeleton;
-	size_t functions;
-	uint32_t deepest;
 
-	if (geteuid() != 0) {
-		print_message("needs root\n");
-		skip();
-	}
+	require_root();
 	skeleton = weir_bpf__open_and_load(); /* which puts all functions behind each other */
 	assert_non_null(skeleton);
-	deepest = stack_deepest(bpf_program__insns(skeleton->progs.weir_ingress),
-				bpf_program__insn_cnt(skeleton->progs.weir_ingress), &functions);
-	assert_true(functions > 10);
-	print_message("%zu functions, the deepest chain takes %u bytes\n", functions, deepest);
-	assert_true(deepest <= STACK_BYTES);
+	assert_fits(skeleton->progs.weir_ingress);
 	weir_bpf__destroy(skeleton);
+}
+
+static void so_do_those_at_tc(void **state)
+{
+	struct weir_tc_bpf *skeleton;
+
+	require_root();
+	skeleton = weir_tc_bpf__open_and_load();
+	assert_non_null(skeleton);
+	assert_fits(skeleton->progs.weir_tc_in);
+	assert_fits(skeleton->progs.weir_tc_out);
+	assert_fits(skeleton->progs.weir_tc_bare_in);
+	assert_fits(skeleton->progs.weir_tc_bare_out);
+	weir_tc_bpf__destroy(skeleton);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(deepest_chain_of_calls_fits_the_stack_of_linux_6_1),
+		cmocka_unit_test(so_do_those_at_tc),
 	};
 
 	return cmocka_run_group_tests_name("stack", tests, NULL, NULL);

@@ -28,6 +28,7 @@ static void read_frames(struct weir_capture *capture, struct weir_diag *diag)
 
 	while ((got = weir_capture_next(capture, &frame, diag)) == 1) {
 		FUZZ_CHECK(frame.captured_bytes <= frame.wire_bytes);
+		FUZZ_CHECK(frame.course <= WEIR_COURSE_OUT);
 		all_read += sum_of(frame.bytes, frame.captured_bytes);
 		if (!weir_frame_to_ethernet(weir_capture_link_type(capture), &frame, &ethernet))
 			continue;

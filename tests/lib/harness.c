@@ -47,20 +47,27 @@ static int open_thresholds(struct harness *harness, uint64_t now_ns, struct weir
 	return err ? err : weir_thresholds_open(&maps, &harness->thresholds, diag);
 }
 
-int harness_open(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns, uint64_t latest_ns)
+static int open_at(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns,
+		   uint64_t latest_ns, bool is_at_tc)
 {
-	struct weir_object_options object_options = {.is_virtual = true, .without_shortcuts = shortcuts_left_out()};
+	struct weir_object_options object_options = {
+		.is_virtual = true,
+		.without_shortcuts = shortcuts_left_out(),
+		.hooks = is_at_tc ? 1u << WEIR_HOOK_TC_IN : 0,
+	};
 	struct weir_compile_options options = {
 		.cpus = weir_host_cpus(),
 		.now_ns = earliest_ns,
 		.span_ns = latest_ns - earliest_ns + 48 * 3600 * SECOND,
 		.ifindex = resolve,
+		.is_at_tc = is_at_tc,
 	};
 	struct weir_diag diag = {};
 	int err;
 
 	memset(harness, 0, sizeof(*harness));
 	harness->ruleset = ruleset;
+	harness->is_at_tc = is_at_tc;
 	err = weir_image_build(ruleset, &options, &harness->image, &diag);
 	if (!err)
 		err = weir_object_load(harness->image, &object_options, &harness->object, &diag);
@@ -74,6 +81,17 @@ int harness_open(struct harness *harness, const struct weir_ruleset *ruleset, ui
 	weir_diag_free(&diag);
 	harness->model = model_new(ruleset, random_ifindex);
 	return err;
+}
+
+int harness_open(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns, uint64_t latest_ns)
+{
+	return open_at(harness, ruleset, earliest_ns, latest_ns, false);
+}
+
+int harness_open_at_tc(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns,
+		       uint64_t latest_ns)
+{
+	return open_at(harness, ruleset, earliest_ns, latest_ns, true);
 }
 
 void harness_readings(struct harness *harness, const struct random_reading *readings, size_t count)
@@ -139,20 +157,24 @@ void harness_close(struct harness *harness)
 }
 
 /* What the object says, in the model's words. */
-static struct model_decision object_evaluate(struct harness *harness, uint64_t time_ns, size_t frame_bytes,
-					     uint32_t ifindex)
+static struct model_decision object_evaluate(struct harness *harness, const struct packet_spec *spec,
+					     size_t frame_bytes, uint32_t ifindex)
 {
+	const enum weir_hook hook = spec->is_out	? WEIR_HOOK_TC_OUT
+				    : harness->is_at_tc ? WEIR_HOOK_TC_IN
+							: WEIR_HOOK_XDP;
 	volatile struct weir_harness *in_kernel = weir_object_harness(harness->object);
 	struct model_decision decision = {.rule = ""};
 	int action;
 	size_t i;
 
-	in_kernel->clock_ns = time_ns;
+	in_kernel->clock_ns = spec->time_ns;
 	in_kernel->frame_bytes = frame_bytes;
+	in_kernel->segments = spec->segments;
 	in_kernel->ifindex = ifindex;
-	action = weir_object_evaluate(harness->object, harness->frame, frame_bytes);
+	action = weir_object_evaluate_at(harness->object, hook, harness->frame, frame_bytes, 1);
 	assert_true(action == XDP_PASS || action == XDP_DROP);
-	harness->packets++;
+	harness->packets += spec->segments ?: 1;
 
 	decision.verdict = in_kernel->verdict;
 	decision.wait_ns = in_kernel->wait_ns;
@@ -221,12 +243,13 @@ bool harness_evaluate(struct harness *harness, const struct packet_spec *spec, s
 	harness_step(harness, spec->time_ns);
 	if (spec->time_ns > harness->latest_ns)
 		harness->latest_ns = spec->time_ns;
-	*ret_decision = model_evaluate(harness->model, spec->time_ns, harness->frame, frame_bytes, RANDOM_IFINDEX);
-	by_object = object_evaluate(harness, spec->time_ns, frame_bytes, RANDOM_IFINDEX);
+	*ret_decision = model_evaluate_way(harness->model, spec->time_ns, harness->frame, frame_bytes, RANDOM_IFINDEX,
+					   (struct model_way){spec->is_out, spec->segments});
+	by_object = object_evaluate(harness, spec, frame_bytes, RANDOM_IFINDEX);
 	if (agree(ret_decision, &by_object))
 		return true;
-	fprintf(stderr, "packet %" PRIu64 " at %" PRIu64 " ns, %zu bytes:\n", harness->packets, spec->time_ns,
-		frame_bytes);
+	fprintf(stderr, "packet %" PRIu64 " at %" PRIu64 " ns, %s, %zu bytes, %u segments:\n", harness->packets,
+		spec->time_ns, spec->is_out ? "out" : "in", frame_bytes, spec->segments ?: 1);
 	print_decision("model", ret_decision);
 	print_decision("object", &by_object);
 	print_thresholds(harness);
@@ -289,9 +312,29 @@ static bool figures_agree(const char *rule, const struct weir_connection_figures
 	return agree;
 }
 
-static bool is_same_flow(const struct weir_flow_key *key, const struct model_key *flow)
+static void swap_bytes(void *left, void *right, size_t bytes)
 {
-	return memcmp(key, &flow->flow, sizeof(*key)) == 0;
+	uint8_t kept[16];
+
+	memcpy(kept, left, bytes);
+	memcpy(left, right, bytes);
+	memcpy(right, kept, bytes);
+}
+
+/* The model's keys say what a packet calls source; the program's have the remote end there, of what only goes out. */
+static bool is_same_flow(const struct harness *harness, const struct weir_flow_key *key, const struct model_key *flow)
+{
+	const struct weir_ruleset_rule *rule = &harness->ruleset->rules[flow->rule];
+	const uint32_t fields = weir_flow_of(harness->ruleset, rule)->fields;
+	struct weir_flow_key expected = flow->flow;
+
+	if (weir_resource_of(harness->ruleset, rule)->match.directions == WEIR_MATCHES_OUT) {
+		if (!(fields & WEIR_KEY_RELATIVE(WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION)))
+			swap_bytes(expected.source, expected.destination, sizeof(expected.source));
+		if (!(fields & WEIR_KEY_RELATIVE(WEIR_KEY_SOURCE_PORT | WEIR_KEY_DESTINATION_PORT)))
+			swap_bytes(&expected.source_port, &expected.destination_port, sizeof(expected.source_port));
+	}
+	return memcmp(key, &expected, sizeof(*key)) == 0;
 }
 
 /* How many connections the model has open in the flow that this entry is of; an entry of nobody is an error. */
@@ -302,7 +345,7 @@ static uint64_t open_by_model(const struct harness *harness, uint32_t rule_slot,
 	for (i = 0; i < count; i++) {
 		const struct model_key *flow = model_flow_with_connections(harness->model, i);
 
-		if (harness->image->rules[flow->rule].slot == rule_slot && is_same_flow(key, flow))
+		if (harness->image->rules[flow->rule].slot == rule_slot && is_same_flow(harness, key, flow))
 			return model_flow_connections(harness->model, flow).now;
 	}
 	return UINT64_MAX;
@@ -378,7 +421,7 @@ bool harness_agrees(struct harness *harness)
 
 	sum_of(harness, WEIR_TABLE_TOTALS, 0, &state, sizeof(state));
 	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
-		sum += state.totals.verdict[i].packets;
+		sum += state.totals.verdict[i].packets + state.out.verdict[i].packets;
 	if (sum != harness->packets) {
 		fprintf(stderr, "%" PRIu64 " packets, sum of verdicts %" PRIu64 "\n", harness->packets, sum);
 		return false;

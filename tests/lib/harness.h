@@ -38,6 +38,7 @@ struct harness {
 	const struct random_sample *samples; /* of load and CPU usage, likewise */
 	size_t sample_count;
 	uint64_t packets;
+	bool is_at_tc;		    /* what comes in is evaluated there, too */
 	uint64_t latest_ns;	    /* of any packet */
 	struct model_decision last; /* of harness_send */
 	uint8_t frame[PACKET_BYTES_MAX];
@@ -45,6 +46,10 @@ struct harness {
 
 /* 0, or -ENOTSUP when the compiler refuses the rule set (its reasons are printed). */
 int harness_open(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns, uint64_t latest_ns);
+
+/* The same with what comes in evaluated at tc. */
+int harness_open_at_tc(struct harness *harness, const struct weir_ruleset *ruleset, uint64_t earliest_ns,
+		       uint64_t latest_ns);
 
 /* Memory in use, for both; the array must outlive the harness. */
 void harness_readings(struct harness *harness, const struct random_reading *readings, size_t count);

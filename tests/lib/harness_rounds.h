@@ -11,6 +11,8 @@
 struct harness_rounds {
 	uint64_t rounds; /* unless WEIR_ROUNDS says otherwise */
 	size_t packets;	 /* of each */
+	/* What comes in is evaluated at tc in every second round; in the others it is no super-frame. */
+	bool has_directions;
 	/* Both results are the caller's to free. */
 	struct weir_ruleset *(*rules)(struct random *random);
 	struct packet_spec *(*traffic)(struct random *random, const struct weir_ruleset *ruleset, size_t count);

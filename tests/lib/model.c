@@ -307,7 +307,9 @@ static const struct weir_flow *counted_key(const struct model *model, const stru
 /* `threshold`, or that of the longest prefix among the rule's overrides. */
 static uint64_t threshold_of(const struct weir_ruleset_rule *rule, const struct model_packet *packet)
 {
-	const uint8_t *address = rule->override_field == WEIR_KEY_SOURCE ? packet->source : packet->destination;
+	const bool is_other_end = packet->is_out && rule->overrides_end;
+	const bool is_source = (rule->override_field == WEIR_KEY_SOURCE) != is_other_end;
+	const uint8_t *address = is_source ? packet->source : packet->destination;
 	uint64_t threshold_micro = rule->threshold_micro;
 	int longest = -1;
 	size_t i;
@@ -334,7 +336,7 @@ static struct evaluating evaluating_of(struct model *model, size_t place, uint64
 		.rule = rule,
 		.rates = &model->rates[place],
 		.time_ns = time_ns,
-		.units = rule->counts_bytes ? packet->frame_bytes : 1,
+		.units = rule->counts_bytes ? packet->frame_bytes : packet->segments,
 		.own_flow = flow_get(model, &own),
 		.read_flow = flow_get(model, &read),
 		.threshold_micro = threshold_of(rule, packet),
@@ -582,7 +584,7 @@ static bool limit_admits(const struct model *model, const struct evaluating *eva
 
 	if (model_occupies(model->ruleset, evaluating->rule))
 		return model_occupy_admits(&flow->occupier, model->ruleset, evaluating->rule, allowed,
-					   evaluating->time_ns, model->is_prioritized, ret_wait_ns);
+					   evaluating->time_ns, evaluating->units, model->is_prioritized, ret_wait_ns);
 	if (has_tokens(evaluating->rule))
 		return model_tokens_admit(&flow->bucket, evaluating->rule, evaluating->threshold_micro, &rates,
 					  evaluating->units, evaluating->time_ns);
@@ -640,7 +642,8 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 	if (would_drop)
 		return;
 	if (model_occupies(model->ruleset, evaluating.rule)) {
-		model->occupied[place] += model_occupy_count(&evaluating.own_flow->occupier, evaluating.rule);
+		if (model_occupy_count(&evaluating.own_flow->occupier, evaluating.rule, evaluating.units))
+			model->occupied[place] += evaluating.units;
 		return;
 	}
 	if (evaluating.rule->strategy == WEIR_STRATEGY_WARM_UP) {
@@ -703,10 +706,12 @@ static bool system_admits(struct model *model, uint64_t time_ns, const struct mo
 {
 	size_t i, dropping;
 
+	if (packet->is_out)
+		return true;
 	sample_system(model, time_ns);
 	dropping = model_system_evaluate(model->system, packet, would_drop, system_time(model, time_ns));
 	for (i = 0; i < model->system_count; i++)
-		model->would_drop[i] += would_drop[i];
+		model->would_drop[i] += would_drop[i] * packet->segments;
 	if (dropping == model->system_count)
 		return true;
 	decision->verdict = WEIR_VERDICT_BLOCK;
@@ -748,7 +753,7 @@ static void evaluate_rules(struct model *model, uint64_t time_ns, const struct m
 			return;
 		}
 		would_drop[i] = true;
-		model->would_drop[i]++;
+		model->would_drop[i] += packet->segments;
 	}
 }
 
@@ -757,14 +762,15 @@ static void count_passed(struct model *model, uint64_t time_ns, const struct mod
 {
 	size_t i;
 
-	model_system_commit(model->system, packet, would_drop, system_time(model, time_ns));
+	if (!packet->is_out)
+		model_system_commit(model->system, packet, would_drop, system_time(model, time_ns));
 	for (i = model->system_count; i < model->ruleset->rule_count; i++) {
 		if (belongs(decision, counted_resource(&model->ruleset->rules[i])))
 			rule_counts(model, i, time_ns, packet, would_drop[i]);
 	}
 }
 
-/* Between allow and deny the longest prefix wins, deny on a tie. False: the packet's source is in no list. */
+/* Between allow and deny the longest prefix wins, deny on a tie. False: the packet's remote end is in no list. */
 static bool is_listed(const struct weir_ruleset *ruleset, const struct model_packet *packet, bool *ret_denies)
 {
 	bool denies = false;
@@ -774,7 +780,7 @@ static bool is_listed(const struct weir_ruleset *ruleset, const struct model_pac
 	for (i = 0; i < ruleset->listed_count; i++) {
 		const struct weir_listed *listed = &ruleset->listed[i];
 
-		if (!model_in_prefix(&listed->prefix, packet->family, packet->source))
+		if (!model_in_prefix(&listed->prefix, packet->family, model_remote_of(packet)))
 			continue;
 		if (listed->prefix.bits > longest) {
 			longest = listed->prefix.bits;
@@ -803,8 +809,20 @@ static bool drops_non_ip(const struct weir_settings *settings, unsigned int ethe
 struct model_decision model_evaluate(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
 				     uint32_t ifindex)
 {
-	const struct weir_settings *settings = &model->ruleset->settings;
-	struct model_packet packet = {.frame_bytes = frame_bytes, .ifindex = ifindex};
+	return model_evaluate_way(model, time_ns, frame, frame_bytes, ifindex, (struct model_way){});
+}
+
+struct model_decision model_evaluate_way(struct model *model, uint64_t time_ns, const uint8_t *frame,
+					 size_t frame_bytes, uint32_t ifindex, struct model_way way)
+{
+	static const struct weir_settings none = {}; /* what goes out is never dropped but by a rule or a list */
+	const struct weir_settings *settings = way.is_out ? &none : &model->ruleset->settings;
+	struct model_packet packet = {
+		.frame_bytes = frame_bytes,
+		.segments = way.segments ? way.segments : 1,
+		.is_out = way.is_out,
+		.ifindex = ifindex,
+	};
 	struct model_decision decision = {0};
 	bool would_drop[WEIR_RULES_MAX] = {0}, denies;
 	size_t i;

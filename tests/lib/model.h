@@ -46,9 +46,19 @@ void model_memory(struct model *model, uint64_t time_ns, uint64_t used_bytes);
  */
 void model_sample(struct model *model, uint64_t time_ns, uint64_t load1_micro, uint64_t cpu_micro);
 
-/* Evaluate one frame of frame_bytes, all of them given, seen at time_ns on interface `ifindex`. */
+/* Which way it goes, and for how many packets it stands: 0 is one. */
+struct model_way {
+	bool is_out;
+	uint64_t segments;
+};
+
+/* Evaluate one frame of frame_bytes, all of them given, seen at time_ns on interface `ifindex`: a packet that comes in,
+ * or goes that way. Its bytes are what its segments have as frames.
+ */
 struct model_decision model_evaluate(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
 				     uint32_t ifindex);
+struct model_decision model_evaluate_way(struct model *model, uint64_t time_ns, const uint8_t *frame,
+					 size_t frame_bytes, uint32_t ifindex, struct model_way way);
 
 /* Packets so far that an observing rule (its place in the rule set) would have dropped. */
 uint64_t model_would_drop(const struct model *model, size_t rule);

@@ -350,6 +350,7 @@ void model_breaker_commit(struct model_breakers *breakers, const struct model_br
 		learn(rule, breaker, request, true, now_ns);
 		break;
 	case MODEL_NOT_TCP:
+	case MODEL_ANSWERS: /* ours: breakers go by what the client sends */
 	case MODEL_EVENTS:
 		break;
 	}

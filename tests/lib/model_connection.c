@@ -178,15 +178,60 @@ struct cell {
 
 /* The table of the text, a column a line. */
 static const struct cell cells[STATES][MODEL_EVENTS] = {
-	[NONE] = {{EVALUATE, HALF_OPEN}, {IS_LEARNED, LEARNED}, {NOTHING, CLOSED}, {NOTHING, NONE}, {EVALUATE, OTHER}},
-	[HALF_OPEN] = {{NOTHING, HALF_OPEN}, {TIMED, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
-	[LEARNED] = {{EVALUATE, HALF_OPEN}, {NOTHING, LEARNED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
-	[OPEN] = {{REUSED, HALF_OPEN}, {NOTHING, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
+	[NONE] = {{EVALUATE, HALF_OPEN},
+		  {IS_LEARNED, LEARNED},
+		  {NOTHING, CLOSED},
+		  {NOTHING, NONE},
+		  {EVALUATE, OTHER},
+		  {IS_LEARNED, LEARNED}},
+	[HALF_OPEN] = {{NOTHING, HALF_OPEN},
+		       {TIMED, OPEN},
+		       {CLOSED_BY_FIN, CLOSED},
+		       {CLOSED_BY_RESET, CLOSED},
+		       [MODEL_ANSWERS] = {NOTHING, HALF_OPEN}},
+	[LEARNED] = {{EVALUATE, HALF_OPEN},
+		     {NOTHING, LEARNED},
+		     {NOTHING, CLOSED},
+		     {NOTHING, CLOSED},
+		     [MODEL_ANSWERS] = {NOTHING, LEARNED}},
+	[OPEN] = {{REUSED, HALF_OPEN},
+		  {NOTHING, OPEN},
+		  {CLOSED_BY_FIN, CLOSED},
+		  {CLOSED_BY_RESET, CLOSED},
+		  [MODEL_ANSWERS] = {NOTHING, OPEN}},
 	[OTHER] = {[MODEL_NOT_TCP] = {NOTHING, OTHER}},
-	[CLOSED] = {{EVALUATE, HALF_OPEN}, {NOTHING, CLOSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
-	[REFUSED] = {{EVALUATE, HALF_OPEN}, {NOTHING, REFUSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
-	[GHOST] = {{EVALUATE, HALF_OPEN}, {RETURNS, OPEN}, {NOTHING, CLOSED}, {NOTHING, GHOST}},
+	[CLOSED] = {{EVALUATE, HALF_OPEN},
+		    {NOTHING, CLOSED},
+		    {NOTHING, CLOSED},
+		    {NOTHING, CLOSED},
+		    [MODEL_ANSWERS] = {NOTHING, CLOSED}},
+	[REFUSED] = {{EVALUATE, HALF_OPEN},
+		     {NOTHING, REFUSED},
+		     {NOTHING, CLOSED},
+		     {NOTHING, CLOSED},
+		     [MODEL_ANSWERS] = {NOTHING, REFUSED}},
+	[GHOST] = {{EVALUATE, HALF_OPEN},
+		   {RETURNS, OPEN},
+		   {NOTHING, CLOSED},
+		   {NOTHING, GHOST},
+		   [MODEL_ANSWERS] = {IS_LEARNED, LEARNED}},
 };
+
+static bool is_in_flow(const struct connection *connection, const struct model_key *flow)
+{
+	return memcmp(&connection->flow, flow, sizeof(*flow)) == 0;
+}
+
+/* A connection is one, whichever way its packets go and whichever flow they name then: by its addresses, ports and
+ * protocol, and by what else the key has.
+ */
+static bool is_of_connection(const struct connection *connection, const struct model_key *flow,
+			     const struct model_tuple *tuple)
+{
+	return memcmp(&connection->tuple, tuple, sizeof(*tuple)) == 0 && connection->flow.rule == flow->rule &&
+	       connection->flow.flow.vlan == flow->flow.vlan && connection->flow.flow.ifindex == flow->flow.ifindex &&
+	       connection->flow.flow.dscp == flow->flow.dscp;
+}
 
 static struct connection *find(const struct model_connections *connections, const struct model_key *flow,
 			       const struct model_packet *packet)
@@ -197,8 +242,7 @@ static struct connection *find(const struct model_connections *connections, cons
 	for (i = 0; i < connections->count; i++) {
 		struct connection *connection = &connections->connection[i];
 
-		if (memcmp(&connection->tuple, &tuple, sizeof(tuple)) == 0 &&
-		    memcmp(&connection->flow, flow, sizeof(*flow)) == 0)
+		if (is_of_connection(connection, flow, &tuple))
 			return connection;
 	}
 	return NULL;
@@ -226,7 +270,8 @@ bool model_connections_admit(struct model_connections *connections, const struct
 	deed = cell_of(connection, packet).deed;
 	if (deed != EVALUATE && deed != REUSED)
 		return true;
-	others = open_in_flow(connections, flow) - (connection && counts(connection->state));
+	others = open_in_flow(connections, flow) -
+		 (connection && counts(connection->state) && is_in_flow(connection, flow));
 	if (others + 1 <= threshold_micro / WEIR_MICRO)
 		return true;
 	counts_of_flow(connections, flow)->refused++;
@@ -304,10 +349,19 @@ void model_connections_pass(struct model_connections *connections, const struct 
 		return;
 	if (!connection)
 		connection = add(connections, flow, packet);
+	/* In another flow it is a new one, and the figures take the old one for silent. */
+	if (cell.deed == REUSED && !is_in_flow(connection, flow)) {
+		counts_of_flow(connections, &connection->flow)->closed_by_idle++;
+		connections->rule[flow->rule].closed_by_idle++;
+		cell.deed = EVALUATE;
+	}
 	if (cell.deed == TIMED)
 		handshake_us = now_ns / 1000 - connection->opened_ns / 1000;
 	if (cell.deed == EVALUATE || cell.deed == REUSED)
 		connection->opened_ns = now_ns;
+	/* Of the flow whose packet opened it, or found it again. */
+	if (cell.deed == EVALUATE || cell.deed == REUSED || cell.deed == RETURNS)
+		connection->flow = *flow;
 	if (connection->state != CLOSED || cell.next != CLOSED)
 		connection->received_ns = now_ns;
 	connection->state = cell.next;

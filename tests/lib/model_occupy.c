@@ -34,20 +34,20 @@ static uint64_t window_sum(const struct model_occupy *occupier, const struct wei
 	return units_from_to(occupier, newest - rule->samples + 1, newest);
 }
 
-/* With one unit more in bucket `own`: the windows that it is in, the present one and those to come. */
+/* With so many units more in bucket `own`: the windows that it is in, the present one and those to come. */
 static bool fits(const struct model_occupy *occupier, const struct weir_ruleset_rule *rule, struct model_ratio allowed,
-		 uint64_t own)
+		 uint64_t own, uint64_t units)
 {
 	uint64_t last;
 
 	for (last = occupier->newest; last < own + rule->samples || last == occupier->newest; last++)
-		if (model_exceeds(window_sum(occupier, rule, last) + 1, allowed))
+		if (model_exceeds(window_sum(occupier, rule, last) + units, allowed))
 			return false;
 	return true;
 }
 
 static bool borrows(struct model_occupy *occupier, const struct weir_ruleset *ruleset,
-		    const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
+		    const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns, uint64_t units,
 		    uint64_t *ret_wait_ns)
 {
 	uint64_t bucket_ns = rule->interval_ns / rule->samples;
@@ -57,18 +57,16 @@ static bool borrows(struct model_occupy *occupier, const struct weir_ruleset *ru
 
 	if (timeout_ns > rule->interval_ns)
 		timeout_ns = rule->interval_ns;
-	/* occupied >= allowed */
-	if (model_times(occupied, allowed.denominator) >= allowed.numerator)
+	if (model_exceeds(occupied + units, allowed))
 		return false;
 	for (k = 0;; k++) {
 		uint64_t leaves = occupier->newest - rule->samples + 1 + k;
-		uint64_t units = units_from_to(occupier, leaves, leaves);
 		uint64_t wait_ns = (occupier->newest + 1 + k - BEFORE_ZERO) * bucket_ns - time_ns;
 
 		if (wait_ns >= timeout_ns)
 			return false;
-		current -= units;
-		if (model_exceeds(current + occupied + 1, allowed))
+		current -= units_from_to(occupier, leaves, leaves);
+		if (model_exceeds(current + occupied + units, allowed))
 			continue;
 		occupier->taken = occupier->newest + 1 + k;
 		occupier->is_occupied = true;
@@ -79,13 +77,13 @@ static bool borrows(struct model_occupy *occupier, const struct weir_ruleset *ru
 
 bool model_occupy_admits(struct model_occupy *occupier, const struct weir_ruleset *ruleset,
 			 const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
-			 bool is_prioritized, uint64_t *ret_wait_ns)
+			 uint64_t units, bool is_prioritized, uint64_t *ret_wait_ns)
 {
 	uint64_t bucket_ns = rule->interval_ns / rule->samples;
 	uint64_t own = time_ns / bucket_ns + BEFORE_ZERO;
 
 	*ret_wait_ns = 0;
-	if (model_exceeds(1, allowed))
+	if (model_exceeds(units, allowed))
 		return false;
 	if (own > occupier->newest)
 		occupier->newest = own;
@@ -96,11 +94,11 @@ bool model_occupy_admits(struct model_occupy *occupier, const struct weir_rulese
 	}
 	occupier->taken = own;
 	occupier->is_occupied = false;
-	return fits(occupier, rule, allowed, own) ||
-	       (is_prioritized && borrows(occupier, ruleset, rule, allowed, time_ns, ret_wait_ns));
+	return fits(occupier, rule, allowed, own, units) ||
+	       (is_prioritized && borrows(occupier, ruleset, rule, allowed, time_ns, units, ret_wait_ns));
 }
 
-bool model_occupy_count(struct model_occupy *occupier, const struct weir_ruleset_rule *rule)
+bool model_occupy_count(struct model_occupy *occupier, const struct weir_ruleset_rule *rule, uint64_t units)
 {
 	size_t i, kept = 0;
 
@@ -111,12 +109,12 @@ bool model_occupy_count(struct model_occupy *occupier, const struct weir_ruleset
 	for (i = 0; i < kept; i++) {
 		if (occupier->buckets[i].number != occupier->taken)
 			continue;
-		occupier->buckets[i].units++;
+		occupier->buckets[i].units += units;
 		return occupier->is_occupied;
 	}
 	occupier->buckets = reallocarray(occupier->buckets, kept + 1, sizeof(*occupier->buckets));
 	assert(occupier->buckets);
-	occupier->buckets[occupier->bucket_count++] = (struct model_occupy_bucket){occupier->taken, 1};
+	occupier->buckets[occupier->bucket_count++] = (struct model_occupy_bucket){occupier->taken, units};
 	return occupier->is_occupied;
 }
 

@@ -29,15 +29,15 @@ struct model_occupy {
 /* Can the rule be occupied? By what the file says of it and of its resource. */
 bool model_occupies(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
 
-/* Is there room now, or, if the packet belongs to any prioritised resource, a unit to occupy? *ret_wait_ns: how long
+/* Is there room now, or, if the packet belongs to any prioritised resource, units to occupy? *ret_wait_ns: how long
  * until its bucket begins.
  */
 bool model_occupy_admits(struct model_occupy *occupier, const struct weir_ruleset *ruleset,
 			 const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
-			 bool is_prioritized, uint64_t *ret_wait_ns);
+			 uint64_t units, bool is_prioritized, uint64_t *ret_wait_ns);
 
 /* The packet that was admitted last passes. Returns whether it has occupied. */
-bool model_occupy_count(struct model_occupy *occupier, const struct weir_ruleset_rule *rule);
+bool model_occupy_count(struct model_occupy *occupier, const struct weir_ruleset_rule *rule, uint64_t units);
 
 void model_occupy_free(struct model_occupy *occupier);
 

@@ -319,8 +319,11 @@ static bool interface_matches(const struct weir_match *match, const struct model
 
 bool model_matches(const struct weir_match *match, const struct model_packet *packet, model_ifindex ifindex)
 {
+	const uint8_t directions = match->directions ? match->directions : WEIR_MATCHES_IN;
 	bool has_ports = packet->has_ports;
 
+	if (!(directions & (packet->is_out ? WEIR_MATCHES_OUT : WEIR_MATCHES_IN)))
+		return false;
 	if (match->families && !(match->families & (packet->family == 4 ? 1 : 2)))
 		return false;
 	if (match->has_protocol && !(match->protocol[packet->protocol / 8] >> packet->protocol % 8 & 1))
@@ -348,6 +351,22 @@ static void copy_bits(uint8_t *to, const uint8_t *from, unsigned int bits)
 		to[i / 8] |= from[i / 8] & 0x80 >> i % 8;
 }
 
+const uint8_t *model_remote_of(const struct model_packet *packet)
+{
+	return packet->is_out ? packet->destination : packet->source;
+}
+
+const uint8_t *model_local_of(const struct model_packet *packet)
+{
+	return packet->is_out ? packet->source : packet->destination;
+}
+
+/* Is a field of the key called remote or local, and is that the other end than the packet calls so? */
+static bool is_other_end(const struct weir_flow *flow, uint32_t field, const struct model_packet *packet)
+{
+	return packet->is_out && flow->fields & WEIR_KEY_RELATIVE(field);
+}
+
 struct model_key model_key_of(const struct weir_flow *flow, uint32_t rule, const struct model_packet *packet)
 {
 	int family_index = packet->family == 4 ? 0 : 1;
@@ -360,13 +379,20 @@ struct model_key model_key_of(const struct weir_flow *flow, uint32_t rule, const
 	if (flow->fields & (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION))
 		key.flow.family = packet->family;
 	if (flow->fields & WEIR_KEY_SOURCE)
-		copy_bits(key.flow.source, packet->source, flow->source_bits[family_index]);
+		copy_bits(key.flow.source,
+			  is_other_end(flow, WEIR_KEY_SOURCE, packet) ? packet->destination : packet->source,
+			  flow->source_bits[family_index]);
 	if (flow->fields & WEIR_KEY_DESTINATION)
-		copy_bits(key.flow.destination, packet->destination, flow->destination_bits[family_index]);
+		copy_bits(key.flow.destination,
+			  is_other_end(flow, WEIR_KEY_DESTINATION, packet) ? packet->source : packet->destination,
+			  flow->destination_bits[family_index]);
 	if (flow->fields & WEIR_KEY_SOURCE_PORT && packet->has_ports)
-		key.flow.source_port = htons(packet->source_port);
+		key.flow.source_port = htons(is_other_end(flow, WEIR_KEY_SOURCE_PORT, packet) ? packet->destination_port
+											      : packet->source_port);
 	if (flow->fields & WEIR_KEY_DESTINATION_PORT && packet->has_ports)
-		key.flow.destination_port = htons(packet->destination_port);
+		key.flow.destination_port =
+			htons(is_other_end(flow, WEIR_KEY_DESTINATION_PORT, packet) ? packet->source_port
+										    : packet->destination_port);
 	if (flow->fields & WEIR_KEY_PROTOCOL)
 		key.flow.protocol = packet->protocol;
 	if (flow->fields & WEIR_KEY_VLAN && packet->has_vlan)

@@ -18,6 +18,8 @@ enum model_class { CLASS_IP, CLASS_MALFORMED, CLASS_UNSUPPORTED, CLASS_NON_IP };
 struct model_packet {
 	enum model_class class;
 	uint64_t frame_bytes;
+	uint64_t segments; /* packets that it stands for */
+	bool is_out;	   /* about to be sent; else received */
 	uint32_t ifindex;
 	bool has_vlan;
 	unsigned int vlan;
@@ -44,13 +46,17 @@ struct model_key {
 /* Interface number for a name of match.interface; 0: no such interface, matches nothing. */
 typedef uint32_t (*model_ifindex)(const char *name);
 
-/* Read a frame's headers into *packet (zero but for frame_bytes and ifindex), and say what it is. */
+/* Read a frame's headers into *packet (zero but for frame_bytes, segments, is_out and ifindex), and say what it is. */
 enum model_class model_parse(const uint8_t *frame, size_t frame_bytes, struct model_packet *packet);
 
 /* Does every condition hold? For packets of CLASS_IP. */
 bool model_matches(const struct weir_match *match, const struct model_packet *packet, model_ifindex ifindex);
 
 bool model_in_prefix(const struct weir_prefix *prefix, int family, const uint8_t *address);
+
+/* Its remote end: who sends what comes in, and receives what goes out. */
+const uint8_t *model_remote_of(const struct model_packet *packet);
+const uint8_t *model_local_of(const struct model_packet *packet);
 
 /* The packet's flow of a rule, by the key of a resource. */
 struct model_key model_key_of(const struct weir_flow *flow, uint32_t rule, const struct model_packet *packet);

@@ -8,11 +8,11 @@ struct model_tuple model_tuple_of(const struct model_packet *packet)
 	struct model_tuple tuple;
 
 	memset(&tuple, 0, sizeof(tuple));
-	memcpy(tuple.source, packet->source, 16);
-	memcpy(tuple.destination, packet->destination, 16);
+	memcpy(tuple.source, model_remote_of(packet), 16);
+	memcpy(tuple.destination, model_local_of(packet), 16);
 	if (packet->has_ports) {
-		tuple.source_port = packet->source_port;
-		tuple.destination_port = packet->destination_port;
+		tuple.source_port = packet->is_out ? packet->destination_port : packet->source_port;
+		tuple.destination_port = packet->is_out ? packet->source_port : packet->destination_port;
 	}
 	tuple.family = packet->family;
 	tuple.protocol = packet->protocol;
@@ -34,5 +34,7 @@ enum model_event model_event_of(const struct model_packet *packet)
 		return MODEL_FINISHES;
 	if (packet->tcp_flags & SYN && !(packet->tcp_flags & ACK))
 		return MODEL_OPENING;
+	if (packet->is_out && packet->tcp_flags & SYN)
+		return MODEL_ANSWERS;
 	return MODEL_TALKS;
 }

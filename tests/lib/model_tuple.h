@@ -19,10 +19,20 @@ struct model_tuple {
 };
 _Static_assert(sizeof(struct model_tuple) == 40, "a hole in the tuple would be compared");
 
-/* Of no later fragment: that has no ports. */
+/* The source is its remote end: a connection is one, whichever way its packets go. Of no later fragment: that has no
+ * ports.
+ */
 struct model_tuple model_tuple_of(const struct model_packet *packet);
 
-enum model_event { MODEL_OPENING, MODEL_TALKS, MODEL_FINISHES, MODEL_RESETS, MODEL_NOT_TCP, MODEL_EVENTS };
+enum model_event {
+	MODEL_OPENING,
+	MODEL_TALKS,
+	MODEL_FINISHES,
+	MODEL_RESETS,
+	MODEL_NOT_TCP,
+	MODEL_ANSWERS, /* this host's SYN,ACK */
+	MODEL_EVENTS
+};
 
 enum model_event model_event_of(const struct model_packet *packet);
 

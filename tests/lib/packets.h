@@ -41,6 +41,8 @@ struct packet_damage {
 
 struct packet_spec {
 	uint64_t time_ns;
+	bool is_out;	   /* about to be sent; else received */
+	uint32_t segments; /* packets that it stands for, as a super-frame; 0: one */
 	struct packet_tag tag[PACKET_TAGS_MAX];
 	uint8_t tag_count;
 	uint16_t ethertype;		     /* 0: by family */

@@ -744,9 +744,12 @@ static void write_protocols(FILE *stream, const struct weir_match *match)
 static void write_match(FILE *stream, const struct weir_match *match)
 {
 	static const char *const families[] = {"ipv4", "ipv6"}, *const fragments[] = {"none", "first", "later"};
+	static const char *const directions[] = {"", "in", "out", "both"};
 	size_t i;
 
 	fprintf(stream, "    match:\n");
+	if (match->directions)
+		fprintf(stream, "      direction: %s\n", directions[match->directions]);
 	write_set(stream, "family", families, 2, match->families);
 	write_set(stream, "fragment", fragments, 3, match->fragments);
 	write_protocols(stream, match);
@@ -783,7 +786,7 @@ static void write_key(FILE *stream, const char *field, const struct weir_flow *f
 
 		if (!(flow->fields >> i & 1))
 			continue;
-		fprintf(stream, "%s%s", separator, weir_key_field_names[i]);
+		fprintf(stream, "%s%s", separator, weir_key_field_name(flow->fields, i));
 		if (i < 2 && (bits[0] != 32 || bits[1] != 128))
 			fprintf(stream, "/%u/%u", bits[0], bits[1]);
 		separator = ", ";
@@ -798,7 +801,7 @@ static void write_decimal(FILE *stream, uint64_t micro)
 
 static void write_overrides(FILE *stream, const struct weir_ruleset_rule *rule)
 {
-	const char *field = rule->override_field == WEIR_KEY_SOURCE ? "source" : "destination";
+	const char *field = weir_override_name(rule);
 	size_t i;
 
 	if (rule->override_count)

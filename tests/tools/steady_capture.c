@@ -4,10 +4,10 @@
  *
  * A capture of one source's packets to PORT, RATE of them in each of SECONDS seconds, evenly spaced; then others. KIND
  * is "syn" (a TCP connection begins, the same each time), "tcp" (one goes on), "open" (each packet begins another),
- * "connect" (every second packet begins another, which the next goes on with), "udp", "udp/BYTES" (of payload), or
- * "flood": the same as "syn", but each packet from a source of its own, the same ones in each such part with another
- * port. A rate of 0 is silence. For pictures of what a rule does over time, for what the sample rules promise, and for
- * tables that fill.
+ * "connect" (every second packet begins another, which the next goes on with), "udp", "udp/BYTES" (of payload),
+ * "answer" (UDP from PORT), or "flood": the same as "syn", but each packet from a source of its own, the same ones in
+ * each such part with another port. A rate of 0 is silence. For pictures of what a rule does over time, for what the
+ * sample rules promise, and for tables that fill.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -71,6 +71,9 @@ static uint32_t build(const char *kind, uint32_t port, uint32_t part, uint32_t c
 		spec.tcp_flags = 0x02;
 		spec.source_port = 40000 + part;
 		memcpy(spec.source, (const uint8_t[]){10, count >> 16, count >> 8, count}, 4);
+	} else if (strcmp(kind, "answer") == 0) {
+		spec.source_port = port;
+		spec.destination_port = 40000;
 	} else if (strcmp(kind, "open") == 0) {
 		spec.protocol = IPPROTO_TCP;
 		spec.tcp_flags = 0x02;

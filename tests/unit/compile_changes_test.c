@@ -93,8 +93,8 @@ static void a_forecast_says_why_a_rule_begins_anew(void **state)
 	assert_int_equal(forecast.rules.all[0].kind, WEIR_CHANGE_CHANGED);
 	assert_false(forecast.rules.all[0].keeps_state);
 	assert_string_equal(forecast.rules.all[0].why_anew, "another sampleCount");
-	assert_string_equal(forecast.rules.all[0].before, "threshold: 20\n");
-	assert_string_equal(forecast.rules.all[0].after, "threshold: 30\nsampleCount: 5\n");
+	assert_string_equal(forecast.rules.all[0].before, "rate: 20/s\n");
+	assert_string_equal(forecast.rules.all[0].after, "rate: 30/s\nsampleCount: 5\n");
 	assert_int_equal(forecast.resources.all[0].kind, WEIR_CHANGE_NONE);
 	assert_int_equal(forecast.settings.kind, WEIR_CHANGE_NONE);
 	weir_forecast_free(&forecast);

@@ -48,6 +48,8 @@ static void random_packets_meet_what_a_plain_matcher_finds(void **state)
 		for (i = 0; i < 2000; i++) {
 			struct packet packet = chance_packet();
 
+			if (!image->config.judges_out)
+				packet.direction = WEIR_DIRECTION_IN;
 			assert_same_resources(ruleset, image, &packet);
 		}
 		weir_diag_free(&diag);
@@ -202,6 +204,7 @@ static void missing_interface_warns_and_matches_nothing(void **state)
 	assert_int_equal(diag.count, 1);
 	assert_non_null(strstr(diag.entries[0].message, "'gone0'"));
 	packet = chance_packet();
+	packet.direction = WEIR_DIRECTION_IN;
 	for (packet.ifindex = 0; packet.ifindex < 5; packet.ifindex++) {
 		set = look_up(image, &packet);
 		assert_int_equal(set.word[0], packet.ifindex == 3 ? 1 : 0);

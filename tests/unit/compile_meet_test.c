@@ -141,11 +141,14 @@ static struct most exhaustive_search(const struct weir_ruleset *ruleset)
 		c->destinations = list_addresses(ruleset, false, family, c->destination);
 		for (fragment = 0; fragment < WEIR_FRAGMENT_KINDS; fragment++) {
 			for (protocol = 0; protocol < sizeof(protocols); protocol++)
-				try_all(ruleset, c,
-					(struct packet){.family = family,
-							.fragment = fragment,
-							.protocol = protocols[protocol]},
-					&most);
+				for (unsigned int out = 0; out < 2; out++)
+					try_all(ruleset, c,
+						(struct packet){.direction =
+									out ? WEIR_DIRECTION_OUT : WEIR_DIRECTION_IN,
+								.family = family,
+								.fragment = fragment,
+								.protocol = protocols[protocol]},
+						&most);
 		}
 	}
 	free(c);
@@ -239,6 +242,30 @@ static void sixteen_rules_may_meet_and_seventeen_are_refused(void **state)
 	assert_refused(
 		ruleset, &plain_options,
 		"17 rules can meet on one packet, at most 16 may: 'rule0', 'rule1', 'rule2', 'rule3' and 13 more");
+	weir_ruleset_free(ruleset);
+}
+
+static void what_comes_in_and_what_goes_out_cannot_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+	char name[32];
+
+	add_resource(ruleset, "in", 0);
+	add_resource(ruleset, "out", 0)->directions = WEIR_MATCHES_OUT;
+	for (i = 0; i < 24; i++) {
+		snprintf(name, sizeof(name), "rule%u", i);
+		add_rule(ruleset, i % 2, name, 10);
+	}
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, 12);
+	assert_int_equal(image->packet_resources_max, 1);
+	weir_image_free(image);
+	ruleset->resources[1].match.directions = WEIR_MATCHES_BOTH;
+	assert_refused(
+		ruleset, &plain_options,
+		"24 rules can meet on one packet, at most 16 may: 'rule0', 'rule1', 'rule2', 'rule3' and 20 more");
 	weir_ruleset_free(ruleset);
 }
 
@@ -484,6 +511,7 @@ int main(void)
 		cmocka_unit_test(meeting_bound_equals_exhaustive_search),
 		cmocka_unit_test(random_packets_never_meet_more_than_the_bound),
 		cmocka_unit_test(sixteen_rules_may_meet_and_seventeen_are_refused),
+		cmocka_unit_test(what_comes_in_and_what_goes_out_cannot_meet),
 		cmocka_unit_test(a_resource_with_seventeen_rules_is_refused),
 		cmocka_unit_test(thirty_two_resources_may_meet_and_thirty_three_are_refused),
 		cmocka_unit_test(what_cannot_be_proved_of_rules_is_not_tried_for_resources),

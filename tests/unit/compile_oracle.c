@@ -92,8 +92,20 @@ static bool is_on_interface(const struct weir_match *match, uint32_t ifindex)
 	return !match->interface_count;
 }
 
+/* What is forwarded has met resources of both directions where it came in. */
+static bool goes_that_way(const struct weir_match *match, enum weir_direction direction)
+{
+	const uint8_t directions = match->directions ? match->directions : WEIR_MATCHES_IN;
+
+	if (direction == WEIR_DIRECTION_FORWARDED)
+		return directions == WEIR_MATCHES_OUT;
+	return directions & (direction == WEIR_DIRECTION_OUT ? WEIR_MATCHES_OUT : WEIR_MATCHES_IN);
+}
+
 bool matches(const struct weir_match *match, const struct packet *packet)
 {
+	if (!goes_that_way(match, packet->direction))
+		return false;
 	if (match->families && !(match->families >> (packet->family == 6) & 1))
 		return false;
 	if (match->fragments && !(match->fragments >> packet->fragment & 1))
@@ -160,7 +172,8 @@ struct weir_vector look_up(const struct weir_image *image, const struct packet *
 	const struct weir_classes *classes = image->classes;
 	struct weir_vector set = image->vectors[0];
 
-	meet(image, &set, WEIR_MATCH_KIND, classes->kind[WEIR_DIRECTION_IN][packet->family == 6][packet->fragment][packet->protocol]);
+	meet(image, &set, WEIR_MATCH_KIND,
+	     classes->kind[packet->direction][packet->family == 6][packet->fragment][packet->protocol]);
 	meet(image, &set, WEIR_MATCH_SOURCE, longest_prefix(image, image->config.source_root, packet, packet->source));
 	meet(image, &set, WEIR_MATCH_DESTINATION,
 	     longest_prefix(image, image->config.destination_root, packet, packet->destination));
@@ -239,6 +252,8 @@ static void chance_match(struct weir_match *match, uint32_t conditions)
 		add_flags(match, flags[chance(3)], 0), add_flags(match, 0, flags[chance(3)]);
 	if (conditions & 1 << 6)
 		add_interface(match, interfaces[chance(3)]);
+	if (conditions & 1 << 7)
+		match->directions = 1 + chance(3);
 #define CHANCE_RANGE(constant, name, member, highest, none, who)                                                       \
 	if (conditions & 1 << RANGE_##constant)                                                                        \
 		CHANCE_RANGES(match, member, (highest) + 1);
@@ -278,6 +293,7 @@ struct packet chance_packet(void)
 {
 	static const uint8_t protocols[] = {1, 6, 17, 58, 132, 47};
 	struct packet packet = {
+		.direction = chance(WEIR_DIRECTIONS),
 		.family = chance(2) ? 4 : 6,
 		.fragment = chance(WEIR_FRAGMENT_KINDS),
 		.protocol = chance(8) ? protocols[chance(6)] : chance(256),

@@ -11,6 +11,7 @@
 /* ---- packets and the plain matcher ---- */
 
 struct packet {
+	enum weir_direction direction;
 	uint8_t family; /* 4 or 6 */
 	uint8_t fragment;
 	uint8_t protocol;
@@ -42,9 +43,9 @@ struct weir_vector look_up(const struct weir_image *image, const struct packet *
 /* A number below `below`; the same ones in every run. */
 uint32_t chance(uint32_t below);
 
-/* Kinds of conditions: seven that are no ranges, and a field of ranges each. */
+/* Kinds of conditions: eight that are no ranges, and a field of ranges each. */
 #define CONDITION_OF_RANGE(constant, name, member, highest, none, who) RANGE_##constant,
-enum { RANGES_FOLLOW = 6, WEIR_RANGE_FIELDS(CONDITION_OF_RANGE) CONDITIONS };
+enum { RANGES_FOLLOW = 7, WEIR_RANGE_FIELDS(CONDITION_OF_RANGE) CONDITIONS };
 #define CONDITIONS_ALL ((1u << CONDITIONS) - 1)
 
 /* Up to `resources` resources that use, of the conditions given (a bit each), about one in three. */

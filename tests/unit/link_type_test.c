@@ -242,6 +242,36 @@ static void the_longest_length_stays_the_longest(void **state)
 	assert_int_equal(ethernet.wire_bytes, UINT32_MAX - 2);
 }
 
+/* Types 0 to 4 of packet(7): to us, to all, to a group, to another host, and sent by us. */
+static void only_a_cooked_header_says_which_way_a_packet_went(void **state)
+{
+	struct weir_frame frame = frame_of(60, 60);
+
+	for (uint8_t type = 0; type <= 4; type++) {
+		const enum weir_course course = type == 4 ? WEIR_COURSE_OUT : WEIR_COURSE_IN;
+
+		set_be16(bytes, type);
+		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL, &frame), course);
+		bytes[10] = type;
+		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL2, &frame), course);
+		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_ETHERNET, &frame), WEIR_COURSE_UNKNOWN);
+		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_IP, &frame), WEIR_COURSE_UNKNOWN);
+		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_PPP, &frame), WEIR_COURSE_UNKNOWN);
+	}
+	set_be16(bytes, 0x0400);
+	assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL, &frame), WEIR_COURSE_IN);
+}
+
+static void a_cooked_header_that_was_cut_says_nothing(void **state)
+{
+	struct weir_frame sll = frame_of(15, 60), sll2 = frame_of(19, 60);
+
+	set_be16(bytes, 4);
+	bytes[10] = 4;
+	assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL, &sll), WEIR_COURSE_UNKNOWN);
+	assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL2, &sll2), WEIR_COURSE_UNKNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +285,8 @@ int main(void)
 		cmocka_unit_test_setup(a_header_that_was_not_whole_on_the_wire_is_none, fill_bytes),
 		cmocka_unit_test_setup(what_the_capture_cut_off_a_header_is_zeros, fill_bytes),
 		cmocka_unit_test_setup(the_longest_length_stays_the_longest, fill_bytes),
+		cmocka_unit_test_setup(only_a_cooked_header_says_which_way_a_packet_went, fill_bytes),
+		cmocka_unit_test_setup(a_cooked_header_that_was_cut_says_nothing, fill_bytes),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));

@@ -227,7 +227,7 @@ static void every_field_there_is_comes_back(void **state)
 
 	assert_comes_back(ruleset);
 	for (size_t i = 0; i < RULE_FIELD_COUNT; i++)
-		if (i != RULE_RATE && i != RULE_WHEN_FULL) /* a rate says threshold, interval and unit in one */
+		if (i != RULE_UNIT && i != RULE_WHEN_FULL) /* a rate includes its unit */
 			assert_names(text, weir_rule_fields[i]);
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
 		assert_names(text, weir_setting_names[i]);
@@ -263,18 +263,48 @@ static void a_file_is_emitted_as_one_would_write_it(void **state)
 				  "rules:\n"
 				  "  - name: \"per client\"\n"
 				  "    resource: dns\n"
-				  "    threshold: 20\n"
-				  "    statIntervalInMs: 1000\n"
+				  "    rate: 20/s\n"
 				  "  - name: dns#2\n"
 				  "    resource: dns\n"
-				  "    threshold: 0.5\n"
-				  "    statIntervalInMs: 1000\n"
+				  "    rate: 0.5/s\n"
 				  "    window: strict\n"
 				  "    mode: observe\n");
 	assert_non_null(strstr(json, "{\n  \"deny\": [\n    \"198.51.100.0/24\"\n  ],\n  \"resources\": [\n    {\n"
 				     "      \"name\": \"dns\",\n"));
 	assert_non_null(strstr(json, "\"protocol\": [\"tcp\", \"udp\"],\n"));
 	assert_non_null(strstr(json, "\"threshold\": 0.5,\n"));
+}
+
+/* People read the one and programs the other. */
+static void a_rate_is_one_in_yaml_and_its_parts_in_json(void **state)
+{
+	static const struct {
+		const char *written, *yaml, *json;
+	} cases[] = {
+		{"rate: 20/s", "rate: 20/s\n", "\"threshold\": 20,\n      \"statIntervalInMs\": 1000\n"},
+		{"threshold: 6, statInterval: 1m", "rate: 6/min\n",
+		 "\"threshold\": 6,\n      \"statIntervalInMs\": 60000\n"},
+		{"rate: 2.5/1h30m", "rate: 2.5/1h30m\n", "\"statIntervalInMs\": 5400000\n"},
+		{"rate: 100Mbit/s", "rate: 12.5MB/s\n", "\"threshold\": 12500000,\n"},
+		{"threshold: 1500.5, unit: bytes, statInterval: 10ms", "rate: 1.5005kB/10ms\n",
+		 "\"unit\": \"bytes\"\n"},
+		{"rate: 0/s", "rate: 0/s\n", "\"threshold\": 0,\n"},
+		{"threshold: 5, metricType: Concurrency", "threshold: 5\n", "\"threshold\": 5\n"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+		_cleanup_(weir_freep) char *yaml = NULL, *json = NULL;
+		char text[160];
+
+		snprintf(text, sizeof(text), "{resources: [{name: r}], rules: [{resource: r, %s}]}", cases[i].written);
+		ruleset = read_back(text);
+		yaml = emit(ruleset, WEIR_FORM_YAML);
+		json = emit(ruleset, WEIR_FORM_JSON);
+		assert_non_null(strstr(yaml, cases[i].yaml));
+		assert_non_null(strstr(json, cases[i].json));
+		assert_comes_back(ruleset);
+	}
 }
 
 static void a_rule_set_without_rules_is_no_empty_file(void **state)
@@ -295,6 +325,7 @@ int main(void)
 		cmocka_unit_test(every_field_there_is_comes_back),
 		cmocka_unit_test(a_field_of_windows_that_occupy_nothing_comes_back),
 		cmocka_unit_test(a_file_is_emitted_as_one_would_write_it),
+		cmocka_unit_test(a_rate_is_one_in_yaml_and_its_parts_in_json),
 		cmocka_unit_test(a_rule_set_without_rules_is_no_empty_file),
 	};
 

@@ -47,7 +47,7 @@ static const char *sets_of(const struct weir_history *history)
 	words[0] = '\0';
 	for (size_t i = 0; i < WEIR_HISTORY_SETS && history->sets[i]; i++)
 		out += sprintf(out, "%s%d", i ? " " : "",
-			       atoi(strstr(history->sets[i]->text, "threshold: ") + strlen("threshold: ")));
+			       atoi(strstr(history->sets[i]->text, "rate: ") + strlen("rate: ")));
 	return words;
 }
 

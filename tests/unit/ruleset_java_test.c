@@ -154,10 +154,10 @@ static void what_sentinel_java_takes_is_taken_with_a_warning(void **state)
 		 "'statIntervalInMs' has no effect", "counts by the second", 1},
 		{"[{\"resource\": \"web\", \"grade\": \"1\", \"count\": \"10\", \"strategy\": \"0\", "
 		 "\"controlBehavior\": \"0\"}]",
-		 "\"1\" is a text, taken for the number", "leave out the quotes: 1", 4},
+		 "\"1\" is a string, read as a number", "leave out the quotes: 1", 4},
 		{"[{\"resource\": \"web\", \"paramIdx\": \"0\", \"count\": 5, "
 		 "\"paramFlowItemList\": [{\"object\": \"192.0.2.1\", \"count\": \"7\"}]}]",
-		 "\"0\" is a text, taken for the number", NULL, 2},
+		 "\"0\" is a string, read as a number", NULL, 2},
 	};
 	struct bench *bench = *state;
 

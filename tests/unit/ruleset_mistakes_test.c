@@ -14,6 +14,8 @@
 #include "ruleset_bench.h"
 
 #define FLOW(text) "resources:\n- name: r\n  flow: " text "\n"
+#define DIRECTED(way, key) "resources:\n- name: r\n  match: {direction: " way "}\n  flow: " key "\nrules:\n"
+#define RULES_OF_R "- {resource: r, threshold: 9}\n"
 #define BREAKER(fields) RESOURCES "circuitBreakers:\n- {" fields "}\n"
 /* Of what a breaker needs, all but strategy and threshold; and all. */
 #define TIMES ", resource: web, statIntervalMs: 1000, retryTimeoutMs: 3000"
@@ -103,6 +105,16 @@ static void mistake_in_a_match_is_reported_at_its_place(void **state)
 		{MATCH("tcpFlags: 'syn,!syn'"), 4, 15, "both set and not set", NULL},
 		{MATCH("tcpFlags: !ack"), 4, 15, "YAML tags", "quotes"},
 		{MATCH("fragment: maybe"), 4, 15, "'maybe' is not known", "none, first, later or any"},
+		{MATCH("direction: egress"), 4, 16, "'egress' is not known", "did you mean 'out'?"},
+		{MATCH("direction: Inbound"), 4, 16, "'Inbound' is not known", "did you mean 'in'?"},
+		{MATCH("direction: up"), 4, 16, "'up' is not known", "write in, out or both"},
+		{DIRECTED("out", "[vlan, source/24/56, local]") RULES_OF_R, 4, 16,
+		 "'source' and 'local' are the same end of what goes out", "leave one of them out"},
+		{DIRECTED("out", "[remotePort, destinationPort]") RULES_OF_R, 4, 22,
+		 "'destinationPort' and 'remotePort' are the same end", NULL},
+		{DIRECTED("out", "source") "- {resource: r, threshold: 9, per: [destination, remote]}\n", 6, 37,
+		 "'destination' and 'remote' are the same end", NULL},
+		{DIRECTED("both", "[remote, source]") RULES_OF_R, 4, 18, "'source' or 'remote', not both", NULL},
 		{MATCH("family: inet"), 4, 13, "'inet' is not known", "ipv4 or ipv6"},
 		{MATCH("interface: sixteen--letters"), 4, 16, "is not a valid interface name", NULL},
 		{MATCH("interface: ['!eth0']"), 4, 16, "only exceptions", "'*'"},
@@ -250,7 +262,18 @@ static void mistake_of_habit_is_answered_with_what_was_meant(void **state)
 		{RULE("sourcePort: 80"), 5, 3, "rule has no field 'sourcePort'", "to the resource's match"},
 		{RULE("penalty: 10s"), 5, 3, "rule has no field 'penalty'", "'blockDuration: 10s'"},
 		{"resources:\n- name: r\n  rules: []\n", 3, 3, "resource has no field 'rules'",
-		 "at the top of the file"},
+		 "at the top of the file: begin it in the first column"},
+		{"settings:\n  mode: observe\n  rules: []\n", 3, 3, "settings has no field 'rules'",
+		 "begin it in the first column"},
+		{"mode: observe\nrules: []\n", 1, 1, "a rule file has no field 'mode'", "write it under 'settings:'"},
+		{"rate: 5/s\nrules: []\n", 1, 1, "a rule file has no field 'rate'", "an item under 'rules:'"},
+		{MATCH("{protocol: udp, destinationPort:53}"), 4, 21, "match has no field 'destinationPort:53'",
+		 "write a space after the ':': 'destinationPort: 53'"},
+		{"resources: [{name:r}]\nrules: []\n", 1, 14, "resource has no field 'name:r'", "'name: r'"},
+		{"- name: r\n  match: {vlan: 3}\n", 1, 1, "this list of resources has no name",
+		 "write 'resources:' on a line of its own before it"},
+		{"- name: limit\n  resource: r\n  rate: 5/s\n", 1, 1, "this list of rules has no name",
+		 "write 'rules:' on a line of its own before it"},
 		{"resources:\n- name: r\n  rate: 5/s\n", 3, 3, "no field 'rate'", "write rates under 'rules:'"},
 		{"resources:\n- name: r\n  threshold: 5\n", 3, 3, "no field 'threshold'", "write rules under 'rules:'"},
 		{"resources:\n- name: r\n  protocol: tcp\n", 3, 3, "no field 'protocol'", "under 'match:'"},
@@ -360,6 +383,15 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		{"resources:\n- {name: r, flow: source}\nrules:\n- {resource: r, threshold: 9, whenFull: aggregate, "
 		 "per: all}\n",
 		 4, 41, "'whenFull' has no effect: rule 'r#1' has no flow key", "leave it out"},
+		{DIRECTED("both", "[vlan, source/24/56]") RULES_OF_R, 4, 16,
+		 "'source' is one end of what comes in and the other of what goes out", "write 'remote'"},
+		{DIRECTED("both", "destinationPort") RULES_OF_R, 4, 9, "'destinationPort' is one end",
+		 "write 'localPort'"},
+		{DIRECTED("[in, out]", "remote") "- {resource: r, threshold: 9, per: destination}\n", 6, 36,
+		 "'destination' is one end", "write 'local'"},
+		{"resources:\n- {name: r, match: {direction: out}, flow: source}\n- {name: s, flow: source}\nrules:\n"
+		 "- {resource: s, threshold: 9, relationStrategy: AssociatedResource, refResource: r}\n",
+		 5, 82, "refResource 'r' has packets of another direction", "'remote'"},
 		{RULE("maxQueueingTimeMs: 10"), 5, 22, "'maxQueueingTimeMs' has no effect", "leave it out"},
 		{RULE("controlBehavior: Throttling\n  blockDurationInMs: 5"), 6, 22,
 		 "'blockDurationInMs' has no effect: it is for controlBehavior Reject", "leave it out"},
@@ -400,9 +432,9 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		{RESOURCES "rules: [{resource: dns, threshold: 1513, unit: bytes}]\n", 2, 36, "smaller than a frame",
 		 NULL},
 		{"settings: {nonIp: drop}\n" RESOURCES "rules: [{resource: dns, threshold: 1}]\n", 1, 19, "drops ARP",
-		 NULL},
+		 "write 'nonIpExcept: arp'"},
 		{"settings: {nonIpExcept: arp}\n" RESOURCES "rules: [{resource: dns, threshold: 1}]\n", 1, 25,
-		 "drops ARP", NULL},
+		 "drops ARP", "leave 'arp' out"},
 		{MATCH("{protocol: icmp, destinationPort: 53}"), 4, 39,
 		 "no protocol in 'protocol' has 'destinationPort'", NULL},
 		{MATCH("{protocol: udp, tcpFlags: syn}"), 4, 31, "has 'tcpFlags'", NULL},
@@ -513,6 +545,14 @@ static void legal_edges_are_not_warned_of(void **state)
 	assert_reads(bench, MATCH("{protocol: [icmp, sctp], destinationPort: 53, fragment: [first, later]}"));
 	assert_reads(bench, MATCH("{family: ipv4, source: ['::1', 1.2.3.4]}"));
 	assert_reads(bench, MATCH("{tcpFlags: syn, destinationPort: 22}"));
+	assert_reads(bench, DIRECTED("both", "[remote/24/56, localPort, vlan]") RULES_OF_R);
+	assert_reads(bench, DIRECTED("out", "[source, remotePort]") RULES_OF_R);
+	assert_reads(bench, DIRECTED("in", "[source, local]") RULES_OF_R);
+	assert_reads(bench, DIRECTED("out", "remote") "- {resource: r, threshold: 9, overrides: [{remote: 192.0.2.1, "
+						      "threshold: 5}]}\n");
+	assert_reads(bench, "resources:\n- {name: r, match: {direction: out}, flow: destination/24/56}\n"
+			    "- {name: s, match: {direction: out}, flow: remote/24/56}\nrules:\n"
+			    "- {resource: s, threshold: 9, relationStrategy: AssociatedResource, refResource: r}\n");
 	/* Beside a rule that blocks at 5 in a second, what counts otherwise, or admits less, may block as well. */
 	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 4/s"));
 	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 5/2s"));

@@ -83,7 +83,7 @@ static void mistakes_are_reported_where_they_are(void **state)
 		{SYSTEM("triggerCount: 1"), 3, 3, "the system rule has no metricType", "InboundQPS (3)"},
 		{SYSTEM("metricType: Load"), 3, 3, "the system rule has no triggerCount", "'triggerCount: 100'"},
 		{SYSTEM("metricType: 5, triggerCount: 1"), 3, 16, "'5' is not a value of 'metricType'", "CpuUsage (4)"},
-		{SYSTEM("metricType: \"3\", triggerCount: 1"), 3, 16, "is a text, not a number",
+		{SYSTEM("metricType: \"3\", triggerCount: 1"), 3, 16, "is a string, not a number",
 		 "leave out the quotes"},
 		{SYSTEM("metricType: QPS, triggerCount: 1"), 3, 16, "'QPS' is not a value of 'metricType'", NULL},
 		{SYSTEM("metricType: 3, triggerCount: -1"), 3, 33, "triggerCount: '-1' is below 0", "write 0 or more"},
@@ -145,7 +145,7 @@ static void more_than_a_packet_can_meet_are_refused(void **state)
 
 	for (int i = 0; i < 17; i++)
 		strcat(text, "- {metricType: 3, triggerCount: 9}\n");
-	assert_tells_one(bench, &(struct sample){text, 19, 3, "17 system rules are too many", "drop some"}, false);
+	assert_tells_one(bench, &(struct sample){text, 19, 3, "17 system rules are too many", "remove some"}, false);
 }
 
 /* ---- compiling ---- */

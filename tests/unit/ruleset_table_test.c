@@ -364,7 +364,7 @@ static size_t quote_each(struct bench *bench, const char *json, const struct lin
 							  line->example, bytes, at, at + bytes, end);
 		_cleanup_(weir_freep) char *plain = format("%.*s, %s%s\n", (int)(end - json), json, line->example, end);
 		_cleanup_(weir_freep) char *message =
-			format("\"%.*s\" is a text, %s", bytes, at, is_java ? "taken for the number" : "not a number");
+			format("\"%.*s\" is a string, %s", bytes, at, is_java ? "read as a number" : "not a number");
 
 		if (is_java)
 			assert_taken_for_number(bench, list, plain, message);

@@ -273,8 +273,10 @@ static int plan_sync(const struct weir_instance *instance, struct request *reque
 	int err;
 
 	if (!request->count && !options->forces)
-		return weir_diag_error(request->diag, NULL, NULL, "add '--force' to remove everything",
-				       "%s names no source", request->input);
+		return weir_diag_error(request->diag, NULL, NULL, "add '--force' if you want that",
+				       "%s contains no source: to sync with it would remove all entries%s%s%s",
+				       request->input, options->reason ? " with reason '" : "", options->reason ?: "",
+				       options->reason ? "'" : "");
 	err = weir_timed_read(instance, denies, &now, &count, request->diag);
 	if (!err && weir_orders_sync(now, count, request->orders, request->count, options->reason,
 				     request->mistakes > 0, &request->changes))
@@ -383,9 +385,9 @@ static int act(const struct weir_command *command, const struct weir_options *op
 	if (!denies && !options->removes && !request.input)
 		note_still_blocked(instance, &request);
 	if (request.left_alone && !options->means_all)
-		weir_diag_note(diag, "%zu source%s blocked %s, and left alone", request.left_alone,
-			       request.left_alone == 1 ? " is" : "s are",
-			       options->removes ? "for another reason" : "for longer");
+		weir_diag_note(diag, "%zu source%s unchanged: %s for %s", request.left_alone,
+			       weir_plural(request.left_alone), denies ? "blocked" : "allowed",
+			       options->removes ? "another reason" : "longer");
 	told = tell(instance, &request, denies, changed, err == -ENOSPC, diag);
 	/* What is wrong with the bad lines has been said; 1, as the rest was done. */
 	return err ?: told ?: request.mistakes ? -EBADMSG : 0;

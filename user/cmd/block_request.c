@@ -98,7 +98,9 @@ static int complete_order(const struct request *request, struct weir_timed_order
 		weir_order_set_reason(order, request->options->reason);
 	if (!order->lasts_ns) {
 		weir_refuse(refusal, "no time given for '%s'", weir_format_prefix(&order->prefix, text));
-		return weir_advise(refusal, "write '--for 1h', or a time after the source: '192.0.2.7 1h'");
+		return weir_advise(refusal, request->input
+						    ? "write '--for 1h', or a time after the source: '192.0.2.7 1h'"
+						    : "write '--for 1h'");
 	}
 	/* What is restored was forced when it was given. */
 	if (request->options->forces || request->options->restores_from)
@@ -255,7 +257,8 @@ int weir_block_read_sources(struct request *request)
 		return has_good_lines(request) ? 0 : -EINVAL;
 	/* What should have written the lines has failed, perhaps. An empty feed is --sync's to evaluate. */
 	if (options->argument_count && !options->removes && !request->count && !request->has_lines)
-		return weir_diag_error(request->diag, NULL, NULL, NULL, "%s names no source", request->input);
+		return weir_diag_error(request->diag, NULL, NULL, "write a source on each line",
+				       "%s contains no source", request->input);
 	return 0;
 }
 
@@ -296,6 +299,23 @@ static int check_reason(const struct weir_options *options, struct weir_diag *di
 	return 0;
 }
 
+/* 'weir block 192.0.2.7 10m': a line of a file has its time there. */
+static int check_arguments(const struct weir_options *options, bool takes_time, struct weir_diag *diag)
+{
+	struct weir_refusal refusal;
+	uint64_t ns;
+
+	for (size_t i = 0; i < options->argument_count; i++) {
+		if (weir_parse_duration(options->arguments[i], &ns, &refusal))
+			continue;
+		weir_advise(&refusal, takes_time && !options->lasts ? "write '--for %s'" : "leave it out",
+			    options->arguments[i]);
+		return weir_diag_error(diag, NULL, NULL, refusal.hint, "'%s' is a time, not a source",
+				       options->arguments[i]);
+	}
+	return 0;
+}
+
 int weir_block_check_options(const struct weir_command *command, struct request *request)
 {
 	const struct weir_options *options = request->options;
@@ -330,5 +350,5 @@ int weir_block_check_options(const struct weir_command *command, struct request 
 							  "no source given: write 'weir %s SOURCE --for 1h'; '-' reads "
 							  "sources from standard input",
 							  command->name);
-	return check_reason(options, diag);
+	return check_arguments(options, takes_time, diag) ?: check_reason(options, diag);
 }

@@ -17,6 +17,7 @@
 #include "print_check.h"
 #include "rules/ruleset.h"
 #include "rules/scalars.h"
+#include "thresholds/token_rates.h"
 
 struct check_options {
 	bool wants_json;
@@ -134,6 +135,56 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 			       first->name, others ? ", like others," : "", weir_window_names[first->window]);
 }
 
+/* What a device takes at once unless it says otherwise (the kernel's GSO_LEGACY_MAX_SIZE), in segments of the smallest
+ * MSS that all hosts take (RFC 9293, 3.7.1).
+ */
+#define SUPER_FRAME_BYTES 65536
+#define SEGMENT_BYTES_MIN 536
+#define SUPER_FRAME_SEGMENTS (SUPER_FRAME_BYTES / SEGMENT_BYTES_MIN)
+
+/* The most packets that the rule can ever let pass at once, in millionths. */
+static uint64_t most_at_once_micro(const struct weir_ruleset_rule *rule)
+{
+	if (weir_kind_of(rule)->has_tokens)
+		return weir_tokens_burst_micro(rule, rule->threshold_micro);
+	return rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? rule->memory.low_units * WEIR_MICRO
+							       : rule->threshold_micro;
+}
+
+static bool may_block_super_frames(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	const struct weir_match *match = &weir_resource_of(ruleset, rule)->match;
+
+	return !rule->system && !rule->counts_bytes && weir_kind_of(rule)->has_interval &&
+	       weir_match_directions(match) & WEIR_MATCHES_OUT && limits_tcp(match) &&
+	       most_at_once_micro(rule) < SUPER_FRAME_SEGMENTS * WEIR_MICRO;
+}
+
+/* What TCP sends is in super-frames, which count as their segments and are admitted whole or not at all. Whether the
+ * device takes them is not known here.
+ */
+static void note_super_frames(const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	const struct weir_ruleset_rule *first = NULL;
+	size_t others = 0;
+
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		if (!may_block_super_frames(ruleset, rule))
+			continue;
+		others += first != NULL;
+		first = first ?: rule;
+	}
+	if (first)
+		weir_diag_note(
+			diag,
+			"rule '%s'%s can never admit a super-frame of TCP with more segments than its limit, and "
+			"one that goes out may have %d; allow as many, limit bytes, or turn them off: 'ethtool "
+			"-K IFACE tso off gso off'",
+			first->name, others ? ", like others," : "", SUPER_FRAME_SEGMENTS);
+}
+
 /* What would be loaded goes to stdout, or, for JSON, to *ret_document. */
 static int check(char **files, int file_count, const struct check_options *options, json_t **ret_document,
 		 struct weir_diag *diag)
@@ -159,6 +210,7 @@ static int check(char **files, int file_count, const struct check_options *optio
 		warn_of_pace(diag);
 	warn_of_memory(&ruleset->settings, diag);
 	note_bytes_of_tcp(ruleset, diag);
+	note_super_frames(ruleset, diag);
 	weir_image_memory(image, cpus, &memory);
 	if (options->wants_json) {
 		*ret_document = weir_json_checked(ruleset, image, &memory, cpus);

@@ -56,6 +56,9 @@ extern const struct weir_command_entry weir_commands[];
 /* NULL: there is none of that name. */
 const struct weir_command_entry *weir_command_find(const char *name);
 
+/* What another tool's word for a command is here, perhaps with an option; or NULL. */
+const char *weir_command_synonym(const char *name);
+
 /* The command that this may be a slip of, or another tool's word for, perhaps with an option; or NULL. */
 const char *weir_command_nearest(const char *name);
 

@@ -44,23 +44,13 @@ const struct weir_command_entry *weir_command_find(const char *name)
 	return NULL;
 }
 
-/* What other tools call it. */
-static const struct {
-	const char *theirs, *ours;
-} synonyms[] = {
-	{"ban", "block"},   {"unban", "block --remove"}, {"unblock", "block --remove"},
-	{"log", "events"},  {"logs", "events"},		 {"start", "run"},
-	{"stop", "detach"},
-};
-
 const char *weir_command_nearest(const char *name)
 {
-	const char *names[ARRAY_SIZE(weir_commands) - 1];
+	/* Beside the table there are two that main() knows. */
+	const char *names[ARRAY_SIZE(weir_commands) + 1] = {"help", "version"};
+	const size_t own = 2;
 
-	for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++)
-		if (!strcmp(name, synonyms[i].theirs))
-			return synonyms[i].ours;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		names[i] = weir_commands[i].command->name;
-	return weir_nearest(name, names, ARRAY_SIZE(names), sizeof(names[0]));
+	for (size_t i = 0; i + own < ARRAY_SIZE(names); i++)
+		names[own + i] = weir_commands[i].command->name;
+	return weir_command_synonym(name) ?: weir_nearest(name, names, ARRAY_SIZE(names), sizeof(names[0]));
 }

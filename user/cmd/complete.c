@@ -85,6 +85,18 @@ static void offer_modes(const char *word)
 	offer(word, "tc", "any interface, slower; super-frames count as their segments");
 }
 
+static void offer_directions(const char *word)
+{
+	offer(word, "in", "received");
+	offer(word, "out", "sent");
+}
+
+static void offer_hooks(const char *word)
+{
+	offer(word, "xdp", "as in the modes native and skb");
+	offer(word, "tc", "as in the mode tc");
+}
+
 static void offer_rules(const char *word)
 {
 	puts(":rules");
@@ -95,7 +107,7 @@ static void offer_files(const char *word)
 	puts(":files");
 }
 
-/* By what --help calls the argument of an option, or by the option's name where that says more. */
+/* By what --help calls the argument of an option, or by the option's name. */
 static const struct {
 	const char *what;
 	void (*offer)(const char *word);
@@ -103,7 +115,7 @@ static const struct {
 	{"IFACE", offer_interfaces}, {"instance", offer_instances}, {"netns", offer_netns},
 	{"mode", offer_modes},	     {"FILE...", offer_rules},	    {"PCAP", offer_files},
 	{"CSV", offer_files},	     {"[CAPTURE...]", offer_files}, {"SVG", offer_files},
-	{"FILE", offer_files},
+	{"FILE", offer_files},	     {"in|out", offer_directions},  {"xdp|tc", offer_hooks},
 };
 
 static bool offer_values(const char *word, const char *what)
@@ -119,8 +131,8 @@ static bool offer_values(const char *word, const char *what)
 
 static void offer_argument(const char *word, const struct weir_option *option)
 {
-	if (!offer_values(word, option->name))
-		offer_values(word, option->argument);
+	if (!offer_values(word, option->argument))
+		offer_values(word, option->name);
 }
 
 /* The last word of "-r FILE... PCAP": the others are options and theirs. */

@@ -28,7 +28,7 @@ static int confirm(const struct weir_options *options, struct weir_diag *diag)
 		return weir_json_print(json_pack("{s:s, s:I}", "instance", options->instance, "generation",
 						 (json_int_t)generation),
 				       diag);
-	fprintf(stderr, "confirmed: generation %llu stays\n", (unsigned long long)generation);
+	fprintf(stderr, "confirmed: the new rules stay (generation %llu)\n", (unsigned long long)generation);
 	return 0;
 }
 

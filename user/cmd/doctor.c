@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir doctor: what on this host would stop or bend a limit. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "cmd.h"
@@ -11,6 +12,7 @@
 #include "terminal.h"
 
 static const struct weir_option own_options[] = {
+	{'i', true, "interface", "IFACE", "the interface, as an option"},
 	{'r', true, "rules", "FILE...", "also check these rules against this host: memory, mode, offloads, store"},
 	{},
 };
@@ -20,7 +22,6 @@ const struct weir_command weir_doctor_command = {
 	.own_options = own_options,
 	.options = "NjCh",
 	.arguments = "IFACE",
-	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.about = "Examine an interface and this host. Show problems, which would stop weir (the exit code is then "
 		 "1), and notes about what would make its limits inaccurate, and what to do about each. Changes "
@@ -29,10 +30,11 @@ const struct weir_command weir_doctor_command = {
 	.exits = "0 no problem, 1 there is one, or it failed, 2 the request or a rule file is wrong",
 };
 
-/* The last argument is the interface; those before it were further rule files of a -r. */
+/* The last argument is the interface, unless it is an option; those before it were further rule files of a -r. */
 static int read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
 {
-	const size_t more = options->argument_count - 1, count = options->rule_file_count + more;
+	const size_t more = options->argument_count - !options->interface_count,
+		     count = options->rule_file_count + more;
 	_cleanup_(weir_freep) const char **files = calloc(count + 1, sizeof(*files));
 
 	if (!files)
@@ -93,21 +95,35 @@ static void print_text(const struct weir_findings *findings)
 	}
 }
 
+static int find_interface(const struct weir_options *options, const char **ret_interface, struct weir_diag *diag)
+{
+	const size_t given = options->interface_count + options->argument_count;
+
+	if (!given)
+		return weir_diag_error(diag, NULL, NULL, "write 'weir doctor IFACE'", "no interface given");
+	if (options->interface_count > 1 || (!options->rule_file_count && given > 1))
+		return weir_diag_error(diag, NULL, NULL, "name rule files with -r: 'weir doctor -r FILE... IFACE'",
+				       "'%s' is one interface too many: 'weir doctor' takes one",
+				       options->interface_count > 1 ? options->interfaces[1]
+								    : options->arguments[options->argument_count - 1]);
+	*ret_interface =
+		options->interface_count ? options->interfaces[0] : options->arguments[options->argument_count - 1];
+	if (!weir_interface_name_is_valid(*ret_interface) || strpbrk(*ret_interface, "!*?["))
+		return weir_diag_error(diag, NULL, NULL, "'ip link' shows the interfaces",
+				       "'%s' is not a valid interface name", *ret_interface);
+	return 0;
+}
+
 /* Returns how many problems there are, or -errno. */
 static int examine(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
-	const char *interface = options->arguments[options->argument_count - 1];
+	const char *interface = NULL;
 	struct weir_findings findings;
-	int err;
+	int err = find_interface(options, &interface, diag);
 
-	if (!options->rule_file_count && options->argument_count > 1)
-		return weir_diag_error(diag, NULL, NULL, "name rule files with -r: 'weir doctor -r FILE... IFACE'",
-				       "'%s' is one interface too many: 'weir doctor' takes one",
-				       options->arguments[1]);
-	if (!weir_interface_name_is_valid(interface))
-		return weir_diag_error(diag, NULL, NULL, NULL, "'%s' is not a valid interface name", interface);
-	err = weir_options_enter_netns(options, diag);
+	if (!err)
+		err = weir_options_enter_netns(options, diag);
 	if (!err && options->rule_file_count)
 		err = read_rules(options, &ruleset, diag);
 	if (!err)

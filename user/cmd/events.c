@@ -21,7 +21,8 @@ static const struct weir_option own_options[] = {
 	{'e', false, "changes", NULL, "only changes of state, no drops"},
 	{'p', false, "past", NULL, "print the changes that are still kept, and end"},
 	{'r', false, "rule", "NAME", "only events of this rule"},
-	{'S', false, "src", "ADDRESS", "only packets from this source, and those that go out to it, and its flows (address or prefix)"},
+	{'S', false, "src", "ADDRESS",
+	 "only packets that come from this address or prefix, or go out to it, and its flows"},
 	{'n', true, "number", "N", "end after N events; with --past, print the latest N"},
 	{'P', false, "pcap", "FILE",
 	 "also write the drops to a capture (pcapng): the first 128 bytes of each frame, with the reason as its "
@@ -88,8 +89,8 @@ static bool prefixes_meet(const struct weir_prefix *a, const struct weir_prefix 
 	       (!(bits % 8) || !((a->address[bits / 8] ^ b->address[bits / 8]) & rest));
 }
 
-/* The remote end: of the packet for a drop, of the flow's key for a change. What comes in has it as its source. False: it
- * has none.
+/* The remote end: of the packet for a drop, of the flow's key for a change. What comes in has it as its source. False:
+ * there is none.
  */
 static bool find_source(const struct weir_reported *reported, const struct weir_rule_info *rule,
 			struct weir_prefix *ret_source)

@@ -34,7 +34,8 @@ static const struct weir_option own_options[] = {
 	{'v', false, "vlan", "N", "VLAN of the outer tag (default with --proto: no tag)"},
 	{'q', false, "dscp", "N", "code point, by name or number (default with --proto: 0)"},
 	{'L', false, "length", "BYTES", "length of the frame (default: the shortest possible)"},
-	{'i', false, "interface", "IFACE", "the interface it arrives on"},
+	{'i', false, "interface", "IFACE", "the interface it arrives on, or leaves by"},
+	{'w', false, "direction", "in|out", "which way it goes, where a capture does not say it (default: in)"},
 	{'c', false, "pcap", "FILE", "take the packet from a capture"},
 	{'P', false, "packet", "N", "which packet of the capture, from 1 (default: the first)"},
 	{'r', true, "rules", "FILE...", "ask these rule files instead of the attached rules"},
@@ -165,12 +166,27 @@ static int read_dscp(struct explain_request *request, const char *text)
 	return 0;
 }
 
+/* In the words of this command line: a refusal has those of rule files. */
+static int refuse_protocol(const char *text, const struct weir_refusal *refusal)
+{
+	const struct weir_service *service = weir_find_service(text);
+
+	if (service)
+		return weir_explain_wrong("--proto: '%s' is a service: write '--proto %s --dport %u'", text,
+					  service->protocol, service->port);
+	if ((*text >= '0' && *text <= '9') || !strncmp(refusal->hint, "did you mean", strlen("did you mean")))
+		return refuse("proto", refusal);
+	return weir_explain_wrong("--proto: '%s' is not a known protocol: write one of " WEIR_PROTOCOL_CHOICES
+				  ", or a number, 0 to 255",
+				  text);
+}
+
 static int read_protocol(struct explain_request *request, const char *text)
 {
 	struct weir_refusal refusal;
 
 	if (weir_parse_protocol(text, &request->words.protocol, &refusal))
-		return refuse("proto", &refusal);
+		return refuse_protocol(text, &refusal);
 	request->known |= WEIR_MATCH_KIND;
 	return 0;
 }
@@ -245,6 +261,8 @@ static int take_option(struct explain_request *request, int option, const char *
 			return weir_explain_wrong("'%s' is not a valid interface name", argument);
 		request->interface = argument;
 		return 0;
+	case 'w':
+		return weir_options_take_direction(&weir_explain_command, argument, &request->question.direction);
 	case 'c':
 		request->pcap = argument;
 		return 0;
@@ -269,8 +287,12 @@ static int take_option(struct explain_request *request, int option, const char *
 
 static int find_interface(struct explain_request *request, struct weir_diag *diag)
 {
+	const bool is_out = request->question.direction != WEIR_DIRECTION_IN;
 	int ifindex;
 
+	if (is_out)
+		weir_explain_add_text(request, ", going out");
+	json_object_set_new(request->fields, "direction", json_string(is_out ? "out" : "in"));
 	if (!request->interface)
 		return 0;
 	ifindex = weir_host_ifindex(request->interface, diag);
@@ -278,7 +300,10 @@ static int find_interface(struct explain_request *request, struct weir_diag *dia
 		return ifindex;
 	request->question.ifindex = ifindex;
 	request->known |= WEIR_MATCH_INTERFACE;
-	weir_explain_add_text(request, ", at %s", request->interface);
+	if (request->question.direction == WEIR_DIRECTION_IN)
+		weir_explain_add_text(request, ", at %s", request->interface);
+	else
+		weir_explain_add_text(request, " by %s", request->interface);
 	json_object_set_new(request->fields, "interface", weir_json_text(request->interface));
 	return 0;
 }
@@ -297,9 +322,11 @@ static int ask(struct explain_request *request, struct weir_ruleset **ret_rulese
 	return err ? err : weir_explain_ruleset(*ret_ruleset, &request->question, ret_explanation, diag);
 }
 
-/* The source of a frame, as the network that it is alone; or false. */
-static bool find_source(const uint8_t *frame, size_t bytes, struct weir_prefix *ret_source)
+/* The end of a frame that lists look at, as the network that it is alone; or false. */
+static bool find_remote(const uint8_t *frame, size_t bytes, enum weir_direction direction,
+			struct weir_prefix *ret_remote)
 {
+	const bool is_out = direction != WEIR_DIRECTION_IN;
 	size_t at = offsetof(struct ethhdr, h_proto);
 	unsigned int type;
 
@@ -311,11 +338,12 @@ static bool find_source(const uint8_t *frame, size_t bytes, struct weir_prefix *
 			break;
 		at += 4;
 	}
-	*ret_source = (struct weir_prefix){.family = type == ETH_P_IPV6 ? 6 : 4, .bits = type == ETH_P_IPV6 ? 128 : 32};
+	*ret_remote = (struct weir_prefix){.family = type == ETH_P_IPV6 ? 6 : 4, .bits = type == ETH_P_IPV6 ? 128 : 32};
 	if (type == ETH_P_IPV6)
-		memcpy(ret_source->address, frame + at + 2 + offsetof(struct ip6_hdr, ip6_src), 16);
+		at += is_out ? offsetof(struct ip6_hdr, ip6_dst) : offsetof(struct ip6_hdr, ip6_src);
 	else
-		memcpy(ret_source->address, frame + at + 2 + offsetof(struct iphdr, saddr), 4);
+		at += is_out ? offsetof(struct iphdr, daddr) : offsetof(struct iphdr, saddr);
+	memcpy(ret_remote->address, frame + at + 2, ret_remote->bits / 8);
 	return true;
 }
 
@@ -325,21 +353,21 @@ static bool find_entry(const struct explain_request *request, const struct weir_
 {
 	_cleanup_(weir_freep) struct weir_timed_order *orders = NULL;
 	const struct weir_timed_order *found;
-	struct weir_timed_order source = {};
+	struct weir_timed_order remote = {};
 	struct weir_diag ignored = {};
 	size_t count = 0;
 
 	if (!explanation->opened || explanation->unknown || explanation->list_ends_ns == WEIR_SANDBOX_RUN_NEVER ||
 	    (explanation->verdict != WEIR_VERDICT_DENY && explanation->verdict != WEIR_VERDICT_ALLOW) ||
-	    !find_source(request->frame, WEIR_COMPOSED_BYTES_MAX, &source.prefix))
+	    !find_remote(request->frame, WEIR_COMPOSED_BYTES_MAX, explanation->direction, &remote.prefix))
 		return false;
 	if (weir_timed_read(explanation->opened, explanation->verdict == WEIR_VERDICT_DENY, &orders, &count, &ignored))
 		count = 0;
 	weir_diag_free(&ignored);
 	if (!count)
 		return false;
-	found = bsearch(&source, orders, count, sizeof(*orders), weir_order_compare)
-			?: weir_order_around(orders, count, &source.prefix);
+	found = bsearch(&remote, orders, count, sizeof(*orders), weir_order_compare)
+			?: weir_order_around(orders, count, &remote.prefix);
 	if (found)
 		*ret_entry = *found;
 	return found;
@@ -355,7 +383,7 @@ static int explain(struct explain_request *request, struct weir_diag *diag)
 	request->frame = calloc(1, WEIR_COMPOSED_BYTES_MAX);
 	request->fields = json_object();
 	if (!request->frame || !request->fields)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot make the packet");
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot build the packet");
 	err = weir_host_check_privilege(diag);
 	if (!err)
 		err = request->pcap ? weir_explain_read_capture(request, diag) : weir_explain_compose(request);

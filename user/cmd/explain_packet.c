@@ -77,8 +77,10 @@ int weir_explain_check_described(const struct explain_request *request)
 
 	if (request->packet_number)
 		return weir_explain_wrong("--packet needs --pcap FILE");
-	if (!(known & WEIR_MATCH_SOURCE))
+	if (!(known & WEIR_MATCH_SOURCE) && request->question.direction == WEIR_DIRECTION_IN)
 		return weir_explain_wrong("no packet given: write at least its source ADDRESS, or '--pcap FILE'");
+	if (!(known & (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION)))
+		return weir_explain_wrong("no packet given: write at least --dst or --src, or '--pcap FILE'");
 	if (!(known & WEIR_MATCH_KIND))
 		return 0;
 	if (known & (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT) && !has_ports(protocol))
@@ -146,12 +148,14 @@ static void describe(struct explain_request *request, uint32_t said)
 		weir_explain_add_text(request, "protocol %u ", request->words.protocol);
 		json_object_set_new(request->fields, "protocol", json_integer(request->words.protocol));
 	}
-	describe_address(request, "source", request->words.source, text);
-	weir_explain_add_text(request, "from %s", text);
+	if (said & WEIR_MATCH_SOURCE) {
+		describe_address(request, "source", request->words.source, text);
+		weir_explain_add_text(request, "from %s", text);
+	}
 	add_number(request, said, WEIR_MATCH_SOURCE_PORT, "sourcePort", " port ", request->words.source_port);
 	if (said & WEIR_MATCH_DESTINATION) {
 		describe_address(request, "destination", request->words.destination, text);
-		weir_explain_add_text(request, " to %s", text);
+		weir_explain_add_text(request, "%sto %s", said & WEIR_MATCH_SOURCE ? " " : "", text);
 	}
 	add_number(request, said, WEIR_MATCH_DESTINATION_PORT, "destinationPort",
 		   said & WEIR_MATCH_DESTINATION ? " port " : " to port ", request->words.destination_port);
@@ -200,6 +204,7 @@ static int take_frame(struct explain_request *request, enum weir_link_type link_
 	request->question.frame_bytes = bytes;
 	request->question.wire_bytes = ethernet.wire_bytes;
 	request->known = WEIR_MATCH_ALL & ~WEIR_MATCH_INTERFACE;
+	request->question.direction = weir_frame_direction(frame, request->question.direction);
 	weir_explain_add_text(request, "packet %llu of %s, %u bytes", (unsigned long long)request->packet_number,
 			      request->pcap, ethernet.wire_bytes);
 	json_object_set_new(request->fields, "pcap", weir_json_text(request->pcap));

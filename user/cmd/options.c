@@ -50,6 +50,16 @@ bool weir_interface_name_is_valid(const char *name)
 	return name[0] && strlen(name) < IF_NAMESIZE;
 }
 
+int weir_options_take_direction(const struct weir_command *command, const char *word,
+				enum weir_direction *ret_direction)
+{
+	*ret_direction = strcmp(word, "out") ? WEIR_DIRECTION_IN : WEIR_DIRECTION_OUT;
+	if (*ret_direction == WEIR_DIRECTION_OUT || !strcmp(word, "in"))
+		return 0;
+	refuse(command, "--direction: '%s' is not a direction: write in or out", word);
+	return -EINVAL;
+}
+
 /* A name, or what stands for names (weir_wanted): '!' before it excepts. */
 static bool is_interface_word(const char *word)
 {
@@ -103,6 +113,10 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 		enum weir_attach_mode mode;
 	} modes[] = {
 		{"auto", WEIR_MODE_AUTO}, {"native", WEIR_MODE_NATIVE}, {"skb", WEIR_MODE_SKB}, {"tc", WEIR_MODE_TC}};
+	/* As `ip link` and xdp-loader call them. */
+	static const char *const theirs[][2] = {{"generic", "skb"},   {"xdpgeneric", "skb"}, {"skbmode", "skb"},
+						{"driver", "native"}, {"drv", "native"},     {"xdpdrv", "native"}};
+	const char *meant;
 
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
 		if (strcmp(modes[i].word, word))
@@ -110,6 +124,12 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 		options->mode = modes[i].mode;
 		return 0;
 	}
+	meant = weir_nearest(word, modes, ARRAY_SIZE(modes), sizeof(modes[0]));
+	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
+		if (!strcmp(theirs[i][0], word))
+			meant = theirs[i][1];
+	if (meant)
+		return refuse(command, "--mode: '%s' is not a mode; did you mean '%s'?", word, meant);
 	return refuse(command, "--mode: '%s' is not a mode: write native, skb, tc or auto", word);
 }
 
@@ -123,6 +143,14 @@ static int set_instance(const struct weir_command *command, struct weir_options 
 			      name, WEIR_INSTANCE_NAME_BYTES - 1);
 	options->instance = name;
 	options->has_instance = true;
+	return 0;
+}
+
+static int set_netns(const struct weir_command *command, struct weir_options *options, const char *name)
+{
+	if (!name[0])
+		return refuse(command, "'' is not a network namespace: write a name of 'ip netns list', or a path");
+	options->netns = name;
 	return 0;
 }
 
@@ -222,11 +250,7 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'n':
 		return set_most(command, options, optarg);
 	case 'N':
-		if (!optarg[0])
-			return refuse(command,
-				      "'' is not a network namespace: write a name of 'ip netns list', or a path");
-		options->netns = optarg;
-		return 0;
+		return set_netns(command, options, optarg);
 	case 'L':
 		return add_word(command, &options->listen, &options->listen_count, optarg);
 	case 'c':
@@ -301,6 +325,8 @@ static void advise_option(const struct weir_command *command, const struct optio
 		nearest = option->name ? NULL : weir_nearest(name, long_options, count, sizeof(*long_options));
 		if (nearest)
 			fprintf(stderr, "did you mean '--%s'?\n", nearest);
+		else if (!option->name && weir_command_synonym(name))
+			fprintf(stderr, "did you mean 'weir %s'?\n", weir_command_synonym(name));
 	}
 	fprintf(stderr, "'weir %s --help' shows options and an example\n", command->name);
 }
@@ -434,7 +460,7 @@ int weir_open_end_signals(struct weir_diag *diag)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
+	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot receive signals");
 }
 
 int weir_options_enter_netns(const struct weir_options *options, struct weir_diag *diag)

@@ -121,6 +121,10 @@ int weir_options_find_instance(const struct weir_command *command, struct weir_o
 #define WEIR_OPTION_IS_ANOTHER (-1)
 int weir_options_take_terminal(const struct weir_command *command, int letter, const char *argument);
 
+/* The argument of --direction. 0, or -EINVAL when it is neither. */
+int weir_options_take_direction(const struct weir_command *command, const char *word,
+				enum weir_direction *ret_direction);
+
 /* An interface can be called so. */
 bool weir_interface_name_is_valid(const char *name);
 

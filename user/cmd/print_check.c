@@ -19,6 +19,8 @@ static void print_words(const json_t *words)
 {
 	size_t count = json_array_size(words);
 
+	if (json_is_string(words)) /* one that cannot be a list */
+		fputs(json_string_value(words), stdout);
 	for (size_t i = 0; i < count && i < WORDS_SHOWN; i++)
 		printf("%s%s", i ? ", " : "", json_string_value(json_array_get(words, i)));
 	if (count > WORDS_SHOWN)

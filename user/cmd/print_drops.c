@@ -44,16 +44,29 @@ static void print_legend(const struct weir_drops *drops)
 		printf("a flow that is not listed lost at most %llu\n", (unsigned long long)drops->missed);
 }
 
+static void print_sum(const struct weir_drops *drops)
+{
+	const unsigned long long observed = drops->observed, dropped = drops->flows - drops->observed;
+
+	if (drops->count)
+		putchar('\n');
+	if (dropped || !observed)
+		printf("%llu dropped flow%s%s", dropped, weir_plural(dropped), observed ? " and " : "");
+	if (observed)
+		printf("%llu flow%s that would be dropped", observed, weir_plural(observed));
+	printf(", %llu packet%s\n", (unsigned long long)drops->packets, weir_plural(drops->packets));
+}
+
 void weir_print_drops(const struct weir_instance *instance, const struct weir_drops *drops)
 {
-	static const char *const headings[] = {"rule",	      ">packets",   ">bytes",
-					       ">first drop", ">last drop", "dropped flow"};
+	const bool only_observes = drops->observed && drops->observed == drops->flows;
+	const char *const whose = only_observes ? "flow that would be dropped" : "dropped flow";
+	const char *const headings[] = {"rule", ">packets", ">bytes", ">first drop", ">last drop", whose};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 
 	for (size_t i = 0; i < drops->count; i++)
 		print_dropped(&table, instance, &drops->worst[i], drops->now_ns);
 	weir_table_print(&table, stdout);
-	printf("%s%llu dropped flow%s, %llu packet%s\n", drops->count ? "\n" : "", (unsigned long long)drops->flows,
-	       weir_plural(drops->flows), (unsigned long long)drops->packets, weir_plural(drops->packets));
+	print_sum(drops);
 	print_legend(drops);
 }

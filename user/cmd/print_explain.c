@@ -101,14 +101,15 @@ static const char *const packet_words[WEIR_VERDICT_COUNT] = {
 static void print_listed(const struct weir_explanation *explanation, const struct weir_timed_order *entry)
 {
 	const bool denies = explanation->verdict == WEIR_VERDICT_DENY;
+	const char *end = explanation->direction == WEIR_DIRECTION_IN ? "source" : "destination";
 	const char *verdict = !denies ? "passes" : explanation->passes ? "passes, would be dropped" : "DROPPED";
 	char words[WEIR_WORDS_BYTES], by[WEIR_PREFIX_TEXT_BYTES];
 
 	if (explanation->list_ends_ns == WEIR_SANDBOX_RUN_NEVER) {
-		line("verdict", "%s: the source is in %s list", verdict, denies ? "a 'deny'" : "an 'allow'");
+		line("verdict", "%s: the %s is in %s list", verdict, end, denies ? "a 'deny'" : "an 'allow'");
 		return;
 	}
-	line("verdict", "%s: the source is %s, for %s", verdict,
+	line("verdict", "%s: the %s is %s, for %s", verdict, end,
 	     denies ? "blocked by 'weir block'" : "allowed by 'weir allow'",
 	     format_time(explanation->list_ends_ns, words));
 	if (entry)
@@ -344,7 +345,7 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 	if (rule->place.file)
 		line("written", "%s:%d", rule->place.file, rule->place.line);
 	if (rule->missing) {
-		line("flow", "needs %s", weir_format_options(weir_fields_of_key(rule->missing), words));
+		line("flow", "needs %s", weir_format_options(rule->missing, words));
 		return;
 	}
 	if (!rule->info->system)
@@ -471,7 +472,7 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 		json_object_set_new(fields, "line", json_integer(rule->place.line));
 	}
 	if (rule->missing) {
-		json_object_set_new(fields, "needs", field_names(weir_fields_of_key(rule->missing)));
+		json_object_set_new(fields, "needs", field_names(rule->missing));
 		return fields;
 	}
 	json_object_set_new(fields, "flow",

@@ -72,7 +72,7 @@ static void print_unconfirmed(const char *instance, const struct weir_reload_res
 	char option[WEIR_INSTANCE_OPTION_BYTES];
 
 	if (result->returns_s)
-		fprintf(stderr, "not confirmed: the previous rules return in %llu s; 'weir confirm%s' keeps these\n",
+		fprintf(stderr, "not confirmed: the previous rules return in %llu s unless you run 'weir confirm%s'\n",
 			(unsigned long long)result->returns_s, weir_instance_option(instance, option));
 }
 

@@ -156,6 +156,12 @@ static void print_limited(const struct weir_ruleset *ruleset, const struct weir_
 	putchar('\n');
 }
 
+/* Else the document is as it is of traffic that comes in. */
+static bool tells_out(const struct weir_replay_report *report)
+{
+	return report->tells_direction || report->out.packets;
+}
+
 static void print_duration(uint64_t ns)
 {
 	printf("%" PRIu64 ".%09" PRIu64 " s", (uint64_t)(ns / WEIR_NSEC_PER_SEC), (uint64_t)(ns % WEIR_NSEC_PER_SEC));
@@ -173,6 +179,8 @@ void weir_replay_print_text(const struct weir_ruleset *ruleset, const struct wei
 	printf(" of the capture's time");
 	if (report->cut_frames)
 		printf("; %" PRIu64 " cut short by the capture", report->cut_frames);
+	if (tells_out(report))
+		printf("; %llu went out", (unsigned long long)report->out.packets);
 	printf("\nevaluated in ");
 	print_duration(report->evaluating_ns);
 	printf(", %" PRIu64 " packets a second\n\n", packets_per_second(report));
@@ -270,13 +278,14 @@ int weir_replay_print_json(const struct weir_ruleset *ruleset, const struct weir
 {
 	json_t *document;
 
-	document = json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o}, s:o, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
+	document = json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o*, s:o}, s:o, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
 			     (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
 			     (json_int_t)report->cut_frames, "isDamaged", report->is_damaged, "totals", "seen",
-			     weir_json_tally(&report->totals.seen), "verdicts", json_verdicts(&report->totals),
-			     "resources", json_resources(ruleset, report), "rules", json_rules(ruleset, report),
-			     "limited", json_limited(ruleset, report), "flowsPerCpu", (json_int_t)report->flows_per_cpu,
-			     "judgingNs", (json_int_t)report->evaluating_ns, "packetsPerSecond",
-			     (json_int_t)packets_per_second(report));
+			     weir_json_tally(&report->totals.seen), "out",
+			     tells_out(report) ? weir_json_tally(&report->out) : NULL, "verdicts",
+			     json_verdicts(&report->totals), "resources", json_resources(ruleset, report), "rules",
+			     json_rules(ruleset, report), "limited", json_limited(ruleset, report), "flowsPerCpu",
+			     (json_int_t)report->flows_per_cpu, "judgingNs", (json_int_t)report->evaluating_ns,
+			     "packetsPerSecond", (json_int_t)packets_per_second(report));
 	return weir_json_print(document, diag);
 }

@@ -42,6 +42,10 @@ static const struct weir_option own_options[] = {
 	 "load and CPU usage, time_ns,load1,cpu_usage, each valid from its time on; before the first, Load and "
 	 "CpuUsage rules admit"},
 	{'i', false, "interface", "IFACE", "the interface that the capture was taken on, for match.interface"},
+	{'d', false, "direction", "in|out",
+	 "which way packets went whose direction the capture does not say (default: in); verdicts have a last column "
+	 "for it"},
+	{'M', false, "mode", "xdp|tc", "where what comes in is evaluated (default: xdp); the verdicts are the same"},
 	{'n', false, "no-shortcuts", NULL, "evaluate without the program's shortcuts: slower, with the same verdicts"},
 	{},
 };
@@ -52,9 +56,10 @@ const struct weir_command weir_replay_command = {
 	.options = "jWCh",
 	.arguments = "-r FILE... PCAP",
 	.about = "Run the BPF program that would be attached over a capture, by the capture's timestamps, and show "
-		 "what happens to every packet. It does not affect any interface or instance. The capture is pcap or "
-		 "pcapng, of Ethernet, 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD loopback or PPP; byte counts "
-		 "include an Ethernet header.",
+		 "what happens to every packet. It does not affect any interface or instance. A packet that went out, "
+		 "according to pcapng's flags or the header of 'any', is evaluated by the resources of that direction. "
+		 "The capture is pcap or pcapng, of Ethernet, 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD loopback or "
+		 "PPP; byte counts include an Ethernet header.",
 	.example = "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap",
 	.exits = "0 done, 1 it failed or the capture is damaged, 2 the request or a file that it reads is wrong",
 };
@@ -185,6 +190,15 @@ static void part_capture(struct replay_request *request)
 /* What getopt_long() calls an argument that is no option's, where "-" asks for them in their places. */
 #define GETOPT_ARGUMENT 1
 
+static int take_mode(struct replay_request *request, const char *word)
+{
+	request->options.is_at_tc = !strcmp(word, "tc");
+	if (request->options.is_at_tc || !strcmp(word, "xdp"))
+		return 0;
+	wrong("--mode: write xdp or tc");
+	return -EINVAL;
+}
+
 static int take_option(struct replay_request *request, int option, const char *argument)
 {
 	switch (option) {
@@ -218,6 +232,11 @@ static int take_option(struct replay_request *request, int option, const char *a
 	case 'i':
 		request->options.interface = argument;
 		return 0;
+	case 'd':
+		request->options.tells_direction = true;
+		return weir_options_take_direction(&weir_replay_command, argument, &request->options.direction);
+	case 'M':
+		return take_mode(request, argument);
 	case 'n':
 		request->options.is_without_shortcuts = true;
 		return 0;

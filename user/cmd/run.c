@@ -338,7 +338,7 @@ static int open_signals(struct weir_diag *diag)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
+	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot receive signals");
 }
 
 /* Control until a signal ends it (0), or the instance is gone (-ENOENT); anything else: it never came to it. */

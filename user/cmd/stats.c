@@ -79,9 +79,9 @@ static void print_resources(const struct weir_instance *instance, const struct w
 {
 	static const char *const headings[] = {"resource", ">passed",	   ">bytes",	    ">blocked",
 					       ">bytes",   ">passed/60 s", ">blocked/60 s", "direction"};
-	const bool judges_out = weir_judges_out(instance);
+	const bool limits_out = weir_limits_out(instance);
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings,
-							      .columns = ARRAY_SIZE(headings) - !judges_out};
+							      .columns = ARRAY_SIZE(headings) - !limits_out};
 
 	for (uint32_t i = 0; i < instance->resource_count; i++) {
 		uint32_t slot = instance->resource_order[i];
@@ -93,7 +93,7 @@ static void print_resources(const struct weir_instance *instance, const struct w
 		print_tally(&table, &sum->blocked);
 		weir_table_cell(&table, "%llu", (unsigned long long)minute_sum(sum->passed_by_second));
 		weir_table_cell(&table, "%llu", (unsigned long long)minute_sum(sum->blocked_by_second));
-		if (judges_out)
+		if (limits_out)
 			weir_table_cell(&table, "%s", weir_direction_name(directions));
 	}
 	putchar('\n');
@@ -226,7 +226,7 @@ static void print_text(const struct weir_stats_view *view)
 {
 	if (view->instance->info.observes)
 		puts("observing: nothing is dropped\n");
-	if (weir_judges_out(view->instance)) {
+	if (weir_limits_out(view->instance)) {
 		print_totals(&view->counters.totals, "coming in");
 		putchar('\n');
 		print_totals(&view->counters.out, "going out");

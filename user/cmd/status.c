@@ -119,9 +119,9 @@ static void print_rules(const struct weir_status_view *view)
 	static const char *const headings[] = {"rule",	 "resource", "limit", ">now",
 					       "window", ">buckets", "mode",  "direction"};
 	const struct weir_instance *instance = view->instance;
-	const bool judges_out = weir_judges_out(instance);
+	const bool limits_out = weir_limits_out(instance);
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings,
-							      .columns = ARRAY_SIZE(headings) - !judges_out};
+							      .columns = ARRAY_SIZE(headings) - !limits_out};
 	char words[WEIR_WORDS_BYTES];
 
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
@@ -142,7 +142,7 @@ static void print_rules(const struct weir_status_view *view)
 			weir_table_cell(&table, "%llu", (unsigned long long)view->controller.thresholds[i]);
 		print_window(&table, rule);
 		weir_table_cell(&table, "%s", rule->observes || instance->info.observes ? "observe" : "enforce");
-		if (judges_out)
+		if (limits_out)
 			weir_table_cell(&table, "%s", weir_direction_name(weir_rule_directions(instance, rule)));
 	}
 	weir_table_print(&table, stdout);

@@ -30,6 +30,7 @@ static const struct weir_option own_options[] = {
 	{'i', true, "interface", "IFACE",
 	 "listen on this interface; with captures, the interface that "
 	 "match.interface is compared with"},
+	{'d', false, "direction", "in|out", "the direction of packets whose capture does not say it (default: in)"},
 	{'F', false, "for", "TIME",
 	 "how long to listen: 90s, 10m, 1h (default: 10m); after Ctrl-C, the file is "
 	 "written from what was measured so far"},
@@ -89,27 +90,57 @@ static int refuse(const char *option, const struct weir_refusal *refusal)
 	return -EINVAL;
 }
 
-/* A decimal, in millionths. */
-static int read_decimal(const char *option, const char *text, uint64_t low_micro, uint64_t high_micro,
-			uint64_t *ret_micro)
-{
-	struct weir_refusal refusal;
-	char low[32], high[32];
+/* Options that take a decimal, in millionths. */
+static const struct decimal {
+	const char *option, *noun;
+	uint64_t low_micro, high_micro, example_micro;
+	uint64_t base_micro; /* what a percentage is added to */
+} percentile_form = {"percentile", "percentile", WEIR_MICRO, 100 * WEIR_MICRO, 99900000, 0},
+  margin_form = {"margin", "factor", WEIR_MICRO, 1000 * WEIR_MICRO, 1500000, WEIR_MICRO},
+  loss_form = {"loss", "share", 0, WEIR_MICRO / 2, 10000, 0};
 
-	if (weir_parse_threshold(text, false, ret_micro, &refusal))
-		return refuse(option, &refusal);
-	if (*ret_micro >= low_micro && *ret_micro <= high_micro)
+/* What was meant by "50%", or by a share where a percentage is taken; or the example. */
+static uint64_t guess(const struct decimal *form, const char *text)
+{
+	const bool is_percentage = form == &percentile_form, has_sign = text[0] && text[strlen(text) - 1] == '%';
+	_cleanup_(weir_freep) char *number = strndup(text, strlen(text) - has_sign);
+	struct weir_refusal ignored;
+	uint64_t micro;
+
+	if (!number || weir_parse_threshold(number, false, &micro, &ignored))
+		return form->example_micro;
+	if (is_percentage && !has_sign)
+		micro *= 100;
+	else if (has_sign && !is_percentage)
+		micro = form->base_micro + micro / 100;
+	else if (!has_sign)
+		return form->example_micro;
+	return micro >= form->low_micro && micro <= form->high_micro ? micro : form->example_micro;
+}
+
+static int read_decimal(const struct decimal *form, const char *text, uint64_t *ret_micro)
+{
+	struct weir_refusal ignored;
+	char low[32], high[32], meant[32];
+	uint64_t micro = 0;
+
+	if (!weir_parse_threshold(text, false, &micro, &ignored) && micro >= form->low_micro &&
+	    micro <= form->high_micro) {
+		*ret_micro = micro;
 		return 0;
-	weir_format_micro(low_micro, low, sizeof(low));
-	weir_format_micro(high_micro, high, sizeof(high));
-	fprintf(stderr, "weir suggest: --%s: '%s' is not from %s to %s\n", option, text, low, high);
+	}
+	weir_format_micro(form->low_micro, low, sizeof(low));
+	weir_format_micro(form->high_micro, high, sizeof(high));
+	weir_format_micro(guess(form, text), meant, sizeof(meant));
+	fprintf(stderr, "weir suggest: --%s: '%s' is not a %s from %s to %s: write %s\n", form->option, text,
+		form->noun, low, high, meant);
 	return -EINVAL;
 }
 
 static int read_percentile(struct suggest_request *request, const char *text)
 {
-	uint64_t micro;
-	int err = read_decimal("percentile", text, WEIR_MICRO, 100 * WEIR_MICRO, &micro);
+	uint64_t micro = 0;
+	int err = read_decimal(&percentile_form, text, &micro);
 
 	if (!err)
 		request->options.percentile_micro = micro;
@@ -138,6 +169,8 @@ static int take_option(struct suggest_request *request, int option, const char *
 	case 'i':
 		request->options.interface = argument;
 		return 0;
+	case 'd':
+		return weir_options_take_direction(&weir_suggest_command, argument, &request->options.direction);
 	case 'F':
 		return read_duration(request, argument);
 	case 'A':
@@ -146,9 +179,9 @@ static int take_option(struct suggest_request *request, int option, const char *
 	case 'p':
 		return read_percentile(request, argument);
 	case 'm':
-		return read_decimal("margin", argument, WEIR_MICRO, 1000 * WEIR_MICRO, &request->options.margin_micro);
+		return read_decimal(&margin_form, argument, &request->options.margin_micro);
 	case 'l':
-		return read_decimal("loss", argument, 0, WEIR_MICRO / 2, &request->options.loss_micro);
+		return read_decimal(&loss_form, argument, &request->options.loss_micro);
 	case 'P':
 		request->plot = argument;
 		return 0;

@@ -21,7 +21,8 @@ const struct weir_command weir_top_command = {
 	.means_attached = true,
 	.about = "Show rules and the busiest flows on the whole terminal, updated every second. For each rule, it "
 		 "shows what was offered, admitted and dropped, the limit in force, the share of it that the busiest "
-		 "flow has used, and the last minute. 'h' shows the keys. It follows reloads and ends at a detach. "
+		 "flow has used, and the last minute. What goes out has a line of its own if rules limit it. "
+		 "'h' shows the keys. It follows reloads and ends at a detach. "
 		 "--once and --json print one second, for scripts.",
 	.example = "  weir top\n  weir top --once",
 };
@@ -33,7 +34,7 @@ static void print_rules(const struct weir_top *top)
 	static const char *const headings[] = {"rule",		"resource",  ">offered/s", ">admitted/s", ">dropped/s",
 					       ">would drop/s", "limit now", ">share",	   "direction"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings,
-							      .columns = ARRAY_SIZE(headings) - !top->judges_out};
+							      .columns = ARRAY_SIZE(headings) - !top->limits_out};
 
 	for (size_t i = 0; i < top->rule_count; i++) {
 		const struct weir_top_rule *rule = &top->rules[i];
@@ -52,7 +53,7 @@ static void print_rules(const struct weir_top *top)
 			weir_table_cell(&table, "-");
 		else
 			weir_table_cell(&table, "%.0f %%", 100 * rule->share);
-		if (top->judges_out)
+		if (top->limits_out)
 			weir_table_cell(&table, "%s", weir_direction_name(rule->directions));
 	}
 	weir_table_print(&table, stdout);
@@ -102,7 +103,7 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 		return weir_json_print(weir_top_describe(top), diag);
 	printf("instance %s: ", top->instance->name);
 	print_rates(top, &top->total);
-	if (top->judges_out) {
+	if (top->limits_out) {
 		printf("; going out: ");
 		print_rates(top, &top->out);
 	}

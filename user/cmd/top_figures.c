@@ -129,7 +129,7 @@ static void set_totals(struct weir_top *top)
 {
 	const double seconds = seconds_between(top);
 
-	top->judges_out = weir_judges_out(top->instance);
+	top->limits_out = weir_limits_out(top->instance);
 	top->total = top->out = (struct weir_top_rates){};
 	if (!top->has_before)
 		return;
@@ -358,7 +358,7 @@ json_t *weir_top_describe(const struct weir_top *top)
 		weir_json_append(&rules, describe_rule(&top->rules[i]));
 	return json_pack("{s:s, s:f, s:o, s:o*, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
 			 seconds_between(top), "packetsPerSecond", describe_rates(&top->total), "outPacketsPerSecond",
-			 top->judges_out ? describe_rates(&top->out) : NULL, "cluster", weir_cluster_sum(&top->cluster),
+			 top->limits_out ? describe_rates(&top->out) : NULL, "cluster", weir_cluster_sum(&top->cluster),
 			 "rules", rules, "flows", weir_flows_describe(&top->flows), "dropped",
 			 weir_drops_describe(top->instance, &top->drops));
 }

@@ -63,7 +63,7 @@ struct weir_top {
 	struct weir_drops drops;
 	uint64_t flows_ns, flows_cost_ns; /* when they were read, and what CPU time that took */
 	struct weir_top_rates total, out; /* of what comes in, and of what goes out */
-	bool judges_out;		  /* there are rules for that */
+	bool limits_out;		  /* there are rules for that */
 	struct weir_top_rule *rules;	  /* in the order of the files */
 	size_t rule_count;
 	struct weir_top_flow *flow_lines;

@@ -183,7 +183,7 @@ static const char *words_of_rates(const struct weir_top *top, const struct weir_
 /* The head's lines: of what goes out it has one more. */
 static int head_lines(const struct weir_top *top)
 {
-	return top->judges_out ? 4 : 3;
+	return top->limits_out ? 4 : 3;
 }
 
 /* A line of its own, below the head, where hosts share rules: else the line is empty. */
@@ -204,7 +204,7 @@ static void draw_out(const struct weir_top *top)
 {
 	char rates[TEXT_MAX], line[TEXT_MAX + 16];
 
-	if (!top->judges_out)
+	if (!top->limits_out)
 		return;
 	snprintf(line, sizeof(line), "going out: %s", words_of_rates(top, &top->out, rates));
 	put(2, 0, COLS, false, line);

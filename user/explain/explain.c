@@ -234,29 +234,6 @@ static int find_all_flows(struct work *work)
 
 /* ---- each rule ---- */
 
-/* The fields of a key that are not said of the packet. */
-static uint32_t missing_fields(uint32_t key_fields, uint32_t known)
-{
-	uint32_t missing = 0;
-
-#define ADD_MISSING(constant, name, member, part, form)                                                                \
-	if (key_fields & WEIR_KEY_##constant && !(known & WEIR_MATCH_##part))                                          \
-		missing |= WEIR_KEY_##constant;
-	WEIR_KEY_FIELDS(ADD_MISSING)
-	return missing;
-}
-
-uint32_t weir_fields_of_key(uint32_t key_fields)
-{
-	uint32_t fields = 0;
-
-#define ADD_PART(constant, name, member, part, form)                                                                   \
-	if (key_fields & WEIR_KEY_##constant)                                                                          \
-		fields |= WEIR_MATCH_##part;
-	WEIR_KEY_FIELDS(ADD_PART)
-	return fields;
-}
-
 /* Can it be said how many such packets pass? Not where it goes by connections, outcomes or signals. */
 static bool counts_packets(const struct weir_rule *rule)
 {
@@ -307,7 +284,7 @@ static int explain_rule(struct work *work, const struct weir_harness_flow *flow,
 	explained->info = &work->infos[rule->slot];
 	if (work->ruleset)
 		explained->place = work->ruleset->rules[flow->place].place;
-	explained->missing = missing_fields(rule->key_fields, work->question->known);
+	explained->missing = weir_fields_of_key(rule, work->question->direction) & ~work->question->known;
 	if (explained->missing)
 		return 0;
 	explained->key = flow->key;
@@ -340,9 +317,9 @@ static uint32_t fields_of_kind(const struct work *work, const struct weir_rule *
 {
 	const uint32_t fields = rule->kind < WEIR_KIND_COUNT ? weir_kinds[rule->kind]->packet_fields : 0;
 
-	return work->question->is_new
-		       ? fields & ~(WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT)
-		       : fields;
+	return work->question->is_new ? fields & ~(WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |
+						   WEIR_MATCH_DESTINATION_PORT)
+				      : fields;
 }
 
 /* What the keys and the kinds of its rules read of a packet. */
@@ -354,7 +331,8 @@ static void note_fields_of_rules(struct work *work)
 		const struct weir_rule *rule = &generation->rules[work->flows[i].place];
 
 		work->result->unknown |=
-			(weir_fields_of_key(rule->key_fields) | fields_of_kind(work, rule)) & ~work->question->known;
+			(weir_fields_of_key(rule, work->question->direction) | fields_of_kind(work, rule)) &
+			~work->question->known;
 	}
 }
 
@@ -380,17 +358,38 @@ static int find_verdict(struct work *work)
 	return 0;
 }
 
+/* Lists look at the remote end; of rule files there are no timed entries. */
+static void note_fields_of_lists(struct work *work)
+{
+	const struct weir_config *config = weir_object_config(work->result->object);
+	const uint32_t remote =
+		work->question->direction == WEIR_DIRECTION_IN ? WEIR_MATCH_SOURCE : WEIR_MATCH_DESTINATION;
+
+	if (config->has_lists || (config->has_timed && !work->ruleset))
+		work->result->unknown |= remote & ~work->question->known;
+}
+
 static int explain(struct work *work, struct weir_diag *diag)
 {
 	struct weir_explanation *result = work->result;
-	int err = weir_sandbox_begin(&work->sandbox, result->object, result->opened);
+	const bool is_out = work->question->direction != WEIR_DIRECTION_IN;
+	int err;
 
+	result->direction = work->question->direction;
+	if (is_out && !weir_object_config(result->object)->judges_out) {
+		result->now_ns = weir_host_now_ns();
+		result->verdict = WEIR_VERDICT_UNMATCHED_PASS;
+		result->passes = true;
+		return 0;
+	}
+	err = weir_sandbox_begin(&work->sandbox, result->object, result->opened);
 	work->run = (struct weir_sandbox_run){
 		.sandbox = &work->sandbox,
 		.frame = work->question->frame,
 		.frame_bytes = work->question->frame_bytes,
 		.wire_bytes = work->question->wire_bytes,
 		.ifindex = work->question->ifindex,
+		.hook = is_out ? WEIR_HOOK_TC_OUT : WEIR_HOOK_XDP,
 		.now_ns = weir_host_now_ns(),
 	};
 	if (!err)
@@ -408,6 +407,7 @@ static int explain(struct work *work, struct weir_diag *diag)
 	if (!err)
 		err = find_verdict(work);
 	note_fields_of_rules(work);
+	note_fields_of_lists(work);
 	sched_setaffinity(0, sizeof(work->before), &work->before);
 	return err ? fail(diag, err) : 0;
 }

@@ -51,7 +51,7 @@ struct weir_explained_bucket {
 struct weir_explained_rule {
 	const struct weir_rule_info *info;
 	struct weir_place place; /* where it is written; without a file: not known */
-	uint32_t missing;	 /* enum weir_key_field, or-ed: of its key, not said. Then what follows is not known */
+	uint32_t missing; /* enum weir_match_field, or-ed: read for its key, not said. Then the rest is not known */
 	struct weir_flow_key key;
 	/* the limit */
 	enum weir_threshold_reason reason;
@@ -88,6 +88,7 @@ struct weir_explained_rule {
 };
 
 struct weir_explanation {
+	enum weir_direction direction;
 	bool is_live; /* of an instance, with its windows */
 	const char *instance;
 	struct weir_controller_report controller;
@@ -118,8 +119,5 @@ int weir_explain_ruleset(const struct weir_ruleset *ruleset, const struct weir_q
 			 struct weir_explanation *ret_explanation, struct weir_diag *diag);
 
 void weir_explanation_free(struct weir_explanation *explanation);
-
-/* enum weir_match_field, or-ed: what the fields of a key are read from. */
-uint32_t weir_fields_of_key(uint32_t key_fields);
 
 #endif

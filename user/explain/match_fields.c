@@ -89,3 +89,27 @@ int weir_resource_takes_family(const struct weir_object *object, uint32_t bit, e
 
 	return accepted < 0 ? (int)accepted : accepted > 0;
 }
+
+/* The remote end of what goes out is its destination: if a key is not TURNED, the packet's own field is the other. */
+static uint32_t own_key_fields(uint32_t key_fields)
+{
+	uint32_t own = 0;
+
+	for (uint32_t field = 1; field & WEIR_KEY_ENDS; field <<= 1)
+		if (key_fields & field)
+			own |= key_fields & WEIR_KEY_TURNED(field) ? field : WEIR_KEY_OTHER_END(field);
+	return (key_fields & ~WEIR_KEY_ENDS) | own;
+}
+
+uint32_t weir_fields_of_key(const struct weir_rule *rule, enum weir_direction direction)
+{
+	const uint32_t key_fields =
+		direction == WEIR_DIRECTION_IN ? rule->key_fields : own_key_fields(rule->key_fields);
+	uint32_t fields = 0;
+
+#define ADD_PART(constant, name, member, part, form)                                                                   \
+	if (key_fields & WEIR_KEY_##constant)                                                                          \
+		fields |= WEIR_MATCH_##part;
+	WEIR_KEY_FIELDS(ADD_PART)
+	return fields;
+}

@@ -27,7 +27,7 @@ static volatile struct weir_harness *enter(const struct weir_sandbox_run *run, u
 
 static int run_packet(const struct weir_sandbox_run *run, uint32_t times)
 {
-	return weir_object_evaluate_many(run->sandbox->object, run->frame, run->frame_bytes, times);
+	return weir_object_evaluate_at(run->sandbox->object, run->hook, run->frame, run->frame_bytes, times);
 }
 
 int weir_sandbox_run_evaluate(const struct weir_sandbox_run *run, uint64_t time_ns)
@@ -46,7 +46,8 @@ static int add_passed(uint32_t key, const void *values, int cpus, void *data)
 	uint64_t *passed = data;
 
 	for (int cpu = 0; cpu < cpus; cpu++)
-		*passed += state[cpu].totals.verdict[WEIR_VERDICT_PASS].packets;
+		*passed += state[cpu].totals.verdict[WEIR_VERDICT_PASS].packets +
+			   state[cpu].out.verdict[WEIR_VERDICT_PASS].packets;
 	return 0;
 }
 

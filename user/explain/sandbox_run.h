@@ -14,6 +14,7 @@ struct weir_sandbox_run {
 	uint32_t frame_bytes; /* given to the program */
 	uint32_t wire_bytes;
 	uint32_t ifindex;
+	enum weir_hook hook; /* whose program evaluates it, and is loaded */
 	uint64_t now_ns;
 };
 

@@ -106,12 +106,18 @@ static bool find_interface(const struct weir_packet_words *words, char ret_name[
 
 /* ---- what would become of it ---- */
 
-struct session {
-	struct weir_packet_words words;
-	char interface[IF_NAMESIZE];
+struct packet {
 	uint8_t frame[2048];
 	uint32_t frame_bytes;
 };
+
+struct session {
+	struct weir_packet_words words; /* of a packet that comes from the client */
+	char interface[IF_NAMESIZE];
+	struct packet packets[2]; /* by enum weir_direction: one of the client's, and the answer */
+};
+
+static const char *const whose_packets[] = {"its packets", "the answers, which go out"};
 
 static uint64_t offered_ns(const struct weir_ruleset *ruleset)
 {
@@ -156,47 +162,75 @@ static int refuse(const struct session *session, const struct weir_place *place,
 }
 
 static int refuse_by_rule(const struct session *session, const struct weir_ruleset *ruleset, uint32_t place,
-			  uint64_t passed, struct weir_diag *diag)
+			  enum weir_direction direction, uint64_t passed, struct weir_diag *diag)
 {
 	char reason[256];
 
 	if (place >= ruleset->rule_count)
 		return refuse(session, NULL, diag, "a rule blocks it");
 	if (passed)
-		snprintf(reason, sizeof(reason),
-			 "rule '%.128s' admits %llu of its packets, then fewer than %d a second",
-			 ruleset->rules[place].name, (unsigned long long)passed, PACKETS_PER_SECOND);
+		snprintf(reason, sizeof(reason), "rule '%.128s' admits %llu of %s, then fewer than %d a second",
+			 ruleset->rules[place].name, (unsigned long long)passed, whose_packets[direction],
+			 PACKETS_PER_SECOND);
 	else
-		snprintf(reason, sizeof(reason), "rule '%.128s' admits none of its packets",
-			 ruleset->rules[place].name);
+		snprintf(reason, sizeof(reason), "rule '%.128s' admits none of %s", ruleset->rules[place].name,
+			 whose_packets[direction]);
 	return refuse(session, &ruleset->rules[place].place, diag, reason);
 }
 
-static int evaluate(const struct session *session, const struct weir_ruleset *ruleset, const struct weir_object *object,
-		    uint64_t start_ns, struct weir_diag *diag)
+/* The session's packet of this direction, after `passed` of them. */
+static int evaluate_packet(const struct session *session, const struct weir_ruleset *ruleset,
+			   const struct weir_object *object, enum weir_direction direction, uint64_t passed,
+			   struct weir_diag *diag)
 {
+	const enum weir_hook hook = direction == WEIR_DIRECTION_IN ? WEIR_HOOK_XDP : WEIR_HOOK_TC_OUT;
+	const struct packet *packet = &session->packets[direction];
 	volatile struct weir_harness *harness = weir_object_harness(object);
+	int action;
+
+	harness->frame_bytes = packet->frame_bytes;
+	action = weir_object_evaluate_at(object, hook, packet->frame, packet->frame_bytes, 1);
+	if (action < 0)
+		return weir_diag_fail(diag, -action, NULL, "cannot run the program on the SSH session's packets");
+	if (action == XDP_PASS)
+		return 0;
+	if (harness->verdict == WEIR_VERDICT_DENY)
+		return refuse(session, NULL, diag, "its source is in a 'deny' list");
+	if (harness->verdict == WEIR_VERDICT_UNMATCHED_DROP)
+		return refuse(session, NULL, diag, "no resource matches it, and 'unmatched: drop' drops it");
+	return refuse_by_rule(session, ruleset, harness->rule, direction, passed, diag);
+}
+
+/* What is typed comes back: a rule on both directions counts both. */
+static int evaluate(const struct session *session, const struct weir_ruleset *ruleset,
+		    const struct weir_sandbox_program *program, struct weir_diag *diag)
+{
+	volatile struct weir_harness *harness = weir_object_harness(program->object);
 	const uint64_t packets = offered_ns(ruleset) / WEIR_NSEC_PER_SEC * PACKETS_PER_SECOND;
+	int err = 0;
 
-	harness->frame_bytes = session->frame_bytes;
 	harness->ifindex = weir_host_find_ifindex(session->interface, NULL);
-	for (uint64_t i = 0; i < packets; i++) {
-		int action;
-
-		harness->clock_ns = start_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);
-		action = weir_object_evaluate(object, session->frame, session->frame_bytes);
-		if (action < 0)
-			return weir_diag_fail(diag, -action, NULL,
-					      "cannot run the program on the SSH session's packets");
-		if (action == XDP_PASS)
-			continue;
-		if (harness->verdict == WEIR_VERDICT_DENY)
-			return refuse(session, NULL, diag, "its source is in a 'deny' list");
-		if (harness->verdict == WEIR_VERDICT_UNMATCHED_DROP)
-			return refuse(session, NULL, diag, "no resource matches it, and 'unmatched: drop' drops it");
-		return refuse_by_rule(session, ruleset, harness->rule, i, diag);
+	for (uint64_t i = 0; !err && i < packets; i++) {
+		harness->clock_ns = program->now_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);
+		err = evaluate_packet(session, ruleset, program->object, WEIR_DIRECTION_IN, i, diag);
+		if (!err && program->image->config.judges_out)
+			err = evaluate_packet(session, ruleset, program->object, WEIR_DIRECTION_OUT, i, diag);
 	}
-	return 0;
+	return err;
+}
+
+static void compose(struct session *session)
+{
+	const struct weir_packet_words *words = &session->words;
+	struct packet *packets = session->packets;
+	struct weir_packet_words answer = *words;
+
+	memcpy(answer.source, words->destination, sizeof(answer.source));
+	memcpy(answer.destination, words->source, sizeof(answer.destination));
+	answer.source_port = words->destination_port;
+	answer.destination_port = words->source_port;
+	packets[WEIR_DIRECTION_IN].frame_bytes = weir_compose_frame(words, packets[WEIR_DIRECTION_IN].frame);
+	packets[WEIR_DIRECTION_OUT].frame_bytes = weir_compose_frame(&answer, packets[WEIR_DIRECTION_OUT].frame);
 }
 
 static int check(struct session *session, const struct weir_ruleset *ruleset, struct weir_diag *diag)
@@ -212,11 +246,11 @@ static int check(struct session *session, const struct weir_ruleset *ruleset, st
 				  strerror(-err));
 	if (err)
 		return 0; /* what is wrong with the rules is said when they are loaded in earnest */
-	session->frame_bytes = weir_compose_frame(&session->words, session->frame);
+	compose(session);
 	err = weir_sandbox_program_stay(&program);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot run the program on the SSH session's packets");
-	err = evaluate(session, ruleset, program.object, program.now_ns, diag);
+	err = evaluate(session, ruleset, &program, diag);
 	weir_sandbox_program_leave(&program);
 	if (err)
 		weir_ruleset_quote(ruleset, diag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who limits a remote machine may shut himself out. Before rules are put in force the program is asked, in the sandbox,
- * what they would do to the SSH session that the command is typed in.
+ * what they would do to the SSH session that the command is typed in: to its packets, and to the answers that go out.
  */
 #ifndef WEIR_EXPLAIN_SESSION_H
 #define WEIR_EXPLAIN_SESSION_H

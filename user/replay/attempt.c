@@ -190,10 +190,12 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	struct weir_object_options object_options = {
 		.is_virtual = true,
 		.now_ns = attempt->survey->first_ns,
+		.hooks = attempt->options->is_at_tc ? 1u << WEIR_HOOK_TC_IN : 0,
 		.without_shortcuts = attempt->options->is_without_shortcuts ? WEIR_SHORTCUTS_ALL : 0,
 	};
 	struct weir_ruleset roomy = *attempt->ruleset;
 	struct weir_compile_options options = {
+		.is_at_tc = attempt->options->is_at_tc,
 		.now_ns = attempt->survey->earliest_ns,
 		.span_ns = attempt->survey->latest_ns - attempt->survey->earliest_ns + REPLAY_MARGIN_NS,
 		.ifindex = replay_ifindex,
@@ -226,6 +228,7 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	if (attempt->options->verdicts_are_wide)
 		attempt->image->config.asked_fields |= WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION |
 						       WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;
+	attempt->report.tells_direction = attempt->options->tells_direction || attempt->image->config.judges_out;
 	err = weir_object_load(attempt->image, &object_options, &attempt->object, diag);
 	if (!err)
 		err = open_thresholds(attempt, diag);
@@ -274,6 +277,14 @@ static int open_plot(struct attempt *attempt, struct weir_diag *diag)
 	return attempt->plot ? 0 : weir_diag_fail(diag, ENOMEM, NULL, "cannot draw '%s'", attempt->options->plot);
 }
 
+struct weir_verdict_columns weir_attempt_columns(const struct attempt *attempt)
+{
+	return (struct weir_verdict_columns){
+		.is_wide = attempt->options->verdicts_are_wide,
+		.has_direction = attempt->report.tells_direction,
+	};
+}
+
 int weir_attempt_open_outputs(struct attempt *attempt, struct weir_diag *diag)
 {
 	int err;
@@ -282,7 +293,7 @@ int weir_attempt_open_outputs(struct attempt *attempt, struct weir_diag *diag)
 		err = weir_output_open(&attempt->verdicts, attempt->options->verdicts, diag);
 		if (err)
 			return err;
-		weir_verdict_csv_begin(attempt->verdicts.stream, attempt->options->verdicts_are_wide);
+		weir_verdict_csv_begin(attempt->verdicts.stream, weir_attempt_columns(attempt));
 	}
 	if (attempt->options->passed) {
 		err = weir_departures_open(attempt->options->passed, attempt->survey->link_type, &attempt->passed,
@@ -313,16 +324,32 @@ static const char *dropped_by(const struct weir_ruleset *ruleset, enum weir_verd
 	}
 }
 
-void weir_attempt_evaluate_short_frame(struct attempt *attempt, const struct weir_frame *frame,
-				       struct weir_evaluation *evaluation)
+static void add_packet(struct weir_tally *tally, uint32_t bytes)
 {
-	bool drops = attempt->ruleset->settings.drop_malformed;
-	enum weir_verdict verdict = drops ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
-	struct weir_totals *totals = &attempt->report.totals;
+	tally->packets++;
+	tally->bytes += bytes;
+}
 
-	totals->verdict[verdict].packets++;
-	totals->verdict[verdict].bytes += frame->wire_bytes;
-	*evaluation = (struct weir_evaluation){.verdict = verdict, .passes = !drops, .rule = drops ? "malformed" : ""};
+/* A packet that no program sees. */
+static void count_unseen(struct attempt *attempt, uint32_t bytes, const struct weir_evaluation *evaluation)
+{
+	add_packet(&attempt->report.totals.verdict[evaluation->verdict], bytes);
+	if (evaluation->direction != WEIR_DIRECTION_IN)
+		add_packet(&attempt->report.out, bytes);
+}
+
+void weir_attempt_evaluate_short_frame(struct attempt *attempt, const struct weir_frame *frame,
+				       enum weir_direction direction, struct weir_evaluation *evaluation)
+{
+	const bool drops = attempt->ruleset->settings.drop_malformed && direction == WEIR_DIRECTION_IN;
+
+	*evaluation = (struct weir_evaluation){
+		.direction = direction,
+		.verdict = drops ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS,
+		.passes = !drops,
+		.rule = drops ? "malformed" : "",
+	};
+	count_unseen(attempt, frame->wire_bytes, evaluation);
 }
 
 /* The frame as it was on the wire: what was cut off is zeros. */
@@ -356,17 +383,34 @@ static bool is_of_packet(enum weir_verdict verdict)
 	}
 }
 
+/* Whose program evaluates such a packet. WEIR_HOOKS: none, as no rule is about what goes out. */
+static enum weir_hook hook_of(const struct attempt *attempt, enum weir_direction direction)
+{
+	if (direction == WEIR_DIRECTION_IN)
+		return attempt->options->is_at_tc ? WEIR_HOOK_TC_IN : WEIR_HOOK_XDP;
+	return attempt->image->config.judges_out ? WEIR_HOOK_TC_OUT : WEIR_HOOKS;
+}
+
 int weir_attempt_evaluate_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
-				struct weir_evaluation *evaluation, struct weir_diag *diag)
+				enum weir_direction direction, struct weir_evaluation *evaluation,
+				struct weir_diag *diag)
 {
 	volatile struct weir_harness *harness = weir_object_harness(attempt->object);
+	const enum weir_hook hook = hook_of(attempt, direction);
 	uint32_t i;
 	int action;
 
+	*evaluation = (struct weir_evaluation){
+		.direction = direction, .verdict = WEIR_VERDICT_UNMATCHED_PASS, .passes = true, .rule = ""};
+	if (hook == WEIR_HOOKS) {
+		harness->flow_count = 0;
+		count_unseen(attempt, ethernet->wire_bytes, evaluation);
+		return 0;
+	}
 	harness->clock_ns = time_ns;
 	harness->frame_bytes = ethernet->wire_bytes;
 	harness->ifindex = attempt->options->interface ? 1 : 0;
-	action = weir_object_evaluate(attempt->object, attempt->frame, pad_frame(attempt, ethernet));
+	action = weir_object_evaluate_at(attempt->object, hook, attempt->frame, pad_frame(attempt, ethernet), 1);
 	if (action < 0)
 		return weir_diag_fail(diag, -action, NULL, "the kernel did not run the program");
 

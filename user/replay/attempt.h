@@ -110,8 +110,11 @@ int weir_attempt_open_outputs(struct attempt *attempt, struct weir_diag *diag);
 
 /* A frame without a whole link header cannot be handed to a program, nor arrive on an interface. */
 void weir_attempt_evaluate_short_frame(struct attempt *attempt, const struct weir_frame *frame,
-				       struct weir_evaluation *evaluation);
+				       enum weir_direction direction, struct weir_evaluation *evaluation);
 int weir_attempt_evaluate_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
-				struct weir_evaluation *evaluation, struct weir_diag *diag);
+				enum weir_direction direction, struct weir_evaluation *evaluation,
+				struct weir_diag *diag);
+
+struct weir_verdict_columns weir_attempt_columns(const struct attempt *attempt);
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/util.h"
+#include "frames/pcapng.h"
 #include "weir_abi.h"
 
 /* Bytes of a frame that a file we write may hold: libpcap's own MAXIMUM_SNAPLEN. */
@@ -33,6 +34,8 @@ struct weir_capture {
 	bool is_live;
 	uint64_t frames;     /* read so far */
 	uint64_t file_bytes; /* 0: a pipe, or an interface */
+	FILE *blocks;	     /* the same file once more, of pcapng; else NULL */
+	struct weir_pcapng_reader reader;
 };
 
 bool weir_capture_is_stream(const char *path)
@@ -76,6 +79,16 @@ static int find_link_type(struct weir_capture *capture, struct weir_diag *diag)
 			      name ? name : "unknown");
 }
 
+/* libpcap hands out no options of packets, so the file is read beside it. Without them no packet's course is known. */
+static void open_blocks(struct weir_capture *capture)
+{
+	capture->blocks = fopen(capture->path, "re");
+	if (capture->blocks && !weir_pcapng_open(capture->blocks, &capture->reader)) {
+		fclose(capture->blocks);
+		capture->blocks = NULL;
+	}
+}
+
 static int open_file(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag)
 {
 	_cleanup_(weir_capture_closep) struct weir_capture *capture = calloc(1, sizeof(*capture));
@@ -92,6 +105,8 @@ static int open_file(const char *path, struct weir_capture **ret_capture, struct
 				      reason);
 	if (!fstat(fileno(pcap_file(capture->pcap)), &status) && S_ISREG(status.st_mode))
 		capture->file_bytes = status.st_size;
+	if (capture->file_bytes)
+		open_blocks(capture);
 	err = find_link_type(capture, diag);
 	if (err)
 		return err;
@@ -178,6 +193,8 @@ void weir_capture_close(struct weir_capture *capture)
 		return;
 	if (capture->pcap)
 		pcap_close(capture->pcap);
+	if (capture->blocks)
+		fclose(capture->blocks);
 	free(capture);
 }
 
@@ -221,6 +238,14 @@ static int wait_for_packets(const struct weir_capture *capture)
 	return -EAGAIN;
 }
 
+static enum weir_course find_course(struct weir_capture *capture, const struct weir_frame *frame)
+{
+	const enum weir_course course =
+		capture->blocks ? weir_pcapng_next_course(&capture->reader) : WEIR_COURSE_UNKNOWN;
+
+	return course ?: weir_frame_course(capture->link_type, frame);
+}
+
 int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame, struct weir_diag *diag)
 {
 	struct pcap_pkthdr *header;
@@ -253,6 +278,7 @@ int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame
 		.captured_bytes = header->caplen,
 		.wire_bytes = header->len > header->caplen ? header->len : header->caplen,
 	};
+	ret_frame->course = find_course(capture, ret_frame);
 	return 1;
 }
 

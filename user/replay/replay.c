@@ -63,6 +63,7 @@ static int evaluate_and_write(struct attempt *attempt, struct weir_frame *frame,
 			      struct weir_diag *diag)
 {
 	struct weir_evaluation evaluation = {};
+	const enum weir_direction direction = weir_frame_direction(frame, attempt->options->direction);
 	struct weir_ethernet ethernet;
 	int err;
 
@@ -70,9 +71,9 @@ static int evaluate_and_write(struct attempt *attempt, struct weir_frame *frame,
 	if (err)
 		return err;
 	if (!weir_frame_to_ethernet(attempt->survey->link_type, frame, &ethernet)) {
-		weir_attempt_evaluate_short_frame(attempt, frame, &evaluation);
+		weir_attempt_evaluate_short_frame(attempt, frame, direction, &evaluation);
 	} else {
-		err = weir_attempt_evaluate_frame(attempt, &ethernet, frame->time_ns, &evaluation, diag);
+		err = weir_attempt_evaluate_frame(attempt, &ethernet, frame->time_ns, direction, &evaluation, diag);
 		if (err)
 			return err;
 	}
@@ -83,7 +84,7 @@ static int evaluate_and_write(struct attempt *attempt, struct weir_frame *frame,
 	attempt->report.cut_frames += frame->captured_bytes < frame->wire_bytes;
 	if (attempt->verdicts.stream) {
 		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &evaluation,
-				       attempt->options->verdicts_are_wide);
+				       weir_attempt_columns(attempt));
 		err = weir_output_check(&attempt->verdicts, diag);
 	}
 	if (!err && attempt->passed && evaluation.passes)

@@ -20,6 +20,7 @@
 #include "tables/breaker_state.h"
 #include "tables/connection_counts.h"
 #include "weir_abi.h"
+#include "weir_hook.h"
 
 struct weir_replay_options {
 	const char *capture;		   /* pcap or pcapng file */
@@ -30,6 +31,9 @@ struct weir_replay_options {
 	const char *memory;		   /* CSV of memory readings; NULL: the reading is unknown */
 	const char *system;		   /* CSV of load and CPU usage; NULL: they are unknown */
 	const char *interface;		   /* for which match.interface holds; NULL: for none */
+	enum weir_direction direction;	   /* of packets whose direction the capture does not say */
+	bool tells_direction;		   /* ... in the verdicts, even where no rule is about what goes out */
+	bool is_at_tc;			   /* what comes in is evaluated at tc, not by XDP: the same verdicts */
 	bool is_without_shortcuts;	   /* evaluate by the kinds of rules alone: the same verdicts, more slowly */
 	const volatile sig_atomic_t *stop; /* set when the user has had enough; NULL: never */
 	/* Called now and then, and at last with done == total; NULL: never. */
@@ -52,6 +56,7 @@ struct weir_replay_resource {
 struct weir_replay_report {
 	uint64_t earliest_ns, latest_ns; /* in the capture; 0 when it is empty */
 	struct weir_totals totals;	 /* frames too short for the program included */
+	struct weir_tally out;		 /* of these, what went out */
 	struct weir_replay_rule *rules;
 	struct weir_replay_resource *resources;
 	struct weir_replay_limits limits;
@@ -59,6 +64,7 @@ struct weir_replay_report {
 	uint64_t cut_frames;	/* cut short by the capture, evaluated with zeros in place of the rest */
 	uint64_t evaluating_ns; /* wall time of the evaluating pass */
 	uint32_t flows_per_cpu; /* rows of the flow table that was enough */
+	bool tells_direction;	/* some rule is about what goes out, or the options ask for it */
 	bool is_damaged;	/* the capture ends before its end; *diag says where. The rest was evaluated */
 };
 

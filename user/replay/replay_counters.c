@@ -30,13 +30,24 @@ static int sum_counters(const struct attempt *attempt, enum weir_table_id map, u
 	return 0;
 }
 
+static void add_tally(struct weir_tally *tally, const struct weir_tally *more)
+{
+	tally->packets += more->packets;
+	tally->bytes += more->bytes;
+}
+
 int weir_attempt_read_totals(struct attempt *attempt, struct weir_diag *diag)
 {
 	struct weir_cpu_state state = {.totals = attempt->report.totals};
+	struct weir_totals *totals = &attempt->report.totals;
 	int err = sum_counters(attempt, WEIR_TABLE_TOTALS, 0, &state, sizeof(state), diag);
 
-	attempt->report.totals = state.totals;
-	weir_sum_totals(&attempt->report.totals);
+	*totals = state.totals;
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		add_tally(&totals->verdict[verdict], &state.out.verdict[verdict]);
+	weir_sum_totals(totals);
+	weir_sum_totals(&state.out);
+	add_tally(&attempt->report.out, &state.out.seen);
 	return err;
 }
 

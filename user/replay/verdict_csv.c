@@ -6,11 +6,12 @@
 #include <netinet/in.h>
 #include <string.h>
 
-void weir_verdict_csv_begin(FILE *stream, bool is_wide)
+void weir_verdict_csv_begin(FILE *stream, struct weir_verdict_columns columns)
 {
 	/* Lines end in CRLF, as RFC 4180 has it: whatever reads CSV takes that, not all take less. */
 	fputs("packet,time_ns,verdict,wait_ns,resources,rule", stream);
-	fputs(is_wide ? ",saddr,daddr,proto,sport,dport\r\n" : "\r\n", stream);
+	fputs(columns.is_wide ? ",saddr,daddr,proto,sport,dport" : "", stream);
+	fputs(columns.has_direction ? ",direction\r\n" : "\r\n", stream);
 }
 
 /* A CSV field needs quotes when it holds what ends a field; `joined` are names, which hold no control characters. */
@@ -70,7 +71,7 @@ static void write_packet(FILE *stream, const struct weir_evaluation *evaluation)
 }
 
 void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
-			    const struct weir_evaluation *evaluation, bool is_wide)
+			    const struct weir_evaluation *evaluation, struct weir_verdict_columns columns)
 {
 	const char *quote = needs_quotes(evaluation->rule) ? "\"" : "";
 
@@ -81,7 +82,9 @@ void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, ui
 	fputs(quote, stream);
 	write_escaped(stream, evaluation->rule);
 	fputs(quote, stream);
-	if (is_wide)
+	if (columns.is_wide)
 		write_packet(stream, evaluation);
+	if (columns.has_direction)
+		fputs(evaluation->direction == WEIR_DIRECTION_IN ? ",in" : ",out", stream);
 	fputs("\r\n", stream);
 }

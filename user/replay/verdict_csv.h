@@ -12,9 +12,11 @@
 
 #include "rules/ruleset.h"
 #include "weir_abi.h"
+#include "weir_hook.h"
 
 /* Verdict on one frame, in the words of the CSV. */
 struct weir_evaluation {
+	enum weir_direction direction;
 	enum weir_verdict verdict;
 	bool passes;
 	uint64_t wait_ns;
@@ -25,11 +27,16 @@ struct weir_evaluation {
 	struct weir_flow_key packet;
 };
 
-/* The line of names. Wide: with columns for addresses, protocol and ports. */
-void weir_verdict_csv_begin(FILE *stream, bool is_wide);
+struct weir_verdict_columns {
+	bool is_wide;	    /* with addresses, protocol and ports */
+	bool has_direction; /* ... and the direction, last */
+};
+
+/* The line of names. */
+void weir_verdict_csv_begin(FILE *stream, struct weir_verdict_columns columns);
 
 /* `number` counts packets from 1, time_ns is the capture's. */
 void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
-			    const struct weir_evaluation *evaluation, bool is_wide);
+			    const struct weir_evaluation *evaluation, struct weir_verdict_columns columns);
 
 #endif

@@ -27,6 +27,8 @@ static int refuse(const char *address, const char *why, struct weir_diag *diag)
 			       "cannot listen on '%s': %s", address, why);
 }
 
+static const char in_use_hint[] = "another process has it: 'ss -lntxp' shows which; stop that, or use another address";
+
 /* ---- addresses of the network ---- */
 
 static bool is_loopback(const struct sockaddr *address)
@@ -63,7 +65,8 @@ static int bind_to(const struct addrinfo *found, const char *address, struct wei
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) ||
 	    bind(fd, found->ai_addr, found->ai_addrlen) || listen(fd, BACKLOG))
-		return weir_diag_fail(diag, errno, NULL, "cannot listen on '%s'", address);
+		return weir_diag_fail(diag, errno, errno == EADDRINUSE ? in_use_hint : NULL, "cannot listen on '%s'",
+				      address);
 	return TAKE_FD(fd);
 }
 
@@ -118,6 +121,14 @@ static int bind_private(int fd, const struct sockaddr_un *name)
 	return err;
 }
 
+static const char *explain_in_use(const char *path)
+{
+	struct stat status;
+
+	return lstat(path, &status) || S_ISSOCK(status.st_mode) ? in_use_hint
+								: "a file that is no socket has this name: use another";
+}
+
 static int listen_unix(const char *address, struct weir_listener *ret_listener, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -136,7 +147,8 @@ static int listen_unix(const char *address, struct weir_listener *ret_listener, 
 	if (!err && listen(fd, BACKLOG))
 		err = -errno;
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot listen on '%s'", address);
+		return weir_diag_fail(diag, -err, err == -EADDRINUSE ? explain_in_use(path) : NULL,
+				      "cannot listen on '%s'", address);
 	strcpy(ret_listener->path, path);
 	ret_listener->is_loopback = true;
 	ret_listener->fd = TAKE_FD(fd);

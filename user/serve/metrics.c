@@ -24,7 +24,7 @@ static void write_verdicts(struct book *book, const struct weir_tally *tallies, 
 	}
 }
 
-/* Of either direction; what goes out only where it is judged. */
+/* Of either direction; what goes out only where rules limit it. */
 static void write_directions(struct book *book, const struct weir_metric_family *metric, bool would_drop, size_t offset)
 {
 	const struct weir_counters *counters = &book->reading->stats.counters;
@@ -32,7 +32,7 @@ static void write_directions(struct book *book, const struct weir_metric_family 
 	weir_exposition_begin(book->out, metric);
 	write_verdicts(book, would_drop ? counters->totals.would_drop : counters->totals.verdict, WEIR_MATCHES_IN,
 		       would_drop, offset);
-	if (weir_judges_out(book->instance))
+	if (weir_limits_out(book->instance))
 		write_verdicts(book, would_drop ? counters->out.would_drop : counters->out.verdict, WEIR_MATCHES_OUT,
 			       would_drop, offset);
 }

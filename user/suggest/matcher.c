@@ -55,10 +55,11 @@ void weir_suggest_matcher_free(struct weir_suggest_matcher *matcher)
 }
 
 int weir_suggest_match(struct weir_suggest_matcher *matcher, const struct weir_ethernet *ethernet, uint64_t time_ns,
-		       const volatile struct weir_harness **ret_packet, struct weir_diag *diag)
+		       enum weir_direction direction, const volatile struct weir_harness **ret_packet,
+		       struct weir_diag *diag)
 {
 	struct weir_evaluation evaluation = {};
-	int err = weir_attempt_evaluate_frame(&matcher->attempt, ethernet, time_ns, &evaluation, diag);
+	int err = weir_attempt_evaluate_frame(&matcher->attempt, ethernet, time_ns, direction, &evaluation, diag);
 
 	if (!err)
 		*ret_packet = weir_object_harness(matcher->attempt.object);

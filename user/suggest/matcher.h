@@ -21,6 +21,7 @@ static inline void weir_suggest_matcher_freep(struct weir_suggest_matcher **matc
 
 /* *ret_packet: flow[], flow_count and the packet's ports, until the next one. */
 int weir_suggest_match(struct weir_suggest_matcher *matcher, const struct weir_ethernet *ethernet, uint64_t time_ns,
-		       const volatile struct weir_harness **ret_packet, struct weir_diag *diag);
+		       enum weir_direction direction, const volatile struct weir_harness **ret_packet,
+		       struct weir_diag *diag);
 
 #endif

@@ -196,7 +196,7 @@ static int fail_to_count(int err, struct weir_diag *diag)
 }
 
 static int count_packet(struct measuring *measuring, const struct weir_ethernet *ethernet, uint64_t time_ns,
-			struct weir_diag *diag)
+			enum weir_direction direction, struct weir_diag *diag)
 {
 	const struct weir_tally batch = batch_of(measuring, ethernet->wire_bytes);
 	const volatile struct weir_harness *packet;
@@ -206,7 +206,7 @@ static int count_packet(struct measuring *measuring, const struct weir_ethernet 
 		err = weir_suggest_matcher_new(measuring->plan, measuring->options->interface, time_ns,
 					       &measuring->matcher, diag);
 	if (!err)
-		err = weir_suggest_match(measuring->matcher, ethernet, time_ns, &packet, diag);
+		err = weir_suggest_match(measuring->matcher, ethernet, time_ns, direction, &packet, diag);
 	if (err)
 		return err;
 	measuring->report->matched += packet->flow_count > 0;
@@ -252,7 +252,8 @@ static int take_frame(struct measuring *measuring, enum weir_link_type link_type
 	report->seen.bytes += frame->wire_bytes;
 	if (!weir_frame_to_ethernet(link_type, frame, &ethernet))
 		return 0; /* malformed: of no resource */
-	return count_packet(measuring, &ethernet, frame->time_ns, diag);
+	return count_packet(measuring, &ethernet, frame->time_ns,
+			    weir_frame_direction(frame, measuring->options->direction), diag);
 }
 
 /* Until its end, until the time is over, or until somebody stops it: that ends a live one well. */

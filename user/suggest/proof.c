@@ -100,6 +100,7 @@ static int replay_all(const struct weir_suggest_options *options, const struct w
 		const struct weir_replay_options replay = {
 			.capture = options->captures[i],
 			.interface = options->interface,
+			.direction = options->direction,
 			.stop = options->stop,
 			.progress = options->proved,
 		};

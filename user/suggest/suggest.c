@@ -131,6 +131,20 @@ static int measure_and_weigh(const struct weir_suggest_options *options, struct 
 	return err;
 }
 
+/* Live, only what comes in is heard. */
+static int check_directions(const struct weir_suggest_options *options, struct weir_diag *diag)
+{
+	const struct weir_ruleset *ruleset = options->capture_count ? NULL : options->ruleset;
+
+	for (size_t i = 0; ruleset && i < ruleset->resource_count; i++)
+		if (weir_match_directions(&ruleset->resources[i].match) != WEIR_MATCHES_IN)
+			return weir_diag_fail(
+				diag, 0, "capture 'any' ('tcpdump -i any -w FILE'), and suggest from that",
+				"resource '%s' is about what goes out, and live only what comes in is measured",
+				ruleset->resources[i].name);
+	return 0;
+}
+
 int weir_suggest(const struct weir_suggest_options *options, struct weir_suggest_report *ret_report,
 		 struct weir_diag *diag)
 {
@@ -143,6 +157,8 @@ int weir_suggest(const struct weir_suggest_options *options, struct weir_suggest
 	};
 	int err = weir_host_check_privilege(diag);
 
+	if (!err)
+		err = check_directions(options, diag);
 	if (!err)
 		err = measure_and_weigh(options, &report, diag);
 	if (!err && report.with_threshold) {

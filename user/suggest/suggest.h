@@ -25,7 +25,8 @@ struct weir_suggest_options {
 	const char *const *captures;	    /* in this order; each begins with empty windows */
 	size_t capture_count;
 	const char *interface; /* without captures: listen on it. With them: match.interface holds for it. Or NULL */
-	uint64_t lasts_ns;     /* how long to listen */
+	enum weir_direction direction; /* of packets whose direction a capture does not say */
+	uint64_t lasts_ns;	       /* how long to listen */
 	uint32_t percentile_micro;
 	uint64_t margin_micro, loss_micro;
 	bool is_enforced;		   /* what an instance drops is not in what is seen */

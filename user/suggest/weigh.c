@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "compile/compile.h"
 
 /* A flow that sends fewer packets at most is neither bursty nor steady. */
 #define BURST_PACKETS_MIN 4
@@ -118,14 +119,14 @@ static int weigh(const struct weir_suggest_measured *measured, const struct weir
 }
 
 static void describe(const struct weir_suggest_measured *measured, const struct weir_suggest_subject *subject,
-		     struct weir_suggestion *suggestion)
+		     const struct weir_ruleset *ruleset, struct weir_suggestion *suggestion)
 {
 	const struct weir_suggest_series *series = subject->series;
+	const struct weir_match *match = &ruleset->resources[series->resource].match;
 
 	*suggestion = (struct weir_suggestion){
 		.resource = series->resource,
 		.flow = series->flow,
-		.identity.key_fields = series->flow.fields,
 		.interval_ns = series->interval_ns,
 		.samples = series->window.samples,
 		.window = series->window.kind,
@@ -133,25 +134,23 @@ static void describe(const struct weir_suggest_measured *measured, const struct 
 		.total = measured->group_total[subject->group],
 		.one_in = series->flow.fields ? weir_flow_table_one_in(measured->flows, subject->group) : 1,
 	};
-	memcpy(suggestion->identity.source_bits, series->flow.source_bits, sizeof(series->flow.source_bits));
-	memcpy(suggestion->identity.destination_bits, series->flow.destination_bits,
-	       sizeof(series->flow.destination_bits));
+	weir_identify_key(&series->flow, weir_match_directions(match), &suggestion->identity);
 }
 
 static int weigh_subject(const struct weir_suggest_measured *measured, const uint32_t *places,
-			 const struct weir_suggest_subject *subject, uint32_t percentile_micro,
+			 const struct weir_suggest_subject *subject, const struct weir_suggest_report *report,
 			 struct weir_suggestion *suggestion)
 {
 	_cleanup_(weir_freep) struct weir_peak_sample *samples = NULL;
 	const size_t count = weir_flow_table_group_count(measured->flows, subject->group);
 	int err;
 
-	describe(measured, subject, suggestion);
+	describe(measured, subject, report->ruleset, suggestion);
 	if (!suggestion->flow.fields)
 		return weigh(measured, measured->lone[subject->group].intervals, measured->lone[subject->group].count,
-			     percentile_micro, suggestion);
+			     report->percentile_micro, suggestion);
 	err = collect_flows(measured, places, count, &samples);
-	return err ? err : weigh(measured, samples, count, percentile_micro, suggestion);
+	return err ? err : weigh(measured, samples, count, report->percentile_micro, suggestion);
 }
 
 int weir_suggest_weigh(const struct weir_suggest_measured *measured, const struct weir_suggest_subject *subjects,
@@ -168,7 +167,7 @@ int weir_suggest_weigh(const struct weir_suggest_measured *measured, const struc
 		begins[group + 1] = begins[group] + weir_flow_table_group_count(measured->flows, group);
 	for (; !err && report->count < count; report->count++)
 		err = weigh_subject(measured, places + begins[subjects[report->count].group], &subjects[report->count],
-				    report->percentile_micro, &report->suggestions[report->count]);
+				    report, &report->suggestions[report->count]);
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot suggest") : 0;
 }
 

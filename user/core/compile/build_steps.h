@@ -37,6 +37,7 @@ struct weir_terms {
 	bool has_window;	       /* keeps a window at its slot */
 	bool moves;		       /* the controller computes its threshold */
 	bool warms_flows;	       /* the program does, flow by flow */
+	uint8_t directions;	       /* WEIR_MATCHES_IN, _OUT: of packets that are counted elsewhere than evaluated */
 	uint32_t shadow;	       /* place of the shadow window it reads, if its kind reads one */
 	uint64_t units;		       /* threshold; of one that moves, what holds without a controller */
 	uint64_t units_max;	       /* the most it can be, and those of its overrides */

@@ -34,6 +34,9 @@ struct weir_previous {
 void weir_previous_take_back(struct weir_previous *previous, const struct weir_rule_info *rules,
 			     const struct weir_resource_info *resources, uint64_t now_ns);
 
+/* Fill in what *identity has of the key, as the program has it, of a resource's flows. */
+void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct weir_rule_identity *identity);
+
 /* What becomes of windows that a rule with the same name and identity cannot continue with. */
 enum weir_emptied {
 	WEIR_EMPTIED_TOLD,	    /* they start empty, with a warning */

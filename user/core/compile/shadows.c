@@ -29,6 +29,11 @@ static const struct weir_ruleset_resource *resource_at(const struct shadowing *s
 	return &shadowing->list->ruleset.resources[resource];
 }
 
+static uint8_t directions_of(const struct shadowing *shadowing, size_t resource)
+{
+	return weir_match_directions(&resource_at(shadowing, resource)->match);
+}
+
 static int add_to_resource(struct shadowing *shadowing, const struct weir_ruleset_rule *rule, size_t resource,
 			   const struct weir_shadow *shadow)
 {
@@ -117,7 +122,9 @@ static const struct weir_shadow *find_shadow(const struct shadowing *shadowing, 
 static int shadow_window(struct shadowing *shadowing, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &shadowing->list->ruleset.rules[place];
+	struct weir_terms *terms = shadowing->list->terms;
 	const struct weir_shadow *found = find_shadow(shadowing, rule);
+	int err = 0;
 
 	if (!found || rule->observes) {
 		if (shadowing->list->ruleset.rule_count == WEIR_RULES_MAX)
@@ -126,10 +133,13 @@ static int shadow_window(struct shadowing *shadowing, size_t place)
 				"rule '%s' has no room to count resource '%s': at most %d rules, one more for each "
 				"window that they refer to",
 				rule->name, resource_at(shadowing, rule->ref_resource)->name, WEIR_RULES_MAX);
-		return add_shadow(shadowing, place, !found);
+		err = add_shadow(shadowing, place, !found);
+	} else {
+		terms[place].shadow = found->rule;
 	}
-	shadowing->list->terms[place].shadow = found->rule;
-	return 0;
+	/* It finds its flow by the key of packets that go another way than those that it counts. */
+	terms[terms[place].shadow].directions |= directions_of(shadowing, rule->resource);
+	return err;
 }
 
 /* ---- what warms a rule up ---- */
@@ -141,9 +151,10 @@ static int shadow_warm_up(struct shadowing *shadowing, const struct weir_ruleset
 		.skips_dropped = rule->observes,
 		.rule = place,
 	};
+	const size_t counted = rule->relation == WEIR_RELATION_CURRENT ? rule->resource : rule->ref_resource;
 
-	return add_to_resource(shadowing, rule,
-			       rule->relation == WEIR_RELATION_CURRENT ? rule->resource : rule->ref_resource, &shadow);
+	shadowing->list->terms[place].directions |= directions_of(shadowing, counted);
+	return add_to_resource(shadowing, rule, counted, &shadow);
 }
 
 static int shadow_rule(struct shadowing *shadowing, size_t place)

@@ -40,40 +40,27 @@ bool weir_slot_has_flows(const struct slotting *slotting, const struct weir_rule
 	return weir_flow_of(slotting->ruleset, rule)->fields;
 }
 
+/* Of all packets that it evaluates or counts. */
 static uint8_t directions_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	return weir_match_directions(&weir_slot_resource_of(slotting, rule)->match);
+	return weir_match_directions(&weir_slot_resource_of(slotting, rule)->match) |
+	       weir_slot_terms_of(slotting, rule)->directions;
 }
 
-/*
- * A key as the program has it: members are of the packet's remote and local end (include/weir_fields.h). What comes in
- * has its source at the remote one, what goes out at the local one; of both, it depends on the packet.
- */
-uint32_t weir_slot_key_of(uint32_t fields, uint8_t directions)
+void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct weir_rule_identity *identity)
 {
-	const uint32_t ends = fields & WEIR_KEY_ENDS, relative = ends & fields >> 16, own = ends & ~relative;
+	const struct weir_flow key = weir_flow_by_ends(flow, directions);
 
-	if (directions == WEIR_MATCHES_BOTH)
-		return fields | WEIR_KEY_TURNED(own);
-	if (directions == WEIR_MATCHES_OUT && own)
-		return (fields & ~own) | WEIR_KEY_OTHER_END(own) | WEIR_KEY_REVERSED;
-	return fields;
-}
-
-/* The prefix lengths of that member: those of a key's field, be it the other end's. */
-static const uint8_t *bits_of(const struct weir_flow *flow, uint32_t member, bool is_reversed)
-{
-	const bool is_other = is_reversed && !(flow->fields & WEIR_KEY_RELATIVE(member));
-	const uint32_t field = is_other ? WEIR_KEY_OTHER_END(member) : member;
-
-	return field == WEIR_KEY_SOURCE ? flow->source_bits : flow->destination_bits;
+	identity->key_fields = key.fields;
+	if (key.fields & WEIR_KEY_SOURCE)
+		memcpy(identity->source_bits, key.source_bits, sizeof(identity->source_bits));
+	if (key.fields & WEIR_KEY_DESTINATION)
+		memcpy(identity->destination_bits, key.destination_bits, sizeof(identity->destination_bits));
 }
 
 struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	const struct weir_flow *flow = weir_flow_of(slotting->ruleset, rule);
 	struct weir_rule_identity identity;
-	bool is_reversed;
 
 	/* Compared as memory, so no byte may be left unset. */
 	memset(&identity, 0, sizeof(identity));
@@ -88,20 +75,14 @@ struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting,
 		identity.interval_ns = rule->breaker.interval_ns;
 		identity.samples = rule->breaker.buckets;
 	}
-	identity.key_fields = weir_slot_key_of(flow->fields, directions_of(slotting, rule));
-	is_reversed = identity.key_fields & WEIR_KEY_REVERSED;
-	if (identity.key_fields & WEIR_KEY_SOURCE)
-		memcpy(identity.source_bits, bits_of(flow, WEIR_KEY_SOURCE, is_reversed), sizeof(identity.source_bits));
-	if (identity.key_fields & WEIR_KEY_DESTINATION)
-		memcpy(identity.destination_bits, bits_of(flow, WEIR_KEY_DESTINATION, is_reversed),
-		       sizeof(identity.destination_bits));
+	weir_identify_key(weir_flow_of(slotting->ruleset, rule), directions_of(slotting, rule), &identity);
 	return identity;
 }
 
 bool weir_slot_overrides_local(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
 	const struct weir_flow *flow = weir_flow_of(slotting->ruleset, rule);
-	const bool is_reversed = weir_slot_key_of(flow->fields, directions_of(slotting, rule)) & WEIR_KEY_REVERSED &&
+	const bool is_reversed = directions_of(slotting, rule) == WEIR_MATCHES_OUT &&
 				 !(flow->fields & WEIR_KEY_RELATIVE(rule->override_field));
 
 	return rule->override_count && (rule->override_field == WEIR_KEY_DESTINATION) != is_reversed;

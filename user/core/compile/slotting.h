@@ -53,7 +53,6 @@ uint64_t weir_slot_queueing_ns_max(const struct slotting *slotting, const struct
 const struct weir_ruleset_resource *weir_slot_resource_of(const struct slotting *slotting,
 							  const struct weir_ruleset_rule *rule);
 bool weir_slot_has_flows(const struct slotting *slotting, const struct weir_ruleset_rule *rule);
-uint32_t weir_slot_key_of(uint32_t fields, uint8_t directions);
 /* Its overrides go by the local end's address. */
 bool weir_slot_overrides_local(const struct slotting *slotting, const struct weir_ruleset_rule *rule);
 struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule);

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <linux/if_arp.h>
+#include <linux/if_packet.h>
 #include <string.h>
 
 /* Both cooked headers are in network byte order. */
@@ -34,6 +35,31 @@ static void read_header(const struct weir_frame *frame, void *header, uint32_t b
 	memset(header, 0, bytes);
 	if (captured)
 		memcpy(header, frame->bytes, captured);
+}
+
+enum weir_course weir_frame_course(enum weir_link_type link_type, const struct weir_frame *frame)
+{
+	uint32_t packet_type;
+	struct sll_header sll;
+	struct sll2_header sll2;
+
+	switch (link_type) {
+	case WEIR_LINK_TYPE_SLL:
+		if (frame->captured_bytes < sizeof(sll))
+			return WEIR_COURSE_UNKNOWN;
+		read_header(frame, &sll, sizeof(sll));
+		packet_type = ntohs(sll.packet_type);
+		break;
+	case WEIR_LINK_TYPE_SLL2:
+		if (frame->captured_bytes < sizeof(sll2))
+			return WEIR_COURSE_UNKNOWN;
+		read_header(frame, &sll2, sizeof(sll2));
+		packet_type = sll2.packet_type;
+		break;
+	default:
+		return WEIR_COURSE_UNKNOWN;
+	}
+	return packet_type == PACKET_OUTGOING ? WEIR_COURSE_OUT : WEIR_COURSE_IN;
 }
 
 /* A cooked header's protocol is what an Ethernet header would have as its type. Below 0x600 it is one of Linux's own

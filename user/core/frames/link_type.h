@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "weir_hook.h"
+
 enum weir_link_type {
 	WEIR_LINK_TYPE_ETHERNET,
 	WEIR_LINK_TYPE_SLL,	   /* 16 bytes; the protocol is the last field */
@@ -27,13 +29,28 @@ enum weir_link_type {
 	WEIR_LINK_TYPE_PPP_SERIAL, /* the same, always with address and control */
 };
 
+/* Which way a frame went, with the numbers of pcapng (bits 0 and 1 of epb_flags). */
+enum weir_course { WEIR_COURSE_UNKNOWN, WEIR_COURSE_IN, WEIR_COURSE_OUT };
+
 /* One frame of a capture, as it was captured. */
 struct weir_frame {
 	uint64_t time_ns;     /* since the capture's epoch */
 	const uint8_t *bytes; /* those captured; valid until the next read */
 	uint32_t captured_bytes;
 	uint32_t wire_bytes; /* at least captured_bytes */
+	enum weir_course course;
 };
+
+/* What the frame's link header says: both cooked headers have a packet type. */
+enum weir_course weir_frame_course(enum weir_link_type link_type, const struct weir_frame *frame);
+
+/* Where the packet is evaluated; `otherwise` where the capture does not say which way it went. */
+static inline enum weir_direction weir_frame_direction(const struct weir_frame *frame, enum weir_direction otherwise)
+{
+	if (frame->course == WEIR_COURSE_UNKNOWN)
+		return otherwise;
+	return frame->course == WEIR_COURSE_OUT ? WEIR_DIRECTION_OUT : WEIR_DIRECTION_IN;
+}
 
 /* The same packet in a frame of Ethernet. If the frame was not Ethernet, both addresses are zeros. */
 struct weir_ethernet {

@@ -6,20 +6,23 @@
 #define SECTION 0x0a0d0d0a
 #define BYTE_ORDER_MAGIC 0x1a2b3c4d
 #define INTERFACE 1
+#define PACKET 2 /* obsolete */
+#define SIMPLE_PACKET 3
 #define ENHANCED_PACKET 6
 
 #define LINKTYPE_ETHERNET 1
+#define END_OF_OPTIONS 0
 #define OPTION_COMMENT 1
 #define SECTION_APPLICATION 4 /* shb_userappl */
 #define INTERFACE_NAME 2      /* if_name */
 #define INTERFACE_TIMES 9     /* if_tsresol */
 #define NANOSECONDS 9	      /* as a power of ten */
 #define PACKET_FLAGS 2	      /* epb_flags */
-#define FLAG_INBOUND 1
-#define FLAG_OUTBOUND 2
+#define FLAGS_COURSE 3
 
 /* Type and length, and the length once more at its end. */
 #define BLOCK_BYTES 12
+#define TRAILER_BYTES 4
 #define OPTION_HEADER_BYTES 4
 #define TEXT_BYTES_MAX 4096 /* of an option; its length has 16 bits. Chosen, not derived */
 
@@ -56,7 +59,7 @@ static void put_option(FILE *stream, uint16_t code, const void *bytes, uint16_t 
 
 static void put_end_of_options(FILE *stream)
 {
-	put_option(stream, 0, "", 0);
+	put_option(stream, END_OF_OPTIONS, "", 0);
 }
 
 void weir_pcapng_begin(FILE *stream, const char *application)
@@ -90,10 +93,9 @@ void weir_pcapng_interface(FILE *stream, const char *name, uint32_t snap_bytes)
 	fwrite(&bytes, sizeof(bytes), 1, stream);
 }
 
-void weir_pcapng_packet(FILE *stream, uint32_t interface, const struct weir_frame *frame, bool is_out,
-			const char *comment)
+void weir_pcapng_packet(FILE *stream, uint32_t interface, const struct weir_frame *frame, const char *comment)
 {
-	const uint32_t flags = is_out ? FLAG_OUTBOUND : FLAG_INBOUND, comment_bytes = text_bytes(comment);
+	const uint32_t flags = frame->course, comment_bytes = text_bytes(comment);
 	const uint32_t bytes = BLOCK_BYTES + 20 + padded(frame->captured_bytes) + option_bytes(comment_bytes) +
 			       option_bytes(sizeof(flags)) + option_bytes(0);
 	const uint32_t begin[] = {
@@ -112,4 +114,113 @@ void weir_pcapng_packet(FILE *stream, uint32_t interface, const struct weir_fram
 	put_option(stream, PACKET_FLAGS, &flags, sizeof(flags));
 	put_end_of_options(stream);
 	fwrite(&bytes, sizeof(bytes), 1, stream);
+}
+
+/* ---- reading ---- */
+
+static bool get(const struct weir_pcapng_reader *reader, uint32_t *ret_words, size_t count)
+{
+	if (fread(ret_words, sizeof(*ret_words), count, reader->stream) != count)
+		return false;
+	for (size_t i = 0; reader->is_swapped && i < count; i++)
+		ret_words[i] = __builtin_bswap32(ret_words[i]);
+	return true;
+}
+
+/* To skip beyond the end is no mistake: nothing is read there. */
+static bool skip(const struct weir_pcapng_reader *reader, uint32_t bytes)
+{
+	return !fseeko(reader->stream, bytes, SEEK_CUR);
+}
+
+static bool get_option(const struct weir_pcapng_reader *reader, uint16_t *ret_code, uint16_t *ret_bytes)
+{
+	uint16_t header[2];
+
+	if (fread(header, sizeof(header), 1, reader->stream) != 1)
+		return false;
+	*ret_code = reader->is_swapped ? __builtin_bswap16(header[0]) : header[0];
+	*ret_bytes = reader->is_swapped ? __builtin_bswap16(header[1]) : header[1];
+	return true;
+}
+
+/* The rest of a block, `left` bytes of options. */
+static bool read_options(const struct weir_pcapng_reader *reader, uint32_t left, enum weir_course *ret_course)
+{
+	while (left >= OPTION_HEADER_BYTES) {
+		uint16_t code, bytes;
+		uint32_t flags;
+
+		if (!get_option(reader, &code, &bytes))
+			return false;
+		left -= OPTION_HEADER_BYTES;
+		if (code == END_OF_OPTIONS || padded(bytes) > left)
+			break;
+		left -= padded(bytes);
+		if (code == PACKET_FLAGS && bytes == sizeof(flags)) {
+			if (!get(reader, &flags, 1))
+				return false;
+			*ret_course = flags & FLAGS_COURSE;
+			break;
+		}
+		if (!skip(reader, padded(bytes)))
+			return false;
+	}
+	return skip(reader, left);
+}
+
+/* An enhanced packet block, of which `left` bytes are yet to be read before its trailer. */
+static bool read_packet(const struct weir_pcapng_reader *reader, uint32_t left, enum weir_course *ret_course)
+{
+	uint32_t header[5]; /* interface, time, bytes captured and on the wire */
+
+	if (left < sizeof(header) || !get(reader, header, 5))
+		return false;
+	left -= sizeof(header);
+	if (header[3] > left || padded(header[3]) > left || !skip(reader, padded(header[3])))
+		return false;
+	return read_options(reader, left - padded(header[3]), ret_course);
+}
+
+/* To the end of the next packet's block. */
+static bool next_packet(const struct weir_pcapng_reader *reader, enum weir_course *ret_course)
+{
+	uint32_t begin[2]; /* type, length */
+
+	for (;;) {
+		if (!get(reader, begin, 2) || begin[1] < BLOCK_BYTES || begin[1] % 4)
+			return false;
+		if (begin[0] == ENHANCED_PACKET)
+			return read_packet(reader, begin[1] - BLOCK_BYTES, ret_course) && skip(reader, TRAILER_BYTES);
+		if (!skip(reader, begin[1] - sizeof(begin)))
+			return false;
+		if (begin[0] == SIMPLE_PACKET || begin[0] == PACKET)
+			return true;
+	}
+}
+
+bool weir_pcapng_open(FILE *stream, struct weir_pcapng_reader *ret_reader)
+{
+	struct weir_pcapng_reader reader = {.stream = stream};
+	uint32_t begin[3]; /* type, which reads the same in both orders; length; byte order */
+
+	if (!get(&reader, begin, 3) || begin[0] != SECTION)
+		return false;
+	reader.is_swapped = begin[2] == __builtin_bswap32(BYTE_ORDER_MAGIC);
+	if (!reader.is_swapped && begin[2] != BYTE_ORDER_MAGIC)
+		return false;
+	rewind(stream);
+	*ret_reader = reader;
+	return true;
+}
+
+enum weir_course weir_pcapng_next_course(struct weir_pcapng_reader *reader)
+{
+	enum weir_course course = WEIR_COURSE_UNKNOWN;
+
+	if (!reader->stream)
+		return WEIR_COURSE_UNKNOWN;
+	if (!next_packet(reader, &course))
+		reader->stream = NULL;
+	return course > WEIR_COURSE_OUT ? WEIR_COURSE_UNKNOWN : course;
 }

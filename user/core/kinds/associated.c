@@ -19,11 +19,12 @@ static void refer_to(struct weir_reader *reader, const struct weir_draft *draft,
 	const struct weir_node *value = draft->value[RULE_REF_RESOURCE];
 	const struct weir_ruleset_resource *reference = &reader->ruleset->resources[index];
 	const struct weir_flow *own = weir_flow_of(reader->ruleset, draft->rule);
+	const uint8_t directions = weir_match_directions(&reader->ruleset->resources[draft->rule->resource].match);
 
 	if (index == draft->rule->resource)
 		weir_complain(reader, value, "name another, or use CurrentResource",
 			      "refResource is the rule's own resource");
-	else if (reference->flow.fields && memcmp(&reference->flow, own, sizeof(*own)))
+	else if (reference->flow.fields && !weir_is_same_key(&reference->flow, own, directions))
 		weir_complain(reader, value,
 			      draft->rule->has_own_key ? "give refResource the key in 'per', or none"
 						       : "give both resources the same flow key, or refResource none",
@@ -31,6 +32,11 @@ static void refer_to(struct weir_reader *reader, const struct weir_draft *draft,
 			      draft->rule->has_own_key ? "" : "'s resource");
 	else
 		draft->rule->ref_resource = index;
+	if (weir_match_directions(&reference->match) != directions && weir_names_own_ends(&reference->flow))
+		weir_warn(reader, value, "write 'remote' and 'local' in both keys",
+			  "refResource '%.*s' has packets of another direction, whose source and destination are the "
+			  "other ends",
+			  WEIR_SHOWN(reference->name));
 }
 
 void weir_check_reference(struct weir_reader *reader, const struct weir_draft *draft)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Documents that have lists of Sentinel's rules somewhere in them, and are no rule files: which part to give. */
+/* Documents that have lists of rules somewhere in them, and are no rule files: which part to give. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -54,8 +55,27 @@ static bool complain_of_actuator(struct weir_reader *reader, const struct weir_n
 	return true;
 }
 
+/* A list without a name is one of Sentinel's (sentinel.h), unless its items have fields that only weir's own have. */
+static bool complain_of_bare_list(struct weir_reader *reader, const struct weir_node *root)
+{
+	static const struct {
+		const char *field, *part;
+	} ours[] = {{"match", "resources"}, {"flow", "resources"}, {"rate", "rules"}, {"per", "rules"}};
+	char hint[96];
+
+	for (size_t i = 0; is_list(root) && root->count && i < ARRAY_SIZE(ours); i++) {
+		if (!value_of(root->items[0], ours[i].field))
+			continue;
+		snprintf(hint, sizeof(hint), "write '%s:' on a line of its own before it", ours[i].part);
+		weir_complain(reader, root, hint, "this list of %s has no name", ours[i].part);
+		return true;
+	}
+	return false;
+}
+
 bool weir_complain_of_envelope(struct weir_reader *reader, const struct weir_document *document)
 {
 	return document->root &&
-	       (complain_of_kubernetes(reader, document->root) || complain_of_actuator(reader, document->root));
+	       (complain_of_kubernetes(reader, document->root) || complain_of_actuator(reader, document->root) ||
+		complain_of_bare_list(reader, document->root));
 }

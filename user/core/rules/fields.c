@@ -8,6 +8,7 @@
 #include "rules/parse.h"
 #include "rules/quantity.h"
 #include "rules/rule.h"
+#include "rules/yaml_syntax.h"
 
 /* ---- maps ---- */
 
@@ -38,7 +39,7 @@ static const struct advice {
 	{"rule", "ban", "write 'blockDuration: 10s'", NULL},
 	{"rule", "duration", "write 'blockDuration: 10s' for how long a blocked flow stays blocked", NULL},
 	{"rule", "connections", "write 'metricType: Concurrency' and 'threshold: 100'", NULL},
-	{"resource", "rules", "it belongs at the top of the file: a rule names its resource, 'resource: NAME'", NULL},
+	{"resource", "rules", WEIR_AT_THE_TOP "; a rule names its resource, 'resource: NAME'", NULL},
 	{"resource", "rate", "write rates under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
 	{"resource", "limit", "write rates under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
 	{"a rule file", "whitelist", "write 'allow'", NULL},
@@ -49,6 +50,11 @@ static const struct advice {
 	{"a rule file", "match", "it belongs to a resource, under 'resources:'", NULL},
 	{"match", "not", WEIR_NO_ALL_BUT, NULL},
 	{"match", "except", WEIR_NO_ALL_BUT, NULL},
+	{NULL, "settings", WEIR_AT_THE_TOP, NULL},
+	{NULL, "resources", WEIR_AT_THE_TOP, NULL},
+	{NULL, "rules", WEIR_AT_THE_TOP, NULL},
+	{NULL, "circuitBreakers", WEIR_AT_THE_TOP, NULL},
+	{"a rule file", "rate", "it belongs to a rule, an item under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
 	{NULL, "rate", "only a rule has it; here, write 'threshold'", "threshold"},
 	{NULL, "bits", "write 'rate: 100Mbit/s' instead of threshold and unit", "rate"},
 	{NULL, "bit", "write 'rate: 100Mbit/s' instead of threshold and unit", "rate"},
@@ -88,8 +94,22 @@ static const char *advice_of_place(const char *where, const char *word)
 		return "it belongs to a rule: write rules under 'rules:', at the top of the file";
 	if (!strcmp(where, "rule") && weir_is_one_of(word, weir_match_field_names, weir_match_field_count))
 		return "it belongs to the resource's match; the rule names the resource: 'resource: NAME'";
+	if (!strcmp(where, "a rule file") && weir_is_one_of(word, weir_setting_names, WEIR_SETTING_COUNT))
+		return "it is a setting: write it under 'settings:', indented further";
 	if (!strcmp(where, "override") && weir_is_one_of(word, weir_key_field_names, WEIR_KEY_FIELD_COUNT))
 		return "an override is for an address: write 'source' or 'destination'";
+	return NULL;
+}
+
+/* "destinationPort:53", which YAML reads as one word: the field of ours before the ':', or NULL. */
+static const char *unspaced_field(const struct weir_node *key, const char *const *fields, size_t count)
+{
+	const char *colon = key->is_quoted ? NULL : strchr(key->text, ':');
+
+	for (size_t i = 0; colon && colon[1] && i < count; i++)
+		if (strlen(fields[i]) == (size_t)(colon - key->text) &&
+		    !strncmp(fields[i], key->text, colon - key->text))
+			return fields[i];
 	return NULL;
 }
 
@@ -108,18 +128,23 @@ void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_n
 	size_t used = strlen(hint);
 	const struct advice *advice = advice_for(what, key->text);
 	const char *ours = weir_our_word(key->text, strlen(key->text)), *meant = NULL;
-	const char *of_place = advice_of_place(what, key->text);
+	const char *of_place = advice_of_place(what, key->text), *unspaced = unspaced_field(key, fields, count);
 
 	if (reader->complaints > WEIR_MISTAKES_MAX)
 		return;
 	if (ours && !weir_is_one_of(ours, fields, count))
 		ours = NULL;
-	if (!advice && !ours && !of_place)
+	if (unspaced)
+		meant = unspaced;
+	else if (!advice && !ours && !of_place)
 		meant = weir_nearest(key->text, fields, count, sizeof(*fields));
 	if (!strcmp(key->text, "<<"))
 		snprintf(hint, sizeof(hint), "merge keys are not part of YAML 1.2: write the fields out");
 	else if (key->text[0] == '/' && (key->text[1] == '/' || key->text[1] == '*'))
 		snprintf(hint, sizeof(hint), "in YAML, a comment begins with '#'");
+	else if (unspaced)
+		snprintf(hint, sizeof(hint), "write a space after the ':': '%s: %.*s'", unspaced,
+			 WEIR_SHOWN(key->text + strlen(unspaced) + 1));
 	else if (advice)
 		snprintf(hint, sizeof(hint), "%s", advice->advice);
 	else if (ours)
@@ -329,9 +354,9 @@ bool weir_check_unquoted(struct weir_reader *reader, const struct weir_node *nod
 		return true;
 	snprintf(hint, sizeof(hint), "leave out the quotes: %.*s", WEIR_SHOWN(text));
 	if (reader->takes_quoted_numbers)
-		weir_warn(reader, node, hint, "\"%.*s\" is a text, taken for the number", WEIR_SHOWN(text));
+		weir_warn(reader, node, hint, "\"%.*s\" is a string, read as a number", WEIR_SHOWN(text));
 	else
-		weir_complain(reader, node, hint, "\"%.*s\" is a text, not a number", WEIR_SHOWN(text));
+		weir_complain(reader, node, hint, "\"%.*s\" is a string, not a number", WEIR_SHOWN(text));
 	return reader->takes_quoted_numbers;
 }
 

@@ -126,6 +126,18 @@ void weir_rule_files_free(struct weir_rule_files *files)
 
 /* ---- what is in them ---- */
 
+/* By the first bytes of pcap (of microseconds and of nanoseconds, in either byte order) and of pcapng. */
+static bool is_capture(const char *text, size_t bytes)
+{
+	static const char magics[][5] = {"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1", "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1",
+					 "\x0a\x0d\x0d\x0a"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
+		if (bytes >= 4 && !memcmp(text, magics[i], 4))
+			return true;
+	return false;
+}
+
 static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
 {
 	_cleanup_(weir_freep) char *text = NULL;
@@ -143,6 +155,10 @@ static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, c
 		bytes += fread(text + bytes, 1, room - bytes - 1, stream);
 		if (ferror(stream))
 			return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot read '%s'", file);
+		if (is_capture(text, bytes))
+			return weir_diag_error(diag, NULL, NULL,
+					       "rules come first and the capture last: 'weir replay -r FILE... PCAP'",
+					       "'%s' is a packet capture, not a rule file", file);
 		if (bytes > WEIR_YAML_BYTES_MAX)
 			return weir_diag_fail(
 				diag, 0,

@@ -306,19 +306,64 @@ static void read_key(struct weir_reader *reader, const struct weir_node *node, c
 	weir_read_items(reader, node, field, parse_flow_item, draft, 1, &unused, &count);
 }
 
-void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow)
+/* Where the key names this field. */
+static const struct weir_node *node_of_field(const struct weir_node *node, const char *name)
 {
-	const struct flow_draft draft = {flow, families, "leave 'flow' out: the whole resource is then one flow"};
+	for (size_t i = 0; node->kind == WEIR_NODE_LIST && i < node->count; i++) {
+		const struct weir_node *item = node->items[i];
 
-	read_key(reader, node, "flow", &draft);
+		if (item->kind == WEIR_NODE_WORD && strcspn(item->text, "/") == strlen(name) &&
+		    !strncmp(item->text, name, strlen(name)))
+			return item;
+	}
+	return node;
 }
 
-void weir_read_per(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow)
+/* Which end of a packet its own source is depends on which way it goes. */
+static void check_ends(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
+		       const struct weir_flow *flow)
 {
-	const struct flow_draft draft = {flow, families, "write 'per: all' without other fields"};
+	const uint8_t directions = weir_match_directions(match);
+
+	for (int bit = 0; bit < WEIR_KEY_ENDS_COUNT; bit++) {
+		const uint32_t field = 1u << bit, other = WEIR_KEY_OTHER_END(field);
+		const char *name = weir_key_field_names[bit];
+		char hint[64];
+
+		if (!(flow->fields & field) || flow->fields & WEIR_KEY_RELATIVE(field))
+			continue;
+		snprintf(hint, sizeof(hint), "write '%s' for one flow of both directions",
+			 weir_key_field_name(WEIR_KEY_RELATIVE(field), bit));
+		if (directions == WEIR_MATCHES_BOTH)
+			weir_warn(reader, node_of_field(node, name), hint,
+				  "'%s' is one end of what comes in and the other of what goes out: each direction has "
+				  "flows of its own",
+				  name);
+		else if (directions == WEIR_MATCHES_OUT && flow->fields & WEIR_KEY_RELATIVE(other))
+			weir_complain(reader, node_of_field(node, name), "leave one of them out",
+				      "'%s' and '%s' are the same end of what goes out", name,
+				      weir_key_field_name(WEIR_KEY_RELATIVE(other), bit ^ 1));
+	}
+}
+
+void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
+		    struct weir_flow *flow)
+{
+	const struct flow_draft draft = {flow, match->families,
+					 "leave 'flow' out: the whole resource is then one flow"};
+
+	read_key(reader, node, "flow", &draft);
+	check_ends(reader, node, match, flow);
+}
+
+void weir_read_per(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
+		   struct weir_flow *flow)
+{
+	const struct flow_draft draft = {flow, match->families, "write 'per: all' without other fields"};
 
 	if (node->kind != WEIR_NODE_WORD || strcmp(node->text, "all"))
 		read_key(reader, node, "per", &draft);
+	check_ends(reader, node, match, flow);
 }
 
 bool weir_match_holds_tcp(const struct weir_match *match)

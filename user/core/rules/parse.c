@@ -155,7 +155,7 @@ static void read_resource(struct weir_reader *reader, const struct weir_node *no
 	if (values[RESOURCE_MATCH])
 		weir_read_match(reader, values[RESOURCE_MATCH], &resource->match);
 	if (values[RESOURCE_FLOW])
-		weir_read_flow(reader, values[RESOURCE_FLOW], resource->match.families, &resource->flow);
+		weir_read_flow(reader, values[RESOURCE_FLOW], &resource->match, &resource->flow);
 	read_prioritized(reader, values[RESOURCE_PRIORITIZED], resource);
 }
 

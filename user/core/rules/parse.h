@@ -156,9 +156,11 @@ extern const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS];
 extern const char *const weir_match_field_names[];
 extern const size_t weir_match_field_count;
 void weir_read_match(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match);
-void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow);
+void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
+		    struct weir_flow *flow);
 /* The key that a rule has of its own: as a resource's `flow`, or `all`. */
-void weir_read_per(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow);
+void weir_read_per(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
+		   struct weir_flow *flow);
 
 /* Append a rule to the rule set, named or with the default name. */
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node);

@@ -10,6 +10,7 @@
 #define WEIR_RULES_QUANTITY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "rules/scalars.h"
@@ -45,5 +46,16 @@ struct weir_rate {
 
 /* "20/s", "6/min", "5k/10s", "10MB/s", "100Mbit/s". The interval may be anything that is a duration. */
 int weir_parse_rate(const char *text, struct weir_rate *ret_rate, struct weir_refusal *reterr_refusal);
+
+/* "20", "2.5" of millionths. */
+void weir_format_micro(uint64_t micro, char *text, size_t text_bytes);
+
+/* The same; of bytes "12.5MB". */
+void weir_format_amount(uint64_t micro, bool counts_bytes, char *text, size_t text_bytes);
+
+/* "20/s", "3/100ms", "12.5MB/s", of millionths: weir_parse_rate() reads it back exactly. */
+#define WEIR_RATE_TEXT_BYTES 96
+const char *weir_format_rate(uint64_t micro, uint64_t interval_ns, bool counts_bytes,
+			     char ret_text[WEIR_RATE_TEXT_BYTES]);
 
 #endif

@@ -80,7 +80,7 @@ static void read_per(struct weir_reader *reader, struct weir_draft *draft)
 
 	if (!value || !draft->has_resource)
 		return;
-	weir_read_per(reader, value, reader->ruleset->resources[rule->resource].match.families, &rule->own_key);
+	weir_read_per(reader, value, &reader->ruleset->resources[rule->resource].match, &rule->own_key);
 	rule->has_own_key = true;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 
@@ -40,7 +41,8 @@ static bool may_meet(const struct weir_match *a, const struct weir_match *b)
 
 	for (size_t i = 0; i < ARRAY_SIZE(a->protocol); i++)
 		protocols_meet |= a->protocol[i] & b->protocol[i];
-	return protocols_meet && (!a->families || !b->families || a->families & b->families) &&
+	return protocols_meet && weir_match_directions(a) & weir_match_directions(b) &&
+	       (!a->families || !b->families || a->families & b->families) &&
 	       ranges_meet(a->destination_port, a->destination_port_count, b->destination_port,
 			   b->destination_port_count);
 }
@@ -65,6 +67,33 @@ const struct weir_ruleset_resource *weir_resource_of(const struct weir_ruleset *
 const struct weir_flow *weir_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
 	return rule->has_own_key ? &rule->own_key : &weir_resource_of(ruleset, rule)->flow;
+}
+
+struct weir_flow weir_flow_by_ends(const struct weir_flow *flow, uint8_t directions)
+{
+	const uint32_t ends = flow->fields & WEIR_KEY_ENDS, own = ends & ~(ends & flow->fields >> 16);
+	struct weir_flow key = *flow;
+
+	if (directions == WEIR_MATCHES_BOTH)
+		key.fields |= WEIR_KEY_TURNED(own);
+	if (directions != WEIR_MATCHES_OUT || !own)
+		return key;
+	key.fields = (flow->fields & ~own) | WEIR_KEY_OTHER_END(own) | WEIR_KEY_REVERSED;
+	if (own & (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION)) {
+		memcpy(key.source_bits, flow->destination_bits, sizeof(key.source_bits));
+		memcpy(key.destination_bits, flow->source_bits, sizeof(key.destination_bits));
+	}
+	return key;
+}
+
+bool weir_is_same_key(const struct weir_flow *left, const struct weir_flow *right, uint8_t directions)
+{
+	struct weir_flow a = weir_flow_by_ends(left, directions), b = weir_flow_by_ends(right, directions);
+
+	/* What its fields are called makes no difference. */
+	a.fields &= WEIR_KEY_RELATIVE(1) - 1;
+	b.fields &= WEIR_KEY_RELATIVE(1) - 1;
+	return !memcmp(&a, &b, sizeof(a));
 }
 
 const struct weir_flow *weir_counted_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)

@@ -70,6 +70,22 @@ static inline uint8_t weir_match_directions(const struct weir_match *match)
 
 #define WEIR_MATCHES_BOTH (WEIR_MATCHES_IN | WEIR_MATCHES_OUT)
 
+/*
+ * A key as the program has it for packets of these directions: members are of their remote and their local end
+ * (include/weir_fields.h). What comes in has its source at the remote end, what goes out at the local one; of both, it
+ * depends on the packet.
+ */
+struct weir_flow weir_flow_by_ends(const struct weir_flow *flow, uint8_t directions);
+
+/* Some of its fields are a packet's own source or destination, whichever end that is. */
+static inline bool weir_names_own_ends(const struct weir_flow *flow)
+{
+	return flow->fields & WEIR_KEY_ENDS & ~(flow->fields >> 16);
+}
+
+/* Of a packet of these directions, both keys name the same flow. */
+bool weir_is_same_key(const struct weir_flow *left, const struct weir_flow *right, uint8_t directions);
+
 /* Packets of TCP can be in it. */
 bool weir_match_holds_tcp(const struct weir_match *match);
 

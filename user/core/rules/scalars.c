@@ -17,8 +17,7 @@ const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst
 const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_NAME)};
 
 /* The ends of a packet, by whether it comes in or goes out: by bit, as the first of the others. */
-#define END_COUNT 4
-static const char *const end_names[END_COUNT] = {"remote", "local", "remotePort", "localPort"};
+static const char *const end_names[WEIR_KEY_ENDS_COUNT] = {"remote", "local", "remotePort", "localPort"};
 
 const char *weir_key_field_name(uint32_t key_fields, int bit)
 {
@@ -85,30 +84,36 @@ static bool is_protocol(const char *text, size_t bytes)
 	return false;
 }
 
-/* What is no protocol of IP's, and what to write for it. */
-static bool advise_protocol(const char *text, struct weir_refusal *refusal)
+const struct weir_service *weir_find_service(const char *name)
 {
-	static const char *const every[] = {"any", "all", "ip", "*", "both"};
-	static const struct {
-		const char *name, *protocol;
-		unsigned int port;
-	} services[] = {
+	static const struct weir_service services[] = {
 		{"http", "tcp", 80},  {"https", "tcp", 443}, {"ssh", "tcp", 22},
 		{"smtp", "tcp", 25},  {"dns", "udp", 53},    {"ntp", "udp", 123},
 		{"quic", "udp", 443}, {"snmp", "udp", 161},  {"telnet", "tcp", 23},
 	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
+		if (!strcasecmp(name, services[i].name))
+			return &services[i];
+	return NULL;
+}
+
+/* What is no protocol of IP's, and what to write for it. */
+static bool advise_protocol(const char *text, struct weir_refusal *refusal)
+{
+	static const char *const every[] = {"any", "all", "ip", "*", "both"};
+	const struct weir_service *service = weir_find_service(text);
 
 	for (size_t i = 0; i < ARRAY_SIZE(every); i++)
 		if (!strcasecmp(text, every[i])) {
 			weir_advise(refusal, "leave 'protocol' out to match any protocol");
 			return true;
 		}
-	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
-		if (!strcasecmp(text, services[i].name)) {
-			weir_advise(refusal, "write 'protocol: %s' and 'destinationPort: %u'", services[i].protocol,
-				    services[i].port);
-			return true;
-		}
+	if (service) {
+		weir_advise(refusal, "write 'protocol: %s' and 'destinationPort: %u'", service->protocol,
+			    service->port);
+		return true;
+	}
 	if (text[0] == '!') {
 		weir_advise(refusal, "%s", WEIR_NO_ALL_BUT);
 		return true;
@@ -140,8 +145,7 @@ int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_ref
 		return -EINVAL;
 	if (nearest)
 		return weir_advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, works too", nearest);
-	return weir_advise(reterr_refusal,
-			   "write its number, 0 to 255, or tcp, udp, sctp, icmp, icmpv6, gre, esp, ah ...");
+	return weir_advise(reterr_refusal, "write its number, 0 to 255, or " WEIR_PROTOCOL_CHOICES);
 }
 
 /* The bit of the flag that `bytes` bytes at `text` name, or 0. */
@@ -234,12 +238,34 @@ int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refus
 	return parse_word(text, words, ARRAY_SIZE(words), ret_families, reterr_refusal);
 }
 
+/* What others call a direction, in lower case. */
+static const char *find_direction(const char *text)
+{
+	static const struct {
+		const char *ours, *theirs[8];
+	} words[] = {
+		{"in", {"inbound", "ingress", "input", "incoming", "received", "rx", "prerouting"}},
+		{"out", {"outbound", "egress", "output", "outgoing", "sent", "tx", "postrouting"}},
+		{"both", {"inout", "any", "all", "bidirectional"}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		for (size_t j = 0; words[i].theirs[j]; j++)
+			if (!strcasecmp(text, words[i].theirs[j]) || !strcasecmp(text, words[i].ours))
+				return words[i].ours;
+	return NULL;
+}
+
 int weir_parse_direction(const char *text, uint8_t *ret_directions, struct weir_refusal *reterr_refusal)
 {
 	static const struct word words[] = {
 		{"in", WEIR_MATCHES_IN}, {"out", WEIR_MATCHES_OUT}, {"both", WEIR_MATCHES_BOTH}};
 
-	return parse_word(text, words, ARRAY_SIZE(words), ret_directions, reterr_refusal);
+	if (!parse_word(text, words, ARRAY_SIZE(words), ret_directions, reterr_refusal))
+		return 0;
+	if (find_direction(text))
+		weir_advise(reterr_refusal, "did you mean '%s'?", find_direction(text));
+	return -EINVAL;
 }
 
 int weir_parse_interface(const char *text, char ret_word[WEIR_WANTED_BYTES], struct weir_refusal *reterr_refusal)
@@ -342,7 +368,8 @@ static int find_name(const char *const *names, int count, const char *text, size
 static bool is_key_field(const char *text, size_t bytes)
 {
 	return find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, bytes) < WEIR_KEY_FIELD_COUNT ||
-	       find_name(end_names, END_COUNT, text, bytes) < END_COUNT || weir_our_word(text, bytes) != NULL;
+	       find_name(end_names, WEIR_KEY_ENDS_COUNT, text, bytes) < WEIR_KEY_ENDS_COUNT ||
+	       weir_our_word(text, bytes) != NULL;
 }
 
 /* Add a field to a key, where it is one of `names`; `relative` of the names that go by direction. */
@@ -384,9 +411,11 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 {
 	size_t name_bytes = strcspn(text, "/");
 	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
-	const int end = find_name(end_names, END_COUNT, text, name_bytes);
-	const int bit = end < END_COUNT ? end : find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, name_bytes);
-	const char *const *names = end < END_COUNT ? end_names : weir_key_field_names;
+	const int end = find_name(end_names, WEIR_KEY_ENDS_COUNT, text, name_bytes);
+	const int bit = end < WEIR_KEY_ENDS_COUNT
+				? end
+				: find_name(weir_key_field_names, WEIR_KEY_FIELD_COUNT, text, name_bytes);
+	const char *const *names = end < WEIR_KEY_ENDS_COUNT ? end_names : weir_key_field_names;
 	uint8_t bits[2] = {32, 128};
 	int err = 0;
 
@@ -402,7 +431,7 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 	if (lengths)
 		err = parse_key_lengths(text, lengths, families, bits, reterr_refusal);
 	if (!err)
-		err = add_key_field(names, bit, end < END_COUNT ? WEIR_KEY_RELATIVE(1u << bit) : 0, flow,
+		err = add_key_field(names, bit, end < WEIR_KEY_ENDS_COUNT ? WEIR_KEY_RELATIVE(1u << bit) : 0, flow,
 				    reterr_refusal);
 	if (err)
 		return err;

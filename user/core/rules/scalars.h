@@ -75,7 +75,15 @@ int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct w
 int weir_parse_network(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal);
 
 /* A protocol's name, or its number 0 to 255. */
+#define WEIR_PROTOCOL_CHOICES "tcp, udp, sctp, icmp, icmpv6, gre, esp, ah ..."
 int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_refusal *reterr_refusal);
+
+/* What is taken for a protocol, and is a port of one. NULL: the name is none that we know. */
+struct weir_service {
+	const char *name, *protocol;
+	unsigned int port;
+};
+const struct weir_service *weir_find_service(const char *name);
 
 /* "syn,!ack": flags that must be set, and after '!' flags that must not. */
 int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, struct weir_refusal *reterr_refusal);

@@ -80,9 +80,9 @@ static void warn_of_arp(struct weir_reader *reader, const struct weir_node *non_
 	if (excepts_arp(settings) == settings->drop_non_ip || !(non_ip || except))
 		return;
 	weir_warn(reader, settings->drop_non_ip ? non_ip ?: except : except,
-		  "without ARP no IPv4 neighbour can reach this host",
-		  settings->drop_non_ip ? "'nonIp: drop' drops ARP as well: write 'nonIpExcept: arp' beside it"
-					: "'nonIpExcept' drops ARP");
+		  settings->drop_non_ip ? "write 'nonIpExcept: arp' beside it" : "leave 'arp' out of it",
+		  "'%s' drops ARP, without which no IPv4 neighbour can reach this host",
+		  settings->drop_non_ip ? "nonIp: drop" : "nonIpExcept");
 }
 
 static void read_mode(struct weir_reader *reader, const struct weir_node *node, bool *observes)

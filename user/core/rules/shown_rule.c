@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "rules/circuit_breakers.h"
+#include "rules/quantity.h"
 #include "rules/rule.h"
 #include "rules/scalars.h"
 
@@ -92,8 +93,9 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	FIELD(RESOURCE, "resource", WORD, shown->resource, true, false)                                                \
 	FIELD(PER, "per", KEY, NULL, rule->has_own_key, !rule->has_own_key)                                            \
 	FIELD(METRIC, "metricType", WORD, kind->metric_name, true, !kind->metric_name)                                 \
-	FIELD(THRESHOLD, "threshold", MICRO, rule->threshold_micro, !adapts, adapts)                                   \
-	FIELD(INTERVAL, "statIntervalInMs", NUMBER, rule->interval_ns / NSEC_PER_MSEC, true, !counts)                  \
+	FIELD(RATE, "rate", RATE, NULL, false, !is_rate)                                                               \
+	FIELD(THRESHOLD, "threshold", MICRO, rule->threshold_micro, !adapts, adapts || is_rate)                        \
+	FIELD(INTERVAL, "statIntervalInMs", NUMBER, rule->interval_ns / NSEC_PER_MSEC, true, !counts || is_rate)       \
 	FIELD(SAMPLES, "sampleCount", NUMBER, rule->samples, has_window && !kind->has_tokens,                          \
 	      !counts || rule->samples == WEIR_SAMPLES_MAX)                                                            \
 	FIELD(WINDOW, "window", WORD, weir_window_names[rule->window], has_window,                                     \
@@ -101,7 +103,8 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	FIELD(BURST, "burst", MICRO, rule->burst_micro, false, !counts || !rule->burst_micro)                          \
 	FIELD(BUCKET, "burst", MICRO, shown->bucket_micro, has_window && kind->has_tokens, true)                       \
 	FIELD(BURST_COUNT, "burstCount", MICRO, rule->burst_beyond_micro, false, !counts || !rule->has_burst_beyond)   \
-	FIELD(UNIT, "unit", WORD, rule->counts_bytes ? "bytes" : "packets", true, !counts || !rule->counts_bytes)      \
+	FIELD(UNIT, "unit", WORD, rule->counts_bytes ? "bytes" : "packets", true,                                      \
+	      !counts || !rule->counts_bytes || is_rate)                                                               \
 	FIELD(STRATEGY, "tokenCalculateStrategy", WORD, weir_strategy_names[rule->strategy], true,                     \
 	      rule->strategy == WEIR_STRATEGY_DIRECT)                                                                  \
 	FIELD(WARM_UP_PERIOD, "warmUpPeriodSec", NUMBER, rule->warm_up.period_s, warms_up, !warms_up)                  \
@@ -150,7 +153,7 @@ enum shown_field { SHOWN_FIELDS(IDENTIFIER) SHOWN_COUNT };
 /* What is said of a rule by its kind and strategy. */
 struct said {
 	const char *name;
-	enum { FORM_WORD, FORM_NUMBER, FORM_MICRO, FORM_TRUTH, FORM_KEY, FORM_CLUSTER, FORM_OVERRIDES } form;
+	enum { FORM_WORD, FORM_NUMBER, FORM_MICRO, FORM_TRUTH, FORM_RATE, FORM_KEY, FORM_CLUSTER, FORM_OVERRIDES } form;
 	const char *word;
 	uint64_t number;
 	bool is_used, is_usual;
@@ -160,11 +163,13 @@ struct said {
 #define VALUE_OF_NUMBER(value) .number = (value)
 #define VALUE_OF_MICRO(value) .number = (value)
 #define VALUE_OF_TRUTH(value) .number = (value)
+#define VALUE_OF_RATE(value) .word = (value)
 #define VALUE_OF_KEY(value) .word = (value)
 #define VALUE_OF_CLUSTER(value) .word = (value)
 #define VALUE_OF_OVERRIDES(value) .word = (value)
 
-static struct said value_of(const struct weir_shown_rule *shown, enum shown_field field)
+/* says_rate: as `rate`, in place of the fields that it stands for, where the rule has one. */
+static struct said value_of(const struct weir_shown_rule *shown, bool says_rate, enum shown_field field)
 {
 	const struct weir_ruleset_rule *rule = &shown->rule;
 	const struct weir_kind *kind = weir_kind_of(rule);
@@ -172,6 +177,7 @@ static struct said value_of(const struct weir_shown_rule *shown, enum shown_fiel
 	const bool counts = kind->has_interval, has_window = !kind->delays || kind->occupies;
 	const bool warms_up = rule->strategy == WEIR_STRATEGY_WARM_UP;
 	const bool adapts = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	const bool is_rate = says_rate && counts && !adapts;
 
 	switch (field) {
 #define SAY(id, named, as, value, used, usual)                                                                         \
@@ -200,11 +206,11 @@ static enum sort sort_of(const struct weir_ruleset_rule *rule)
 #define F(field) SHOWN_##field
 #define WRITTEN_LIMIT                                                                                                  \
 	{                                                                                                              \
-		F(NAME), F(RESOURCE), F(PER), F(METRIC), F(THRESHOLD), F(INTERVAL), F(SAMPLES), F(WINDOW), F(BURST),   \
-			F(BURST_COUNT), F(UNIT), F(STRATEGY), F(WARM_UP_PERIOD), F(COLD_FACTOR), F(LOW_USAGE),         \
-			F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(BEHAVIOR), F(MAX_QUEUEING), F(RELATION),           \
-			F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(MODE), F(CLUSTER_MODE),           \
-			F(CLUSTER_CONFIG), F(WHEN_FULL), F(OVERRIDES), F(COUNT)                                        \
+		F(NAME), F(RESOURCE), F(PER), F(METRIC), F(RATE), F(THRESHOLD), F(INTERVAL), F(SAMPLES), F(WINDOW),    \
+			F(BURST), F(BURST_COUNT), F(UNIT), F(STRATEGY), F(WARM_UP_PERIOD), F(COLD_FACTOR),             \
+			F(LOW_USAGE), F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(BEHAVIOR), F(MAX_QUEUEING),          \
+			F(RELATION), F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(MODE),               \
+			F(CLUSTER_MODE), F(CLUSTER_CONFIG), F(WHEN_FULL), F(OVERRIDES), F(COUNT)                       \
 	}
 #define LAST_OF_RATE                                                                                                   \
 	F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(CLUSTER_MODE), F(CLUSTER_CONFIG), F(WHEN_FULL)
@@ -312,6 +318,8 @@ static void write_own_key(struct weir_writer *writer, const struct weir_flow *ke
 static void write_said(struct weir_writer *writer, const struct said *said, const struct weir_ruleset_rule *rule,
 		       bool is_file)
 {
+	char rate[WEIR_RATE_TEXT_BYTES];
+
 	switch (said->form) {
 	case FORM_WORD:
 		weir_write_word(writer, said->name, said->word);
@@ -324,6 +332,10 @@ static void write_said(struct weir_writer *writer, const struct said *said, cons
 		break;
 	case FORM_TRUTH:
 		weir_write_truth(writer, said->name, said->number);
+		break;
+	case FORM_RATE:
+		weir_write_word(writer, said->name,
+				weir_format_rate(rule->threshold_micro, rule->interval_ns, rule->counts_bytes, rate));
 		break;
 	case FORM_KEY:
 		write_own_key(writer, &rule->own_key, is_file);
@@ -340,9 +352,11 @@ static void write_said(struct weir_writer *writer, const struct said *said, cons
 void weir_write_rule(struct weir_writer *writer, const struct weir_shown_rule *shown, enum weir_rule_document document)
 {
 	const bool is_file = document == WEIR_RULE_FILE;
+	/* JSON is for programs: there, numbers stay numbers. */
+	const bool says_rate = is_file && writer->form == WEIR_FORM_YAML;
 
 	for (const uint8_t *field = documents[document][sort_of(&shown->rule)]; *field != SHOWN_COUNT; field++) {
-		const struct said said = value_of(shown, *field);
+		const struct said said = value_of(shown, says_rate, *field);
 
 		if (is_file ? !said.is_usual : said.is_used)
 			write_said(writer, &said, &shown->rule, is_file);

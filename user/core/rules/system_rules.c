@@ -199,7 +199,7 @@ void weir_put_system_rules_first(struct weir_reader *reader)
 		weir_warn(reader, reader->rule_nodes[0], "define a resource: one without a match takes every IP packet",
 			  "system rules have no effect: they apply to packets of resources, and there are none");
 	if (first > WEIR_SYSTEM_RULES_MAX)
-		weir_complain(reader, reader->rule_nodes[WEIR_SYSTEM_RULES_MAX], "drop some",
-			      "%zu system rules are too many: every packet meets all of them, and at most %d rules",
-			      first, WEIR_PACKET_RULES_MAX);
+		weir_complain(reader, reader->rule_nodes[WEIR_SYSTEM_RULES_MAX],
+			      "remove some: every packet is evaluated against all of them",
+			      "%zu system rules are too many: write at most %d", first, WEIR_SYSTEM_RULES_MAX);
 }

@@ -22,12 +22,18 @@ static bool is_reserved(const char *text)
 	return false;
 }
 
-/* Digits with a dash or a slash between, or more than one dot: a range, or an address, and to YAML a text. */
+#define DIGITS "0123456789"
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+/* Digits with a dash or a slash between, or more than one dot: a range, an address or a rate, and to YAML a text. With
+ * a slash there may be letters: no number has one.
+ */
 static bool is_range(const char *text)
 {
-	size_t bytes = strspn(text, "0123456789"), dots = 0;
+	const char *others = strchr(text, '/') ? LETTERS DIGITS "-./" : DIGITS "-./";
+	size_t bytes = strspn(text, DIGITS), dots = 0;
 
-	if (!bytes || strspn(text, "0123456789-./") != strlen(text))
+	if (!bytes || strspn(text, others) != strlen(text))
 		return false;
 	for (const char *at = text; *at; at++)
 		dots += *at == '.';
@@ -37,13 +43,9 @@ static bool is_range(const char *text)
 /* A letter, then letters, digits and what means nothing to YAML within a word. */
 static bool is_plain(const char *text)
 {
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-	static const char others[] = "0123456789_-./#";
-	size_t first = strspn(text, letters), bytes = first;
+	const bool begins = strspn(text, LETTERS);
 
-	while (text[bytes] && (strchr(letters, text[bytes]) || strchr(others, text[bytes])))
-		bytes++;
-	return is_range(text) || (first && !text[bytes] && !is_reserved(text));
+	return is_range(text) || (begins && !text[strspn(text, LETTERS DIGITS "_-./#")] && !is_reserved(text));
 }
 
 /* Escapes that YAML and JSON have in common (RFC 8259, 7): of controls, and of what YAML takes for the end of a line or

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "rules/yaml_syntax.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -97,6 +98,9 @@ static size_t offset_of(const char *text, const struct weir_syntax_error *error)
 
 /* ---- one kind of mistake each: true when it was that ---- */
 
+/* A word that an advice repeats whole. Chosen, not derived. */
+#define WORD_BYTES_MAX 100
+
 /* A bracket that stays open swallows lines, and the error is where these make no sense to it. */
 static bool explain_open_bracket(const char *text, size_t bytes, struct weir_syntax_error *error)
 {
@@ -165,6 +169,40 @@ static void explain_plain_key(const char *text, struct weir_syntax_error *error)
 	advise(error, "write 'name: value', with a space after the ':'");
 }
 
+/* "rate:20/s": to YAML that is one word, and no name. */
+static bool explain_unspaced(const char *text, struct weir_syntax_error *error)
+{
+	size_t at = line_start(text, error->line), bytes, name;
+
+	if (!strstr(error->message, "multiline plain key") && !strstr(error->message, "could not find expected ':'") &&
+	    !strstr(error->message, "invalid value after mapping"))
+		return false;
+	at += strspn(text + at, " -");
+	bytes = strcspn(text + at, " \r\n");
+	name = strcspn(text + at, ":");
+	if (!isalpha((unsigned char)text[at]) || name + 1 >= bytes || bytes > WORD_BYTES_MAX)
+		return false;
+	point_at(text, at, error);
+	snprintf(error->message, sizeof(error->message), "there is no space after the ':'");
+	advise(error, "write '%.*s: %.*s'", (int)name, text + at, (int)(bytes - name - 1), text + at + name + 1);
+	return true;
+}
+
+/* A line is indented in a way that makes no sense: is it a part of the file that begins in the first column? */
+static void explain_indented_part(const char *text, struct weir_syntax_error *error)
+{
+	static const char *const parts[] = {"settings:", "resources:", "rules:", "circuitBreakers:", "allow:", "deny:"};
+	const size_t start = line_start(text, error->line), indent = strspn(text + start, " ");
+
+	for (size_t i = 0; indent && i < ARRAY_SIZE(parts); i++) {
+		if (strncmp(text + start + indent, parts[i], strlen(parts[i])) != 0)
+			continue;
+		point_at(text, start + indent, error);
+		snprintf(error->message, sizeof(error->message), "'%s' is indented", parts[i]);
+		advise(error, "%s", WEIR_AT_THE_TOP);
+	}
+}
+
 /* ---- texts ---- */
 
 /* What libfyaml says, in part, and what helps. */
@@ -187,6 +225,8 @@ static const struct {
 	{"wrongly indented sequence item", "this '-' is indented differently from those above",
 	 "begin all items of one list in the same column"},
 	{"invalid value after mapping", "there is no ':' after the name of a field",
+	 "write 'name: value', with a space after the ':'"},
+	{"could not find expected ':'", "there is no ':' after the name of a field",
 	 "write 'name: value', with a space after the ':'"},
 	{"missing comma", "a ',' is missing before this", "put a ',' between entries: [a, b], {name: x, flow: source}"},
 	{"extra closing", "this bracket closes nothing", "remove it, or add the opening bracket"},
@@ -238,8 +278,12 @@ void weir_explain_syntax(const char *text, size_t bytes, struct weir_syntax_erro
 		advise(error, "indent YAML with spaces, not tabs");
 	else if (is_of_open_quote(error->message))
 		explain_open_quote(text, error);
-	else if (!explain_brackets(text, bytes, error) && strstr(error->message, "multiline plain key"))
+	else if (explain_brackets(text, bytes, error) || explain_unspaced(text, error))
+		return;
+	else if (strstr(error->message, "multiline plain key"))
 		explain_plain_key(text, error);
-	else if (!error->hint[0])
+	else
 		explain_by_table(error);
+	if (!strncmp(error->message, "this line is indented", strlen("this line is indented")))
+		explain_indented_part(text, error);
 }

@@ -16,6 +16,9 @@ struct weir_syntax_error {
 	char hint[200]; /* empty: none */
 };
 
+/* What to do with a part of a file that begins inside another. */
+#define WEIR_AT_THE_TOP "it belongs at the top of the file: begin it in the first column"
+
 /* Improve on an error that has line, column and message. */
 void weir_explain_syntax(const char *text, size_t bytes, struct weir_syntax_error *error);
 

@@ -103,56 +103,6 @@ void weir_format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
 		snprintf(text, text_bytes, "%llu ms", (unsigned long long)interval_ns / 1000000);
 }
 
-void weir_format_micro(uint64_t micro, char *text, size_t text_bytes)
-{
-	unsigned long long whole = micro / WEIR_MICRO, rest = micro % WEIR_MICRO;
-	char decimals[8] = "";
-
-	if (rest) {
-		snprintf(decimals, sizeof(decimals), ".%06llu", rest % WEIR_MICRO);
-		for (size_t end = strlen(decimals); decimals[end - 1] == '0'; end--)
-			decimals[end - 1] = '\0';
-	}
-	snprintf(text, text_bytes, "%llu%s", whole, decimals);
-}
-
-/* For bytes "12.5MB": with the largest prefix that leaves six decimals and something before them. */
-static void format_amount(uint64_t micro, bool counts_bytes, char *text, size_t text_bytes)
-{
-	static const char *const prefixes[] = {"", "k", "M", "G", "T"};
-	char number[32];
-	size_t prefix = 0;
-
-	for (; counts_bytes && prefix + 1 < ARRAY_SIZE(prefixes) && micro >= 1000 * WEIR_MICRO && micro % 1000 == 0;
-	     prefix++)
-		micro /= 1000;
-	weir_format_micro(micro, number, sizeof(number));
-	snprintf(text, text_bytes, "%s%s%s", number, prefixes[prefix], counts_bytes ? "B" : "");
-}
-
-/* "s", "min", "100ms": what stands behind the '/' of a rate. */
-static void format_rate_time(uint64_t interval_ns, char text[WEIR_DURATION_TEXT_BYTES])
-{
-	char duration[WEIR_DURATION_TEXT_BYTES];
-
-	weir_format_duration(interval_ns, duration);
-	if (!strcmp(duration, "1m"))
-		snprintf(text, WEIR_DURATION_TEXT_BYTES, "min");
-	else
-		snprintf(text, WEIR_DURATION_TEXT_BYTES, "%s",
-			 duration[0] == '1' && strlen(duration) == 2 ? duration + 1 : duration);
-}
-
-const char *weir_format_rate(uint64_t micro, uint64_t interval_ns, bool counts_bytes, char words[WEIR_WORDS_BYTES])
-{
-	char amount[48], time[WEIR_DURATION_TEXT_BYTES];
-
-	format_amount(micro, counts_bytes, amount, sizeof(amount));
-	format_rate_time(interval_ns, time);
-	snprintf(words, WEIR_WORDS_BYTES, "%s/%s", amount, time);
-	return words;
-}
-
 /* ---- of whom ---- */
 
 static void format_key_field(const struct weir_flow *flow, uint8_t families, int place, char *text, size_t text_bytes)
@@ -275,7 +225,7 @@ static void format_limit_rate(const struct weir_rule_info *rule, char words[WEIR
 		weir_format_rate(rule->threshold_micro, identity->interval_ns, identity->counts_bytes, words);
 		return;
 	}
-	format_amount(rule->memory.low_units * WEIR_MICRO, identity->counts_bytes, high, sizeof(high));
+	weir_format_amount(rule->memory.low_units * WEIR_MICRO, identity->counts_bytes, high, sizeof(high));
 	weir_format_rate(rule->memory.high_units * WEIR_MICRO, identity->interval_ns, identity->counts_bytes, low);
 	snprintf(words, WEIR_WORDS_BYTES, "%s to %.64s", high, low);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rules/quantity.h"
 #include "rules/ruleset.h"
 #include "weir_abi.h"
 
@@ -27,9 +28,6 @@ const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 /* "90 s", "100 ms", "1.25 ms", "24 h": the largest unit in which it is a whole number, else ms. */
 void weir_format_interval(uint64_t interval_ns, char *text, size_t text_bytes);
 
-/* "20", "2.5" of millionths. */
-void weir_format_micro(uint64_t micro, char *text, size_t text_bytes);
-
 /* "2.5 connections" of a threshold in millionths. */
 const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES]);
 
@@ -39,9 +37,6 @@ const char *weir_format_breaker(const struct weir_ruleset_rule *rule, char words
 /* ", then blocked for 1 min", or nothing. */
 #define WEIR_PENALTY_BYTES 96
 void weir_format_penalty(uint32_t penalty_ms, uint32_t penalty_ms_max, char text[WEIR_PENALTY_BYTES]);
-
-/* "20/s", "3/100ms", "12.5MB/s", of millionths: as a rule file's `rate` has it. */
-const char *weir_format_rate(uint64_t micro, uint64_t interval_ns, bool counts_bytes, char words[WEIR_WORDS_BYTES]);
 
 /* Whose limit it is: "per source/24", "per source and destinationPort", "in all". `families` are those of its
  * resource's match: where it is both, an address that is cut short has the length of either, "source/24/56".

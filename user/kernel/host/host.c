@@ -229,18 +229,28 @@ static int find_ifindex(const char *name)
 	return request.ifr_ifindex;
 }
 
+/* The network namespace that weir_host_enter_netns() has entered; empty: the one that this process began in. */
+static char entered_netns[128];
+
+const char *weir_host_netns_words(char ret_words[WEIR_NETNS_WORDS_BYTES])
+{
+	snprintf(ret_words, WEIR_NETNS_WORDS_BYTES, "%s%s%s", entered_netns[0] ? "network namespace '" : "",
+		 entered_netns[0] ? entered_netns : "this network namespace", entered_netns[0] ? "'" : "");
+	return ret_words;
+}
+
 int weir_host_ifindex(const char *name, struct weir_diag *diag)
 {
 	int ifindex = find_ifindex(name);
-	char others[512];
+	char others[512], netns[WEIR_NETNS_WORDS_BYTES];
 
 	if (ifindex > 0)
 		return ifindex;
 	if (ifindex != -ENODEV)
 		return weir_diag_fail(diag, -ifindex, NULL, "cannot look up interface '%s'", name);
 	list_interfaces(others, sizeof(others));
-	weir_diag_error(diag, NULL, NULL, others[0] ? others : NULL, "no interface '%s' in this network namespace",
-			name);
+	weir_diag_error(diag, NULL, NULL, others[0] ? others : NULL, "no interface '%s' in %s", name,
+			weir_host_netns_words(netns));
 	return -ENODEV;
 }
 
@@ -265,8 +275,10 @@ int weir_host_enter_netns(const char *netns, struct weir_diag *diag)
 	if (fd < 0)
 		return weir_diag_fail(diag, errno, "write a name that 'ip netns list' shows, or a path",
 				      "cannot open network namespace '%s'", path);
-	if (!setns(fd, CLONE_NEWNET))
+	if (!setns(fd, CLONE_NEWNET)) {
+		snprintf(entered_netns, sizeof(entered_netns), "%s", netns);
 		return 0;
+	}
 	err = weir_diag_fail(diag, errno,
 			     errno == EPERM ? "run it as root" : "write a name that 'ip netns list' shows, or a path",
 			     "cannot enter network namespace '%s'", path);

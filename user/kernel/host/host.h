@@ -70,6 +70,10 @@ int weir_host_interfaces(struct weir_names *ret_names);
 /* Go into a network namespace, given by name (as `ip netns` knows it) or path. */
 int weir_host_enter_netns(const char *netns, struct weir_diag *diag);
 
+/* For messages: "network namespace 'far'" once it was entered, else "this network namespace". */
+#define WEIR_NETNS_WORDS_BYTES 160
+const char *weir_host_netns_words(char ret_words[WEIR_NETNS_WORDS_BYTES]);
+
 /* What distinguishes the present network namespace from others: its inode number; 0 when it cannot be determined. */
 uint64_t weir_host_netns(void);
 

@@ -259,8 +259,10 @@ static bool are_free(const struct weir_targets *targets)
 /* Where nobody watches, a pattern that means nothing now will never mean anything. */
 static int refuse_no_target(const struct weir_attach_options *options, struct weir_diag *diag)
 {
+	char netns[WEIR_NETNS_WORDS_BYTES];
+
 	weir_diag_error(diag, NULL, NULL, "'ip link' shows the interfaces; 'weir run' waits for interfaces to appear",
-			"no interface of this network namespace matches '-i %s'", options->interfaces[0]);
+			"no interface of %s matches '-i %s'", weir_host_netns_words(netns), options->interfaces[0]);
 	return -ENODEV;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "host/bpffs.h"
+#include "rules/scalars.h"
 
 bool weir_instance_name_is_valid(const char *name)
 {
@@ -82,15 +83,21 @@ const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTI
 
 #define HINT_BYTES 256
 
-/* "attached are 'dns' and 'web': say --instance NAME", as far as names fit; or how to attach one. */
-static void hint_at_attached(char hint[HINT_BYTES])
+/* "did you mean 'dns'?", "attached: 'dns', 'web'; choose one with '--instance NAME'", as far as names fit; or how to
+ * attach one.
+ */
+static void hint_at_attached(const char *instance, char hint[HINT_BYTES])
 {
 	struct weir_diag ignored = {};
 	struct weir_names names = {};
+	const char *nearest;
 	size_t at = 0;
 
 	snprintf(hint, HINT_BYTES, "nothing is attached; 'weir attach' attaches one");
 	if (!weir_instance_list(&names, &ignored) && names.count) {
+		nearest = weir_nearest(instance, names.names, names.count, sizeof(*names.names));
+		if (nearest)
+			at += snprintf(hint, HINT_BYTES, "did you mean '%s'? ", nearest);
 		for (size_t i = 0; i < names.count && at < HINT_BYTES - WEIR_INSTANCE_NAME_BYTES - 64; i++)
 			at += snprintf(hint + at, HINT_BYTES - at, "%s'%s'", i ? ", " : "attached: ", names.names[i]);
 		snprintf(hint + at, HINT_BYTES - at, "; choose one with '--instance NAME'");
@@ -103,7 +110,7 @@ int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag
 {
 	char hint[HINT_BYTES];
 
-	hint_at_attached(hint);
+	hint_at_attached(instance, hint);
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is not attached", instance);
 	return -ENOENT;
 }

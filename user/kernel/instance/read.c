@@ -12,6 +12,7 @@
 #include "host/host.h"
 #include "pins/info.h"
 #include "program/array.h"
+#include "rules/scalars.h"
 #include "tables/narrow_span.h"
 
 bool weir_instance_refresh(struct weir_instance *instance)
@@ -254,15 +255,25 @@ int weir_instance_read_clock(const struct weir_instance *instance, const struct 
 int weir_instance_find_rule(const struct weir_instance *instance, const char *name, uint32_t *ret_slot,
 			    struct weir_diag *diag)
 {
+	_cleanup_(weir_freep) const char **names = calloc(instance->rule_count + 1, sizeof(*names));
+	char hint[WEIR_NAME_BYTES + 32] = "'weir stats' lists its rules";
+	const char *nearest;
+
 	*ret_slot = WEIR_ANY_RULE;
 	if (!name)
 		return 0;
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (!strcmp(instance->rules[instance->rule_order[i]].name, name)) {
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const char *rule = instance->rules[instance->rule_order[i]].name;
+
+		if (!strcmp(rule, name)) {
 			*ret_slot = instance->rule_order[i];
 			return 0;
 		}
-	weir_diag_error(diag, NULL, NULL, "'weir stats' lists its rules", "instance '%s' has no rule '%s'",
-			instance->name, name);
-	return -EINVAL;
+		if (names)
+			names[i] = rule;
+	}
+	nearest = names ? weir_nearest(name, names, instance->rule_count, sizeof(*names)) : NULL;
+	if (nearest)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
+	return weir_diag_error(diag, NULL, NULL, hint, "instance '%s' has no rule '%s'", instance->name, name);
 }

@@ -57,8 +57,9 @@ static int fail_no_way_back(const struct weir_instance *instance, const char *wh
 
 /* ---- which rule set ---- */
 
-static int read_kept(struct weir_transition *transition, struct weir_kept_set *set, uint64_t generation,
-		     struct weir_diag *diag)
+/* `kind`: how it comes into force, as `weir show` and `weir confirm` say it. */
+static int read_kept(struct weir_transition *transition, struct weir_kept_set *set, enum weir_transition_kind kind,
+		     uint64_t generation, struct weir_diag *diag)
 {
 	int err = weir_kept_set_read(set, &transition->kept, diag);
 
@@ -66,7 +67,7 @@ static int read_kept(struct weir_transition *transition, struct weir_kept_set *s
 		return weir_not_the_rules(err);
 	transition->ruleset = transition->kept;
 	set->generation = generation;
-	set->transition = transition->kind;
+	set->transition = kind;
 	return 0;
 }
 
@@ -99,7 +100,8 @@ static int plan_rollback(const struct weir_instance *instance, struct weir_trans
 	if (!transition->history.sets[1])
 		return fail_no_set_before(instance, &transition->history, diag);
 	weir_history_swap(&transition->history);
-	return read_kept(transition, transition->history.sets[0], instance->info.generation + 1, diag);
+	return read_kept(transition, transition->history.sets[0], WEIR_TRANSITION_ROLLBACK,
+			 instance->info.generation + 1, diag);
 }
 
 /* A reload that was killed may have put its rules on the links, and not into the history. */
@@ -109,12 +111,14 @@ static void forget_unconfirmed(const struct weir_instance *instance, struct weir
 		weir_history_return(history);
 }
 
-static int plan_return(const struct weir_instance *instance, struct weir_transition *transition, struct weir_diag *diag)
+/* `kind`: a rollback, or the end of the time to confirm. */
+static int plan_return(const struct weir_instance *instance, enum weir_transition_kind kind,
+		       struct weir_transition *transition, struct weir_diag *diag)
 {
 	forget_unconfirmed(instance, &transition->history);
 	if (!transition->history.sets[0])
 		return fail_no_set_before(instance, &transition->history, diag);
-	return read_kept(transition, transition->history.sets[0], instance->info.generation + 1, diag);
+	return read_kept(transition, transition->history.sets[0], kind, instance->info.generation + 1, diag);
 }
 
 int weir_transition_check(const struct weir_instance *instance, enum weir_transition_kind kind, struct weir_diag *diag)
@@ -152,7 +156,7 @@ int weir_transition_plan(struct weir_instance *instance, enum weir_transition_ki
 	} else if (transition.kind == WEIR_TRANSITION_ROLLBACK) {
 		err = plan_rollback(instance, &transition, diag);
 	} else {
-		err = plan_return(instance, &transition, diag);
+		err = plan_return(instance, kind, &transition, diag);
 	}
 	if (err) {
 		weir_transition_free(&transition);

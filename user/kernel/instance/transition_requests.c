@@ -57,12 +57,20 @@ static int fail_late(const struct weir_instance *instance, struct weir_diag *dia
 static int fail_nothing_to_confirm(const struct weir_instance *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_history_free) struct weir_history history = {};
+	enum weir_transition_kind kind = WEIR_TRANSITION_LOADED;
 
 	weir_instance_history(instance, &history);
-	if (history.sets[0] && history.sets[0]->transition == WEIR_TRANSITION_RETURNED)
+	if (history.sets[0])
+		kind = history.sets[0]->transition;
+	if (kind == WEIR_TRANSITION_RETURNED)
 		return fail_late(instance, diag);
-	weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has nothing to confirm: its rules stay anyway",
-			instance->name);
+	if (kind == WEIR_TRANSITION_ROLLBACK)
+		weir_diag_error(diag, NULL, NULL, "to try the other rules again, reload them",
+				"instance '%s' has nothing to confirm: a rollback put its rules in force",
+				instance->name);
+	else
+		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has nothing to confirm: its rules stay anyway",
+				instance->name);
 	return -ENOENT;
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "program/object.h"
 
+#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
 #include <pthread.h>
 #include <string.h>
@@ -128,7 +131,7 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 
 	err = make_seed(object, options) ?: fill_random(&config.load, sizeof(config.load));
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the secret of the hash");
+		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the hash seed");
 	memcpy(config.seed, object->seed, sizeof(config.seed));
 	config.load |= 1; /* not 0, as in a map that is new */
 	config.is_virtual = options->is_virtual;
@@ -458,6 +461,11 @@ int weir_object_program_fd(const struct weir_object *object)
 	return bpf_program__fd(object->skel->progs.weir_ingress);
 }
 
+int weir_object_hook_fd(const struct weir_object *object, enum weir_hook hook)
+{
+	return hook == WEIR_HOOK_XDP ? weir_object_program_fd(object) : weir_object_tc_fd(object, hook);
+}
+
 int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map)
 {
 	return bpf_map__fd(table_map(object, map));
@@ -504,18 +512,49 @@ static int compare_resources(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* A page, less the room that the kernel's own structures take in it. */
+/* A page, less the room that the kernel's own structures take in it. What is beyond, the program finds in the harness. */
 #define TC_FRAME_BYTES_MAX 3584
+
+/* Nor does it take a frame that ends within its IP header (6.18), or right behind Ethernet's (6.1). Zeros go behind it:
+ * as the harness says how long it is, it is malformed all the same, or not IP.
+ */
+#define TC_FRAME_BYTES_MIN (ETH_HLEN + sizeof(struct ipv6hdr))
+
+static void fit_to_tc(const struct weir_object *object, struct bpf_test_run_opts *options,
+		      __u8 padded[TC_FRAME_BYTES_MIN])
+{
+	struct weir_harness *harness = object->harness;
+	const struct ethhdr *ethernet = options->data_in;
+	const bool is_ip = ethernet->h_proto == htons(ETH_P_IP) || ethernet->h_proto == htons(ETH_P_IPV6);
+	const __u32 least = is_ip ? TC_FRAME_BYTES_MIN : ETH_HLEN + 1, bytes = options->data_size_in;
+
+	if (harness)
+		harness->kept_bytes = 0;
+	if (bytes > TC_FRAME_BYTES_MAX) {
+		if (harness) {
+			harness->kept_bytes = bytes < sizeof(harness->kept) ? bytes : sizeof(harness->kept);
+			memcpy(harness->kept, options->data_in, harness->kept_bytes);
+		}
+		options->data_size_in = TC_FRAME_BYTES_MAX;
+	} else if (bytes < least) {
+		memset(padded, 0, TC_FRAME_BYTES_MIN);
+		memcpy(padded, options->data_in, bytes);
+		options->data_in = padded;
+		options->data_size_in = least;
+	}
+}
 
 int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,
 			    __u32 times)
 {
 	const bool is_xdp = hook == WEIR_HOOK_XDP;
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame,
-		    .data_size_in = is_xdp || frame_bytes < TC_FRAME_BYTES_MAX ? frame_bytes : TC_FRAME_BYTES_MAX,
-		    .repeat = (int)times);
-	int err = bpf_prog_test_run_opts(weir_object_hook_fd(object, hook), &options);
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_bytes, .repeat = (int)times);
+	__u8 padded[TC_FRAME_BYTES_MIN];
+	int err;
 
+	if (!is_xdp && object->harness)
+		fit_to_tc(object, &options, padded);
+	err = bpf_prog_test_run_opts(weir_object_hook_fd(object, hook), &options);
 	if (err)
 		return err;
 	/* The program has no use for an order. */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "weir_hook.h"
 
 struct weir_object {
 	struct weir_bpf *skel;	/* weir.skel.h */
@@ -25,16 +26,16 @@ struct weir_object *weir_object_open(void);
 /* Load the program that has been configured, and say what the kernel has against it. */
 int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag);
 
+/* Map the harness. */
+int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag);
+
 /* ---- object_tc.c ---- */
 
 /* Load the programs of these hooks (bits 1 << enum weir_hook) over the maps of the first object, which is loaded. */
 int weir_object_load_tc(struct weir_object *object, uint32_t hooks, struct weir_diag *diag);
 void weir_object_free_tc(struct weir_object *object);
-
-/* ---- object.c ---- */
-
-/* Map the harness. */
-int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag);
+/* The program of a hook at tc, or -1. */
+int weir_object_tc_fd(const struct weir_object *object, enum weir_hook hook);
 
 /* In the verifier's log, the last lines matter; the rest is how it got there. */
 #define LOG_LINES 8

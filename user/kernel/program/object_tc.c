@@ -84,12 +84,9 @@ void weir_object_free_tc(struct weir_object *object)
 	weir_tc_bpf__destroy(object->tc);
 }
 
-int weir_object_hook_fd(const struct weir_object *object, enum weir_hook hook)
+int weir_object_tc_fd(const struct weir_object *object, enum weir_hook hook)
 {
-	int fd;
+	const int fd = object->tc ? bpf_program__fd(program_of(object->tc, hook)) : -1;
 
-	if (hook == WEIR_HOOK_XDP)
-		return weir_object_program_fd(object);
-	fd = object->tc ? bpf_program__fd(program_of(object->tc, hook)) : -1;
 	return fd < 0 ? -1 : fd;
 }

@@ -63,7 +63,8 @@ int weir_event_capture_add(struct weir_event_capture *capture, const struct weir
 		.bytes = event->frame,
 		.captured_bytes = event->kept_bytes,
 		.wire_bytes = event->frame_bytes,
+		.course = event->flags & WEIR_EVENT_OUT ? WEIR_COURSE_OUT : WEIR_COURSE_IN,
 	};
-	weir_pcapng_packet(capture->stream, number, &frame, event->flags & WEIR_EVENT_OUT, comment);
+	weir_pcapng_packet(capture->stream, number, &frame, comment);
 	return 0;
 }

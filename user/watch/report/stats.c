@@ -190,11 +190,11 @@ static json_t *describe_pace(const struct weir_stats_view *view)
 
 json_t *weir_stats_describe(const struct weir_stats_view *view)
 {
-	const bool judges_out = weir_judges_out(view->instance);
+	const bool limits_out = weir_limits_out(view->instance);
 
 	return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o, s:o*}", "instance", view->instance->name, "generation",
 			 (json_int_t)view->instance->info.generation, "totals", describe_totals(&view->counters.totals),
-			 "out", judges_out ? describe_totals(&view->counters.out) : NULL, "resources",
+			 "out", limits_out ? describe_totals(&view->counters.out) : NULL, "resources",
 			 describe_resources(view), "rules", describe_rules(view), "pace",
 			 view->paces ? describe_pace(view) : NULL);
 }

@@ -33,8 +33,8 @@ int weir_counters_read(const struct weir_instance *instance, struct weir_counter
 		       struct weir_diag *diag);
 void weir_counters_free(struct weir_counters *counters);
 
-/* Those of all packets alone: `now_ns`, `totals` and `out`. Zeros of an instance of another version of weir that has them
- * in another way.
+/* Those of all packets alone: `totals` and `out`. Zeros of an instance of another version of weir that has them in
+ * another way.
  */
 int weir_totals_read(const struct weir_instance *instance, struct weir_counters *ret_counters);
 

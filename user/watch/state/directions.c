@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "state/directions.h"
 
-bool weir_judges_out(const struct weir_instance *instance)
+bool weir_limits_out(const struct weir_instance *instance)
 {
 	for (uint32_t i = 0; i < instance->resource_count; i++)
 		if (weir_resource_directions(&instance->resources[instance->resource_order[i]]) & WEIR_MATCHES_OUT)

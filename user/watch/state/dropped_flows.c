@@ -104,6 +104,7 @@ static void sum_up(struct scan *scan, const struct weir_top_drops *top_drops, si
 	merge_cpus(scan);
 	drop_earlier(scan);
 	for (size_t i = 0; i < scan->count; i++) {
+		drops->observed += scan->dropped[i].is_observed;
 		drops->packets += scan->dropped[i].packets;
 		drops->bytes += scan->dropped[i].bytes;
 	}

@@ -20,6 +20,7 @@ struct weir_drops {
 	struct weir_dropped_flow *worst; /* by packets, falling; rule_slot is of a rule in force */
 	size_t count;
 	uint64_t flows;		 /* all that are wanted and known: dropped, and would-be dropped, each for itself */
+	uint64_t observed;	 /* of these, the would-be dropped */
 	uint64_t packets, bytes; /* of all these */
 	uint64_t missed;	 /* a flow that is not known lost no more packets */
 	uint64_t now_ns;	 /* CLOCK_MONOTONIC, when they were read */

@@ -94,11 +94,25 @@ void weir_examine_offloads(const char *interface, const struct weir_device *devi
 	}
 }
 
+/* The instance that is on it was attached with '--allow-gro'. */
+static bool accepts_merging(const struct weir_device *device)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	const uint32_t program_id = weir_device_program(device);
+	char name[WEIR_INSTANCE_NAME_BYTES];
+
+	return program_id && weir_instance_of_program(program_id, name) &&
+	       !weir_instance_open(name, &instance, &ignored) && instance->info.allows_merging;
+}
+
 void weir_examine_merging(const char *interface, uint32_t ifindex, const struct weir_device *device,
 			  struct weir_findings *findings)
 {
+	/* A device that does not report its native mode has one, perhaps: attach tries it first. */
+	const bool may_be_native = !device->has_xdp_features || device->has_native_xdp;
 	struct weir_merging merging;
-	char advice[128];
+	char advice[WEIR_FINDING_CHARS];
 
 	if (!weir_merging_find(interface, ifindex, &merging)) {
 		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges arriving packets");
@@ -113,11 +127,21 @@ void weir_examine_merging(const char *interface, uint32_t ifindex, const struct 
 			 "it cannot be turned off here; '--mode tc' counts the segments of each merged packet");
 	else
 		snprintf(advice, sizeof(advice),
-			 "'--mode tc' counts the segments of each merged packet; or: ethtool -K %s %s off",
+			 "attach with '--mode tc', which counts the segments of each merged packet; or run "
+			 "'ethtool -K %s %s off'",
 			 merging.interface, merging.offload);
-	weir_find(findings, WEIR_FINDING_NOTE, strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
+	if (accepts_merging(device)) {
+		weir_find(findings, WEIR_FINDING_NOTE, "gro", NULL,
+			  "%s of '%s' merges packets before skb mode sees them: each merged packet counts as one, as "
+			  "'--allow-gro' accepts",
+			  merging.offload, merging.interface);
+		return;
+	}
+	weir_find(findings, may_be_native ? WEIR_FINDING_NOTE : WEIR_FINDING_PROBLEM,
+		  strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
 		  "%s of '%s' merges packets before skb mode sees them: attach refuses that%s", merging.offload,
-		  merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse as well" : "");
+		  merging.interface,
+		  may_be_native && strcmp(merging.offload, "gro") ? ", and native mode may refuse as well" : "");
 }
 
 void weir_examine_super_frames(const char *interface, uint32_t ifindex, const struct weir_device *device,
