@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hooks IFACE: print the tcx programs of an interface, in the order in which they run, a line each: "tcx/ingress NAME".
+ * hooks IFACE: print the tcx programs of an interface, in the order in which they run, a line each: "tcx/ingress NAME ID".
  * Debian 12's bpftool is older than tcx.
  *
  * hooks --hold ingress|egress IFACE: be one of them, which passes everything on, until killed. Prints "ready".
@@ -29,7 +29,7 @@ static void print_programs(uint32_t ifindex, bool is_egress)
 		char name[16];
 
 		weir_program_name(ids[i], name);
-		printf("tcx/%s %s\n", is_egress ? "egress" : "ingress", name);
+		printf("tcx/%s %s %u\n", is_egress ? "egress" : "ingress", name, ids[i]);
 	}
 }
 
