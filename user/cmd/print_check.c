@@ -324,7 +324,7 @@ void weir_print_checked(const struct weir_ruleset *ruleset, const struct weir_im
 	printf("%s%zu resource%s, %zu rule%s; at most %u rules apply to one packet\n",
 	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, weir_plural(ruleset->resource_count),
 	       ruleset->rule_count, weir_plural(ruleset->rule_count), image->packet_rules_max);
-	print_policies(&ruleset->settings, image->config.judges_out);
+	print_policies(&ruleset->settings, image->config.limits_out);
 	print_special_settings(ruleset, image);
 	print_memory(image, memory, cpus);
 }

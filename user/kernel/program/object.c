@@ -423,7 +423,7 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
 	/* The harness has no interfaces to ask what their hooks are. */
 	const uint32_t hooks =
-		options->hooks | (options->is_virtual && image->config.judges_out ? 1u << WEIR_HOOK_TC_OUT : 0);
+		options->hooks | (options->is_virtual && image->config.limits_out ? 1u << WEIR_HOOK_TC_OUT : 0);
 	int err;
 
 	if (!object)
