@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The data plane at tc, where packets go out as well as in, devices need no Ethernet header, and a packet may be a
- * super-frame: several that the stack has merged, or has yet to cut. The decision is weir.bpf.c's, over the same tables.
+ * super-frame: several packets that the stack has merged, or has yet to cut. The decision is that of weir.bpf.c, over
+ * the same tables.
  *
  * Matches ask for a packet's own source and destination. Everything behind them (lists, keys, connections) asks for its
  * remote and its local end: so a flow that is limited in both directions has one window. weir_turn() lies in between.

@@ -512,7 +512,7 @@ static int compare_resources(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* A page, less the room that the kernel's own structures take in it. What is beyond, the program finds in the harness. */
+/* A page, less the room for the kernel's own structures. The program finds the rest of the frame in the harness. */
 #define TC_FRAME_BYTES_MAX 3584
 
 /* Nor does it take a frame that ends within its IP header (6.18), or right behind Ethernet's (6.1). Zeros go behind it:
