@@ -515,6 +515,12 @@ static int compare_resources(const void *left, const void *right)
  */
 #define TC_FRAME_BYTES_MIN (ETH_HLEN + sizeof(struct ipv6hdr))
 
+static void keep(struct weir_harness *harness, const void *frame, __u32 bytes)
+{
+	harness->kept_bytes = bytes < sizeof(harness->kept) ? bytes : sizeof(harness->kept);
+	memcpy(harness->kept, frame, harness->kept_bytes);
+}
+
 static void fit_to_tc(const struct weir_object *object, struct bpf_test_run_opts *options,
 		      __u8 padded[TC_FRAME_BYTES_MIN])
 {
@@ -523,10 +529,11 @@ static void fit_to_tc(const struct weir_object *object, struct bpf_test_run_opts
 	const bool is_ip = ethernet->h_proto == htons(ETH_P_IP) || ethernet->h_proto == htons(ETH_P_IPV6);
 	const __u32 least = is_ip ? TC_FRAME_BYTES_MIN : ETH_HLEN + 1, bytes = options->data_size_in;
 
-	harness->kept_bytes = 0;
+	if (harness)
+		harness->kept_bytes = 0;
 	if (bytes > TC_FRAME_BYTES_MAX) {
-		harness->kept_bytes = bytes < sizeof(harness->kept) ? bytes : sizeof(harness->kept);
-		memcpy(harness->kept, options->data_in, harness->kept_bytes);
+		if (harness)
+			keep(harness, options->data_in, bytes);
 		options->data_size_in = TC_FRAME_BYTES_MAX;
 	} else if (bytes < least) {
 		memset(padded, 0, TC_FRAME_BYTES_MIN);
@@ -544,7 +551,7 @@ int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hoo
 	__u8 padded[TC_FRAME_BYTES_MIN];
 	int err;
 
-	if (!is_xdp && object->harness)
+	if (!is_xdp)
 		fit_to_tc(object, &options, padded);
 	err = bpf_prog_test_run_opts(weir_object_hook_fd(object, hook), &options);
 	if (err)
