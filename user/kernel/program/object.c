@@ -520,6 +520,12 @@ static int compare_resources(const void *left, const void *right)
  */
 #define TC_FRAME_BYTES_MIN (ETH_HLEN + sizeof(struct ipv6hdr))
 
+static void keep(struct weir_harness *harness, const void *frame, __u32 bytes)
+{
+	harness->kept_bytes = bytes < sizeof(harness->kept) ? bytes : sizeof(harness->kept);
+	memcpy(harness->kept, frame, harness->kept_bytes);
+}
+
 static void fit_to_tc(const struct weir_object *object, struct bpf_test_run_opts *options,
 		      __u8 padded[TC_FRAME_BYTES_MIN])
 {
@@ -531,10 +537,15 @@ static void fit_to_tc(const struct weir_object *object, struct bpf_test_run_opts
 	if (harness)
 		harness->kept_bytes = 0;
 	if (bytes > TC_FRAME_BYTES_MAX) {
+<<<<<<< HEAD
 		if (harness) {
 			harness->kept_bytes = bytes < sizeof(harness->kept) ? bytes : sizeof(harness->kept);
 			memcpy(harness->kept, options->data_in, harness->kept_bytes);
 		}
+=======
+		if (harness)
+			keep(harness, options->data_in, bytes);
+>>>>>>> rep
 		options->data_size_in = TC_FRAME_BYTES_MAX;
 	} else if (bytes < least) {
 		memset(padded, 0, TC_FRAME_BYTES_MIN);
@@ -552,7 +563,7 @@ int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hoo
 	__u8 padded[TC_FRAME_BYTES_MIN];
 	int err;
 
-	if (!is_xdp && object->harness)
+	if (!is_xdp)
 		fit_to_tc(object, &options, padded);
 	err = bpf_prog_test_run_opts(weir_object_hook_fd(object, hook), &options);
 	if (err)
