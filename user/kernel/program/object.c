@@ -537,15 +537,8 @@ static void fit_to_tc(const struct weir_object *object, struct bpf_test_run_opts
 	if (harness)
 		harness->kept_bytes = 0;
 	if (bytes > TC_FRAME_BYTES_MAX) {
-<<<<<<< HEAD
-		if (harness) {
-			harness->kept_bytes = bytes < sizeof(harness->kept) ? bytes : sizeof(harness->kept);
-			memcpy(harness->kept, options->data_in, harness->kept_bytes);
-		}
-=======
 		if (harness)
 			keep(harness, options->data_in, bytes);
->>>>>>> rep
 		options->data_size_in = TC_FRAME_BYTES_MAX;
 	} else if (bytes < least) {
 		memset(padded, 0, TC_FRAME_BYTES_MIN);
