@@ -15,16 +15,35 @@
 #include "pace/pace.h"
 #include "pins/info.h"
 
-void weir_instance_remove_links(const char *instance, const char *attached_as)
+/* All (NULL), or those to one interface: as many as can be. */
+static int remove_links(const char *instance, const struct weir_names *pins, const char *attached_as)
+{
+	struct weir_link link;
+	int err = 0;
+
+	for (size_t i = 0; i < pins->count; i++) {
+		int one_err = 0;
+
+		if (weir_link_pin_parse(pins->names[i], &link) &&
+		    (!attached_as || !strcmp(link.attached_as, attached_as)))
+			one_err = weir_link_remove(instance, pins->names[i]);
+		err = one_err ? one_err : err;
+	}
+	return err;
+}
+
+int weir_instance_remove_links(const char *instance, const char *attached_as)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
-	struct weir_link link;
+	int err = weir_pins_read(instance, &pins);
 
-	if (weir_pins_read(instance, &pins))
-		return; /* who looks will see it */
-	for (size_t i = 0; i < pins.count; i++)
-		if (weir_link_pin_parse(pins.names[i], &link) && !strcmp(link.attached_as, attached_as))
-			weir_link_remove(instance, pins.names[i]);
+	return err ? err : remove_links(instance, &pins, attached_as);
+}
+
+/* A filter that stays keeps all else: it limits, and whoever looks finds it. */
+static int fail_to_take_off(const char *instance, int err, struct weir_diag *diag)
+{
+	return weir_diag_fail(diag, -err, "run it again", "cannot take the program of instance '%s' off", instance);
 }
 
 /* A network namespace that is not there any more took all of it along; its interfaces are gone, then. */
@@ -55,9 +74,9 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
-	for (size_t i = 0; i < pins.count; i++)
-		if (weir_is_link_pin(pins.names[i]))
-			weir_link_remove(instance, pins.names[i]);
+	err = remove_links(instance, &pins, NULL);
+	if (err)
+		return fail_to_take_off(instance, err, diag);
 	remove_pace(instance, was_live, diag);
 	for (size_t i = 0; i < pins.count; i++) {
 		err = weir_unpin(instance, pins.names[i]);
@@ -141,9 +160,10 @@ static int remove_named(struct weir_instance *instance, const char *interface, s
 	/* One that was renamed is wanted by its old name. */
 	if (!err && strcmp(attached_as, interface) != 0)
 		err = unwant(instance, attached_as, diag);
-	if (!err)
-		weir_instance_remove_links(instance->name, attached_as);
-	return err;
+	if (err)
+		return err;
+	err = weir_instance_remove_links(instance->name, attached_as);
+	return err ? fail_to_take_off(instance->name, err, diag) : 0;
 }
 
 /* Under the lock, so that no controller puts back what is taken off before it is not wanted any more. */

@@ -180,8 +180,8 @@ int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir
 
 /* ---- detach.c ---- */
 
-/* Off one interface, all links to it. */
-void weir_instance_remove_links(const char *instance, const char *attached_as);
+/* Off one interface, all links to it. Returns 0 or -errno: some could not be taken off. */
+int weir_instance_remove_links(const char *instance, const char *attached_as);
 
 /* Take pacing off the interfaces that have no link any more. */
 void weir_instance_trim_pace(const char *instance);

@@ -59,21 +59,26 @@ int weir_clsact_take(struct weir_netlink *netlink, const char *instance, uint32_
 	return err == -EEXIST ? 0 : err;
 }
 
-void weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, uint32_t ifindex)
+/* What the kernel says of a qdisc, a filter or an interface that has gone meanwhile is no failure. */
+static int unless_gone(int err)
+{
+	return err == -ENOENT || err == -EINVAL || err == -ENODEV ? 0 : err;
+}
+
+int weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, uint32_t ifindex)
 {
 	struct weir_tc_filters filters = {};
 	char buffer[32];
 	const char *pin = clsact_pin(ifindex, buffer);
+	int err;
 
 	if (!weir_pin_is_there(instance, pin))
-		return;
-	if (!weir_tc_read_filters(netlink, ifindex, &filters)) {
-		if (filters.has_weir || filters.limiters)
-			return; /* it goes with the last of these */
-		if (!filters.others)
-			weir_tc_delete_clsact(netlink, ifindex);
-	}
-	weir_unpin(instance, pin);
+		return 0;
+	err = unless_gone(weir_tc_read_filters(netlink, ifindex, &filters));
+	if (err || filters.has_weir || filters.limiters) /* it goes with the last of these */
+		return err;
+	err = filters.others ? 0 : unless_gone(weir_tc_delete_clsact(netlink, ifindex));
+	return err ? err : weir_unpin(instance, pin);
 }
 
 /* ---- the filter ---- */
@@ -167,21 +172,31 @@ int weir_filter_link_update(const char *instance, const struct weir_link *link, 
 	return err ? err : weir_tc_put_limiter(&netlink, &limiter, program_fd);
 }
 
-/* As much of it as there is, whatever fails; the pin last, or nobody would find a filter that stays. */
-void weir_filter_link_remove(const char *instance, const char *pin, int map_fd, const struct weir_link *link)
+/* Where the interface still is. */
+static int remove_filter(const char *instance, const struct weir_link *link)
 {
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
 	char name[WEIR_TC_NAME_BYTES];
-	struct weir_link now = *link;
-	struct weir_tc_limiter limiter;
+	const struct weir_tc_limiter limiter = limiter_of(instance, link, name);
 	uint32_t program_id;
+	int err = go_there(instance, &netlink, &back_fd);
 
-	if (map_fd >= 0 && !read_number(map_fd, &now.ifindex) && !go_there(instance, &netlink, &back_fd)) {
-		limiter = limiter_of(instance, &now, name);
-		if (!weir_tc_read_limiter(&netlink, &limiter, &program_id))
-			weir_tc_delete_limiter(&netlink, &limiter);
-		weir_clsact_give_back(&netlink, instance, now.ifindex);
-	}
-	weir_unpin(instance, pin);
+	if (err)
+		return err == -ENOENT ? 0 : err; /* its network namespace has gone */
+	err = weir_tc_read_limiter(&netlink, &limiter, &program_id);
+	if (!err)
+		err = weir_tc_delete_limiter(&netlink, &limiter);
+	err = unless_gone(err);
+	return err ? err : weir_clsact_give_back(&netlink, instance, link->ifindex);
+}
+
+int weir_filter_link_remove(const char *instance, const char *pin, int map_fd, const struct weir_link *link)
+{
+	struct weir_link now = *link;
+	int err = map_fd < 0 ? map_fd : read_number(map_fd, &now.ifindex);
+
+	if (!err)
+		err = remove_filter(instance, &now);
+	return err && err != -ENOENT ? err : weir_unpin(instance, pin);
 }

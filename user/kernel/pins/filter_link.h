@@ -18,13 +18,15 @@ int weir_filter_link_create(const char *instance, const struct weir_link *link, 
 int weir_filter_link_read(const char *instance, int map_fd, struct weir_link *link);
 
 int weir_filter_link_update(const char *instance, const struct weir_link *link, int program_fd);
-void weir_filter_link_remove(const char *instance, const char *pin, int map_fd, const struct weir_link *link);
 
-/* The qdisc of an interface, for a filter of this instance: made, and that noted, unless there is one. Returns 0 or the
- * kernel's -errno. Given back when such a filter has gone.
+/* The pin stays when it fails, or nobody would find the filter any more. Returns 0 or -errno. */
+int weir_filter_link_remove(const char *instance, const char *pin, int map_fd, const struct weir_link *link);
+
+/* The qdisc of an interface, for a filter of this instance: made, and that noted, unless there is one. Given back when
+ * such a filter has gone. Both return 0 or the kernel's -errno.
  */
 int weir_clsact_take(struct weir_netlink *netlink, const char *instance, uint32_t ifindex);
-void weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, uint32_t ifindex);
+int weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, uint32_t ifindex);
 
 /* The interface of a pin that notes this; 0: it is another pin. */
 uint32_t weir_clsact_of_pin(const char *pin);

@@ -185,18 +185,18 @@ int weir_link_update(const char *instance, const struct weir_link *link, int pro
 	return bpf_link_update(fd, program_fd, NULL) ? -errno : 0;
 }
 
-void weir_link_remove(const char *instance, const char *pin)
+int weir_link_remove(const char *instance, const char *pin)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
 	struct weir_link link;
+	int err;
 
-	if (weir_link_pin_parse(pin, &link) && link.is_filter) {
-		weir_filter_link_remove(instance, pin, fd, &link);
-		return;
-	}
+	if (weir_link_pin_parse(pin, &link) && link.is_filter)
+		return weir_filter_link_remove(instance, pin, fd, &link);
 	/* The pin first: a controller takes a link that has a pin and no interface for one whose interface is gone. */
-	weir_unpin(instance, pin);
+	err = weir_unpin(instance, pin);
 	/* At once, and not when the kernel gets to the last reference; fails when the interface is gone, ignoring. */
 	if (fd >= 0)
 		bpf_link_detach(fd);
+	return err;
 }

@@ -33,7 +33,7 @@ int weir_link_find(const char *instance, const char *interface, char ret_attache
 /* Put another program in the place of a link's. Each packet meets one or the other. Returns 0 or -errno. */
 int weir_link_update(const char *instance, const struct weir_link *link, int program_fd);
 
-/* Take it off, at once; whatever is left of it goes. */
-void weir_link_remove(const char *instance, const char *pin);
+/* Take it off, at once; whatever is left of it goes. Returns 0 or -errno: a filter may stay, and its pin with it. */
+int weir_link_remove(const char *instance, const char *pin);
 
 #endif
