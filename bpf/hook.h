@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between the hooks. An object is compiled for one of them: weir.bpf.c for XDP, where every packet comes in
- * and is one; weir_tc.bpf.c for tc, where packets go out as well, and one may stand for several. At XDP all of this is a
- * constant.
+ * What differs between the hooks. Each object is compiled for one of them. In weir.bpf.c, for XDP, every packet comes
+ * in, and is one. In weir_tc.bpf.c, for tc, packets go out as well, and one may stand for several. At XDP all of this
+ * is constant.
  */
 #ifndef WEIR_HOOK_H
 #define WEIR_HOOK_H

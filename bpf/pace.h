@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How a throttled packet gets its wait. What comes in is delayed by the tc program behind the decision (pace.bpf.c).
- * From XDP the departure time travels there in the packet's metadata, in front of the frame. No sender can forge it:
- * metadata never crosses the wire. At tc the packet has its departure time at once, and a word in its control block says
- * so; what goes out is then held back by its device's own fq. All these programs include this file.
+ * From XDP the departure time travels there in the packet's metadata, in front of the frame. No sender can forge it,
+ * because metadata never crosses the wire. At tc the packet gets its departure time at once, and a word in its control
+ * block says so. What goes out is held back by the fq of its device. All these programs include this file.
  */
 #ifndef WEIR_PACE_H
 #define WEIR_PACE_H

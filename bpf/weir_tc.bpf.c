@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The data plane at tc, where packets go out as well as in, devices need no Ethernet header, and a packet may be a
- * super-frame: several that the stack has merged, or has yet to cut. The decision is weir.bpf.c's, over the same tables.
+ * super-frame: several packets that the stack has merged, or has yet to cut. The decision is that of weir.bpf.c, over
+ * the same tables.
  *
  * Matches ask for a packet's own source and destination. Everything behind them (lists, keys, connections) asks for its
  * remote and its local end: so a flow that is limited in both directions has one window. weir_turn() lies in between.
@@ -98,7 +99,7 @@ static __always_inline enum weir_verdict weir_parse_packet(struct __sk_buff *skb
 	    !weir_parse_usual(&cur, &s->packet, WEIR_MATCH_ALL))
 		parsed = weir_parse_skb(skb, s, is_bare, is_out);
 	s->packet.kind += WEIR_KIND_OF_DIRECTION(direction);
-	if (is_out && config.judges_both && skb->mark & WEIR_FORWARDED_MARK)
+	if (is_out && config.limits_both && skb->mark & WEIR_FORWARDED_MARK)
 		s->packet.kind += WEIR_KIND_OF_DIRECTION(1);
 	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
 }
@@ -145,7 +146,7 @@ static __always_inline void weir_pace(struct __sk_buff *skb, const struct weir_s
 		weir_pace_in(skb, s, wait_ns);
 }
 
-static __always_inline int weir_judge(struct __sk_buff *skb, const enum weir_direction direction, const bool is_bare)
+static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_direction direction, const bool is_bare)
 {
 	const bool is_out = direction != WEIR_DIRECTION_IN;
 	__u32 zero = 0, passes;
@@ -171,7 +172,7 @@ static __always_inline int weir_judge(struct __sk_buff *skb, const enum weir_dir
 	}
 	if (!config.is_virtual)
 		weir_pace(skb, s, verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0, is_out);
-	if (config.judges_both)
+	if (config.limits_both)
 		skb->mark = is_out ? skb->mark & ~WEIR_FORWARDED_MARK : skb->mark | WEIR_FORWARDED_MARK;
 	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }
@@ -179,25 +180,25 @@ static __always_inline int weir_judge(struct __sk_buff *skb, const enum weir_dir
 SEC("tc")
 int weir_tc_in(struct __sk_buff *skb)
 {
-	return weir_judge(skb, WEIR_DIRECTION_IN, false);
+	return weir_decide(skb, WEIR_DIRECTION_IN, false);
 }
 
 SEC("tc")
 int weir_tc_out(struct __sk_buff *skb)
 {
-	return weir_judge(skb, WEIR_DIRECTION_OUT, false);
+	return weir_decide(skb, WEIR_DIRECTION_OUT, false);
 }
 
 SEC("tc")
 int weir_tc_bare_in(struct __sk_buff *skb)
 {
-	return weir_judge(skb, WEIR_DIRECTION_IN, true);
+	return weir_decide(skb, WEIR_DIRECTION_IN, true);
 }
 
 SEC("tc")
 int weir_tc_bare_out(struct __sk_buff *skb)
 {
-	return weir_judge(skb, WEIR_DIRECTION_OUT, true);
+	return weir_decide(skb, WEIR_DIRECTION_OUT, true);
 }
 
 char LICENSE[] SEC("license") = "GPL";

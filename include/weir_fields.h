@@ -101,10 +101,10 @@ enum weir_key_place { WEIR_KEY_FIELDS(WEIR_KEY_PLACE) WEIR_KEY_FIELD_COUNT };
 enum weir_key_field { WEIR_KEY_FIELDS(WEIR_KEY_BIT) };
 
 /*
- * The two ends of a packet. Members `source` and `source_port` of a flow key are of the remote end: who sends what comes
- * in, and receives what goes out; the other two are of the local end. So a flow of both directions has one key. Beside
- * the bit of such a field in key_fields:
- *	TURNED		on both directions, taken from the end that the packet itself calls source: at egress the other one
+ * The two ends of a packet. Members `source` and `source_port` of a flow key are of the remote end, which sends what
+ * comes in and receives what goes out. The other two are of the local end. So a flow of both directions has one key.
+ * Beside the bit of such a field in key_fields:
+ *	TURNED		of both directions: taken from the packet's own source or destination, whichever end that is
  *	RELATIVE	a rule file calls it `remote`, `local`, `remotePort` or `localPort`; for words alone
  *	REVERSED	... of a resource that only goes out: the others are called by the other end's name
  */

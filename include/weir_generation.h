@@ -348,8 +348,8 @@ struct weir_config {
 	__u32 pad5;
 	__u64 request_timeout_ns; /* silence after which a request has failed */
 	/* what goes out, at tc */
-	__u32 judges_out;  /* some resource is of `out` or `both` */
-	__u32 judges_both; /* ... of `both` */
+	__u32 limits_out;  /* some resource is of `out` or `both` */
+	__u32 limits_both; /* ... of `both` */
 	__u32 paces_out;   /* as `paces`, of what goes out: the fq of its device holds it back */
 	__u32 pad6;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a packet is judged: which hook of the kernel, and in which direction it goes.
+ * Where a packet is evaluated: at which hook of the kernel, and in which direction it goes.
  */
 #ifndef WEIR_ABI_HOOK_H
 #define WEIR_ABI_HOOK_H
@@ -18,7 +18,7 @@ enum weir_hook {
 enum weir_direction {
 	WEIR_DIRECTION_IN,	  /* received on the interface */
 	WEIR_DIRECTION_OUT,	  /* about to be sent by it */
-	WEIR_DIRECTION_FORWARDED, /* the same, of a packet that a hook of this instance has judged as it came in */
+	WEIR_DIRECTION_FORWARDED, /* the same, of a packet that a hook of this instance has evaluated as it came in */
 	WEIR_DIRECTIONS
 };
 

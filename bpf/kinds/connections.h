@@ -414,7 +414,7 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 	} else if (!weir_is_counted(next)) {
 		s->counted_flow = weir_word_flow(word);
 		s->counted_tag = weir_word_turn(word);
-	} else if (config.judges_both) {
+	} else if (config.limits_both) {
 		if (!weir_keep_flow(s, s->rule[index]))
 			return WEIR_ATTEMPT_AGAIN;
 	} else if (!weir_get_connection_flow(s, s->rule[index], false)) {

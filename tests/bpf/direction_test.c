@@ -185,6 +185,35 @@ static void what_comes_in_at_tc_counts_as_its_segments(void **state)
 	harness_finish(&harness);
 }
 
+/* ---- connections ---- */
+
+/* By the packets' own source, those of one connection name two flows. */
+static void a_connection_counts_in_the_flow_that_it_opened_in(void **state)
+{
+	static const uint64_t timeouts_ms[WEIR_CONNECTION_CLASSES] = {10000, 600000, 120000, 10000};
+	struct weir_ruleset_rule limit = rule_of("open", WEIR_WINDOW_LEAP, 1, SECOND, 10);
+	struct packet_spec opened = answered, other = received;
+	struct harness harness;
+	struct setup setup;
+
+	setup_resources(&setup, 1);
+	setup.resource[0].match.directions = WEIR_MATCHES_BOTH;
+	setup.ruleset.settings.connections = 4096;
+	setup.ruleset.settings.connection_flows = 1024;
+	memcpy(setup.ruleset.settings.connection_timeout_ms, timeouts_ms, sizeof(timeouts_ms));
+	limit.metric = WEIR_METRIC_CONCURRENCY;
+	limit.ref_resource = WEIR_NO_RESOURCE;
+	setup_rule(&setup, 0, limit);
+	harness_start(&harness, &setup);
+	other.source_port = 4001;
+	opened.destination[3] = 9;
+	assert_int_equal(send_all(&harness, received, SECOND, 1), 1);
+	assert_int_equal(send_all(&harness, answered, 50 * SECOND, 1), 1);
+	assert_int_equal(send_all(&harness, other, 51 * SECOND, 1), 0);
+	assert_int_equal(send_all(&harness, opened, 51 * SECOND, 1), 1);
+	harness_finish(&harness);
+}
+
 /* ---- what is forwarded ---- */
 
 /* Evaluate a frame by the program of a hook, with this mark. Returns whether it passed, and its mark then. */
@@ -247,6 +276,7 @@ int main(void)
 		cmocka_unit_test(what_goes_out_and_matches_nothing_passes),
 		cmocka_unit_test(a_super_frame_is_admitted_whole_or_not_at_all),
 		cmocka_unit_test(what_comes_in_at_tc_counts_as_its_segments),
+		cmocka_unit_test(a_connection_counts_in_the_flow_that_it_opened_in),
 		cmocka_unit_test(a_forwarded_packet_counts_once_where_it_came_in),
 		cmocka_unit_test(agrees_with_the_model_on_random_directions),
 	};

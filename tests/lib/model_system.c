@@ -184,12 +184,13 @@ static bool concurrency_drops(struct model_system *system, size_t place, const s
 	return !model_connections_admit(system->connections, &key, whole * WEIR_MICRO, packet, latest_ns);
 }
 
-static bool inbound_drops(struct model_system *system, size_t place, uint64_t own_ns)
+/* Of several packets at once, the last is asked. */
+static bool inbound_drops(struct model_system *system, size_t place, uint64_t own_ns, uint64_t more)
 {
 	struct window *window = &system->windows[place];
 
 	standing_of(window, own_ns);
-	return (unsigned __int128)window_sum(window) * WEIR_MICRO >= system->rules[place].trigger_micro;
+	return (unsigned __int128)(window_sum(window) + more) * WEIR_MICRO >= system->rules[place].trigger_micro;
 }
 
 /* The mean handshake, in ms; the mean of none is no number. */
@@ -221,7 +222,7 @@ static bool rule_drops(struct model_system *system, size_t place, const struct m
 
 	switch (rule->metric) {
 	case MODEL_SYSTEM_INBOUND_QPS:
-		return inbound_drops(system, place, time.own_ns);
+		return inbound_drops(system, place, time.own_ns, packet->segments ? packet->segments - 1 : 0);
 	case MODEL_SYSTEM_CONCURRENCY:
 		return is_opening && concurrency_drops(system, place, packet, time.latest_ns);
 	case MODEL_SYSTEM_AVG_RT:
@@ -292,6 +293,7 @@ void model_system_commit(struct model_system *system, const struct model_packet 
 			pass_connection(system, i, packet, would_drop[i], time.latest_ns);
 		else if (system->rules[i].metric == MODEL_SYSTEM_INBOUND_QPS && is_inbound_work(packet) &&
 			 !would_drop[i])
-			add_event(&window->events, standing_of(window, time.own_ns) * BUCKET_NS, 0);
+			for (uint64_t more = 0; more == 0 || more < packet->segments; more++)
+				add_event(&window->events, standing_of(window, time.own_ns) * BUCKET_NS, 0);
 	}
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "random_system.h"
+
 /* ---- rule sets ---- */
 
 static void name_ends(struct random *random, struct weir_flow *flow)
@@ -30,15 +32,19 @@ static void direct_resources(struct random *random, struct weir_ruleset *ruleset
 {
 	static const uint8_t directions[] = {
 		0, 0, WEIR_MATCHES_IN, WEIR_MATCHES_OUT, WEIR_MATCHES_OUT, WEIR_MATCHES_BOTH, WEIR_MATCHES_BOTH};
+	struct weir_flow before = {};
+	bool is_same;
 
 	for (size_t i = 0; i < ruleset->resource_count; i++) {
 		struct weir_ruleset_resource *resource = &ruleset->resources[i];
 
 		if (!has_breaker(ruleset, i))
 			resource->match.directions = directions[random_below(random, sizeof(directions))];
+		is_same = i > 0 && !memcmp(&resource->flow, &before, sizeof(before));
+		before = resource->flow;
 		name_ends(random, &resource->flow);
 		/* the same key as another, as rules on associated resources want it */
-		if (i > 0 && random_percent(random, 40))
+		if (is_same && random_percent(random, 70))
 			resource->flow = resource[-1].flow;
 	}
 }
@@ -56,7 +62,6 @@ static void keep_reference(const struct weir_ruleset *ruleset, struct weir_rules
 		return;
 	rule->relation = WEIR_RELATION_CURRENT;
 	rule->ref_resource = WEIR_NO_RESOURCE;
-	rule->occupies = weir_rule_can_occupy(rule) && weir_meets_prioritized(ruleset, weir_resource_of(ruleset, rule));
 }
 
 /* The key that overrides were made for may be another now: they need an address of it, and prefixes no longer. */
@@ -78,16 +83,21 @@ static void keep_overrides(const struct weir_ruleset *ruleset, struct weir_rules
 
 struct weir_ruleset *random_directed_ruleset(struct random *random)
 {
-	struct weir_ruleset *ruleset = random_ruleset(random);
+	struct weir_ruleset *ruleset =
+		random_percent(random, 20) ? random_system_ruleset(random) : random_ruleset(random);
 
 	direct_resources(random, ruleset);
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
+		if (rule->system)
+			continue;
 		if (rule->has_own_key)
 			name_ends(random, &rule->own_key);
 		keep_reference(ruleset, rule);
 		keep_overrides(ruleset, rule);
+		rule->occupies =
+			weir_rule_can_occupy(rule) && weir_meets_prioritized(ruleset, weir_resource_of(ruleset, rule));
 	}
 	return ruleset;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hooks IFACE: print the tcx programs of an interface, in the order in which they run, a line each: "tcx/ingress NAME
- * ID". Debian 12's bpftool is older than tcx.
+ * hooks IFACE: print the tcx programs of an interface in the order in which they run, a line each: "tcx/ingress NAME
+ * ID".
+ * Debian 12's bpftool is older than tcx.
  *
  * hooks --hold ingress|egress IFACE: be one of them, which passes everything on, until killed. Prints "ready".
  */

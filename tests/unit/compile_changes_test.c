@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../lib/previous.h"
-#include "../lib/random.h"
+#include "../lib/random_directions.h"
 #include "base/util.h"
 #include "compile/forecast.h"
 #include "compile_by_hand.h"
@@ -67,8 +67,8 @@ static void a_forecast_keeps_what_the_load_keeps(void **state)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct random random = {.state = seed};
-		_cleanup_(weir_ruleset_freep) struct weir_ruleset *one = random_ruleset(&random);
-		_cleanup_(weir_ruleset_freep) struct weir_ruleset *other = random_ruleset(&random);
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *one = random_directed_ruleset(&random);
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *other = random_directed_ruleset(&random);
 		_cleanup_(weir_freep) char *one_text = NULL, *other_text = NULL;
 
 		one->settings.ring_groups = other->settings.ring_groups = 0;
@@ -111,8 +111,8 @@ static void rules_that_come_back_find_their_slots(void **state)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct random random = {.state = seed};
-		_cleanup_(weir_ruleset_freep) struct weir_ruleset *one = random_ruleset(&random);
-		_cleanup_(weir_ruleset_freep) struct weir_ruleset *other = random_ruleset(&random);
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *one = random_directed_ruleset(&random);
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *other = random_directed_ruleset(&random);
 		_cleanup_(weir_image_freep) struct weir_image *first = compile_over(one, NULL, 1000 * SECOND);
 		_cleanup_(weir_image_freep) struct weir_image *second = NULL, *third = NULL;
 		struct weir_previous previous = previous_of(first);

@@ -48,7 +48,7 @@ static void random_packets_meet_what_a_plain_matcher_finds(void **state)
 		for (i = 0; i < 2000; i++) {
 			struct packet packet = chance_packet();
 
-			if (!image->config.judges_out)
+			if (!image->config.limits_out)
 				packet.direction = WEIR_DIRECTION_IN;
 			assert_same_resources(ruleset, image, &packet);
 		}

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../lib/random.h"
+#include "../lib/random_directions.h"
 #include "base/util.h"
 #include "compile/compile.h"
 #include "rules/circuit_breakers.h"
@@ -127,7 +127,7 @@ static void random_rule_sets_come_back_as_they_are(void **state)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct random random = {.state = seed};
-		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = random_ruleset(&random);
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = random_directed_ruleset(&random);
 
 		ruleset->settings.ring_groups = 0; /* no file says it */
 		assert_comes_back(ruleset);

@@ -293,7 +293,7 @@ static void check_every_field(bool is_virtual)
 	ping.icmp_type = 128;
 	ping.extension[0] = (struct packet_extension){IPPROTO_DSTOPTS, 255};
 	ping.extension[1] = (struct packet_extension){IPPROTO_DSTOPTS, 255};
-	/* With two headers of 2,048 bytes the type lies beyond the first buffer. At tc a test run has a page for it all. */
+	/* With two headers of 2,048 bytes the type lies beyond the first buffer. At tc a test run has only a page. */
 	ping.extension_count = hook_of_claims ? 1 : 2;
 	ping.payload_bytes = hook_of_claims ? 1000 : 4000;
 

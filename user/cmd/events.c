@@ -36,10 +36,10 @@ const struct weir_command weir_events_command = {
 	.options = "INJCh",
 	.means_attached = true,
 	.about = "Print events until Ctrl-C, one per line. Drops, of packets that come in or go out, are shown with "
-		 "the rule, the flow, the count of its window and the threshold in force. Changes are attach, reload, rollback, confirm and detach; "
-		 "interfaces that appear and disappear; a controller that starts, ends or falls silent; penalties "
-		 "that begin; state changes of circuit breakers; and, for limits that hosts share, changes of the "
-		 "store, leases and hosts.\n\n"
+		 "the rule, the flow, the count of its window and the threshold in force. Changes are attach, reload, "
+		 "rollback, confirm and detach; interfaces that appear and disappear; a controller that starts, ends "
+		 "or falls silent; penalties that begin; state changes of circuit breakers; and, for limits that hosts "
+		 "share, changes of the store, leases and hosts.\n\n"
 		 "Drops are a sample of at most 954 a second; each second, a line says how many more there were. "
 		 "'weir flows --dropped' counts all drops by flow. Changes are kept: the latest 256 of the instance, "
 		 "the latest 256 of 'weir block' and 'weir allow', and the latest 64 penalties or breaker changes of "

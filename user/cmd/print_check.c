@@ -223,7 +223,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 			printf("  %-24s %10.1f MB\n", parts[i].what, parts[i].bytes / 1e6);
 }
 
-static void print_policies(const struct weir_settings *settings)
+static void print_policies(const struct weir_settings *settings, bool has_out)
 {
 	static const char *const policies[] = {"pass", "drop"};
 
@@ -234,7 +234,8 @@ static void print_policies(const struct weir_settings *settings)
 
 		printf("%s%s", i ? ", " : " but ", weir_format_ethertypes(&settings->non_ip_except[i], text));
 	}
-	printf("%s unmatched %s\n", settings->non_ip_except_count ? ";" : ",", policies[settings->drop_unmatched]);
+	printf("%s unmatched %s%s\n", settings->non_ip_except_count ? ";" : ",", policies[settings->drop_unmatched],
+	       has_out ? "; of what comes in" : "");
 	if (settings->observes)
 		puts("mode observe: everything is evaluated and counted, nothing is dropped");
 }
@@ -323,7 +324,7 @@ void weir_print_checked(const struct weir_ruleset *ruleset, const struct weir_im
 	printf("%s%zu resource%s, %zu rule%s; at most %u rules apply to one packet\n",
 	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, weir_plural(ruleset->resource_count),
 	       ruleset->rule_count, weir_plural(ruleset->rule_count), image->packet_rules_max);
-	print_policies(&ruleset->settings);
+	print_policies(&ruleset->settings, image->config.limits_out);
 	print_special_settings(ruleset, image);
 	print_memory(image, memory, cpus);
 }

@@ -376,7 +376,7 @@ static int explain(struct work *work, struct weir_diag *diag)
 	int err;
 
 	result->direction = work->question->direction;
-	if (is_out && !weir_object_config(result->object)->judges_out) {
+	if (is_out && !weir_object_config(result->object)->limits_out) {
 		result->now_ns = weir_host_now_ns();
 		result->verdict = WEIR_VERDICT_UNMATCHED_PASS;
 		result->passes = true;

@@ -213,7 +213,7 @@ static int evaluate(const struct session *session, const struct weir_ruleset *ru
 	for (uint64_t i = 0; !err && i < packets; i++) {
 		harness->clock_ns = program->now_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);
 		err = evaluate_packet(session, ruleset, program->object, WEIR_DIRECTION_IN, i, diag);
-		if (!err && program->image->config.judges_out)
+		if (!err && program->image->config.limits_out)
 			err = evaluate_packet(session, ruleset, program->object, WEIR_DIRECTION_OUT, i, diag);
 	}
 	return err;

@@ -228,7 +228,7 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	if (attempt->options->verdicts_are_wide)
 		attempt->image->config.asked_fields |= WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION |
 						       WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;
-	attempt->report.tells_direction = attempt->options->tells_direction || attempt->image->config.judges_out;
+	attempt->report.tells_direction = attempt->options->tells_direction || attempt->image->config.limits_out;
 	err = weir_object_load(attempt->image, &object_options, &attempt->object, diag);
 	if (!err)
 		err = open_thresholds(attempt, diag);
@@ -388,7 +388,7 @@ static enum weir_hook hook_of(const struct attempt *attempt, enum weir_direction
 {
 	if (direction == WEIR_DIRECTION_IN)
 		return attempt->options->is_at_tc ? WEIR_HOOK_TC_IN : WEIR_HOOK_XDP;
-	return attempt->image->config.judges_out ? WEIR_HOOK_TC_OUT : WEIR_HOOKS;
+	return attempt->image->config.limits_out ? WEIR_HOOK_TC_OUT : WEIR_HOOKS;
 }
 
 int weir_attempt_evaluate_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,

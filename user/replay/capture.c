@@ -105,7 +105,7 @@ static int open_file(const char *path, struct weir_capture **ret_capture, struct
 				      reason);
 	if (!fstat(fileno(pcap_file(capture->pcap)), &status) && S_ISREG(status.st_mode))
 		capture->file_bytes = status.st_size;
-	if (capture->file_bytes)
+	if (capture->file_bytes && !weir_capture_is_stream(path))
 		open_blocks(capture);
 	err = find_link_type(capture, diag);
 	if (err)

@@ -49,7 +49,7 @@ struct weir_compile_options {
 	uint64_t now_ns;	/* the data plane's clock now (replay: the first packet's time or earlier) */
 	uint64_t span_ns;	/* how far after now_ns rows must distinguish times; narrow and medium rows are used
 					 * only when this many ns fit into 2^32 buckets. 0: six years */
-	bool is_at_tc;		/* what comes in is judged at tc, too, where a packet may be a super-frame */
+	bool is_at_tc;		/* what comes in is evaluated at tc, too, where a packet may be a super-frame */
 	bool forgets_top_drops; /* drops are not counted by flow: to measure what that costs */
 	const struct weir_previous *previous; /* NULL: first load */
 	enum weir_emptied emptied;

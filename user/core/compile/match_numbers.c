@@ -239,8 +239,8 @@ static void note_directions(struct matching *matching)
 	for (size_t i = 0; i < matching->ruleset->resource_count; i++) {
 		const uint8_t directions = weir_match_directions(&matching->ruleset->resources[i].match);
 
-		config->judges_out |= directions != WEIR_MATCHES_IN;
-		config->judges_both |= directions == WEIR_MATCHES_BOTH;
+		config->limits_out |= directions != WEIR_MATCHES_IN;
+		config->limits_both |= directions == WEIR_MATCHES_BOTH;
 	}
 }
 
@@ -261,7 +261,7 @@ int weir_match_kind(struct matching *matching)
 	kinds = calloc(1, sizeof(*kinds));
 	if (!kinds)
 		return weir_compile_no_memory(matching->diag);
-	directions = config->judges_out ? WEIR_DIRECTIONS : 1; /* else nobody asks about the others */
+	directions = config->limits_out ? WEIR_DIRECTIONS : 1; /* else nobody asks about the others */
 	list_kinds(matching, kinds);
 	matching->image->config.match_fields |= WEIR_MATCH_KIND;
 	for (i = 0; i < directions * sizeof(classes->kind[0]) / sizeof(*numbers); i++) {

@@ -227,7 +227,7 @@ static int compare_contexts(const void *left, const void *right)
 /* The contexts that differ: two when no resource asks for a kind, or for what only some kinds have. */
 static int list_contexts(struct search *search)
 {
-	const size_t most = search->image->config.judges_out ? CONTEXTS_MAX : CONTEXTS_OF_DIRECTION;
+	const size_t most = search->image->config.limits_out ? CONTEXTS_MAX : CONTEXTS_OF_DIRECTION;
 	unsigned int i, count = 0;
 	struct context *contexts;
 

@@ -177,6 +177,15 @@ void weir_read_system_rule(struct weir_reader *reader, const struct weir_system_
 
 /* ---- their place ---- */
 
+/* Of what comes in, for which alone system rules are. */
+static bool has_resource(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		if (weir_match_directions(&ruleset->resources[i].match) & WEIR_MATCHES_IN)
+			return true;
+	return false;
+}
+
 /* Stable: both parts keep the order of the files. */
 void weir_put_system_rules_first(struct weir_reader *reader)
 {
@@ -195,9 +204,12 @@ void weir_put_system_rules_first(struct weir_reader *reader)
 		reader->rule_nodes[first] = node;
 		first++;
 	}
-	if (first && !ruleset->resource_count && !reader->is_incomplete && !reader->complaints)
+	if (first && !has_resource(ruleset) && !reader->is_incomplete && !reader->complaints)
 		weir_warn(reader, reader->rule_nodes[0], "define a resource: one without a match takes every IP packet",
-			  "system rules have no effect: they apply to packets of resources, and there are none");
+			  ruleset->resource_count
+				  ? "system rules have no effect: they apply to what comes in, and all resources go out"
+				  : "system rules have no effect: they apply to packets of resources, and there are "
+				    "none");
 	if (first > WEIR_SYSTEM_RULES_MAX)
 		weir_complain(reader, reader->rule_nodes[WEIR_SYSTEM_RULES_MAX],
 			      "remove some: every packet is evaluated against all of them",

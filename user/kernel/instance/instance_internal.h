@@ -148,7 +148,7 @@ int weir_instance_expect_ethernet(const char *interface, struct weir_diag *diag)
 /* Fail with -EBUSY, and say whose it is, if an XDP program is on the interface. */
 int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag);
 
-/* What rules let wait of what goes out, at most: for weir_pace_check_out(). MemoryAdaptive rules are left out. */
+/* How much of what goes out rules let wait, at most: for weir_pace_check_out(). Thresholds that move are left out. */
 struct weir_waits {
 	uint64_t packets, wait_ns;
 };

@@ -25,12 +25,12 @@ int weir_not_the_rules(int err)
 
 uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image)
 {
-	const bool judges_out = image->config.judges_out;
+	const bool limits_out = image->config.limits_out;
 
 	if (mode != WEIR_MODE_TC)
-		return 1u << WEIR_HOOK_XDP | (judges_out ? 1u << WEIR_HOOK_TC_OUT : 0);
+		return 1u << WEIR_HOOK_XDP | (limits_out ? 1u << WEIR_HOOK_TC_OUT : 0);
 	return 1u << WEIR_HOOK_TC_IN | 1u << WEIR_HOOK_TC_BARE_IN |
-	       (judges_out ? 1u << WEIR_HOOK_TC_OUT | 1u << WEIR_HOOK_TC_BARE_OUT : 0);
+	       (limits_out ? 1u << WEIR_HOOK_TC_OUT | 1u << WEIR_HOOK_TC_BARE_OUT : 0);
 }
 
 void weir_instance_hook_fds(const struct weir_object *object, int ret_fds[WEIR_HOOKS])

@@ -135,7 +135,7 @@ uint32_t weir_reload_hooks(const struct weir_instance *instance, const struct we
 		if (weir_hook_is_out(hook))
 			continue;
 		hooks |= 1u << hook;
-		if (image->config.judges_out)
+		if (image->config.limits_out)
 			hooks |= 1u << weir_hook_at_tc(true, hook == WEIR_HOOK_TC_BARE_IN);
 	}
 	return hooks;

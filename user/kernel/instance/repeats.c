@@ -92,7 +92,7 @@ void weir_instance_warn_of_forwarding(const char *instance, const struct weir_im
 	size_t link_count, interfaces = 0;
 	bool has_xdp = false;
 
-	if (!image->config.judges_both || weir_links_read(instance, &links, &link_count))
+	if (!image->config.limits_both || weir_links_read(instance, &links, &link_count))
 		return;
 	for (size_t i = 0; i < link_count; i++) {
 		if (!links[i].ifindex || weir_hook_is_out(links[i].hook))

@@ -162,7 +162,7 @@ int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_co
 	err = weir_object_load_opened(object, diag);
 	if (!err)
 		err = compare_programs(object, program_id, diag);
-	if (!err && object->skel->rodata->config.judges_out)
+	if (!err && object->skel->rodata->config.limits_out)
 		err = weir_object_load_tc(object, 1u << WEIR_HOOK_TC_OUT, diag);
 	if (!err)
 		err = weir_object_map_harness(object, diag);

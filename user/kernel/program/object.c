@@ -423,7 +423,7 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
 	/* The harness has no interfaces to ask what their hooks are. */
 	const uint32_t hooks =
-		options->hooks | (options->is_virtual && image->config.judges_out ? 1u << WEIR_HOOK_TC_OUT : 0);
+		options->hooks | (options->is_virtual && image->config.limits_out ? 1u << WEIR_HOOK_TC_OUT : 0);
 	int err;
 
 	if (!object)
@@ -512,13 +512,19 @@ static int compare_resources(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* A page, less the room that the kernel's own structures take in it. What is beyond, the program finds in the harness. */
+/* A page, less the room for the kernel's own structures. The program finds the rest of the frame in the harness. */
 #define TC_FRAME_BYTES_MAX 3584
 
 /* Nor does it take a frame that ends within its IP header (6.18), or right behind Ethernet's (6.1). Zeros go behind it:
  * as the harness says how long it is, it is malformed all the same, or not IP.
  */
 #define TC_FRAME_BYTES_MIN (ETH_HLEN + sizeof(struct ipv6hdr))
+
+static void keep(struct weir_harness *harness, const void *frame, __u32 bytes)
+{
+	harness->kept_bytes = bytes < sizeof(harness->kept) ? bytes : sizeof(harness->kept);
+	memcpy(harness->kept, frame, harness->kept_bytes);
+}
 
 static void fit_to_tc(const struct weir_object *object, struct bpf_test_run_opts *options,
 		      __u8 padded[TC_FRAME_BYTES_MIN])
@@ -531,10 +537,8 @@ static void fit_to_tc(const struct weir_object *object, struct bpf_test_run_opts
 	if (harness)
 		harness->kept_bytes = 0;
 	if (bytes > TC_FRAME_BYTES_MAX) {
-		if (harness) {
-			harness->kept_bytes = bytes < sizeof(harness->kept) ? bytes : sizeof(harness->kept);
-			memcpy(harness->kept, options->data_in, harness->kept_bytes);
-		}
+		if (harness)
+			keep(harness, options->data_in, bytes);
 		options->data_size_in = TC_FRAME_BYTES_MAX;
 	} else if (bytes < least) {
 		memset(padded, 0, TC_FRAME_BYTES_MIN);
@@ -552,7 +556,7 @@ int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hoo
 	__u8 padded[TC_FRAME_BYTES_MIN];
 	int err;
 
-	if (!is_xdp && object->harness)
+	if (!is_xdp)
 		fit_to_tc(object, &options, padded);
 	err = bpf_prog_test_run_opts(weir_object_hook_fd(object, hook), &options);
 	if (err)

@@ -88,7 +88,7 @@ int weir_object_evaluate(const struct weir_object *object, const void *frame, __
 /* The same `times` times, one after the other at the same instant: the harness reports the last. */
 int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times);
 
-/* The same by the program of a hook, which has been loaded. At tc the harness must say how long the frame is: the kernel
+/* The same by the program of a hook, which has been loaded. At tc the harness must say the frame's length: the kernel
  * takes neither the shortest nor the longest as they are.
  */
 int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,

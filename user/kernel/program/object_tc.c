@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The second object of a load: the programs at tc (bpf/weir_tc.bpf.c), over the maps of the first. Only those are loaded
- * that a hook is to have.
+ * The second object of a load: the programs at tc (bpf/weir_tc.bpf.c), over the maps of the first. Only the programs of
+ * the hooks in use are loaded.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,9 +30,7 @@ static struct bpf_program *program_of(const struct weir_tc_bpf *skel, enum weir_
 	return NULL;
 }
 
-/* The first object's maps, its global tables (.bss) among them. The configuration is frozen with each object, so it is a
- * copy.
- */
+/* The first object's maps, its global tables (.bss) among them. Each object's configuration is frozen: a copy. */
 static int share_maps(const struct weir_object *object)
 {
 	struct bpf_map *map;
