@@ -114,7 +114,7 @@ enum weir_key_field { WEIR_KEY_FIELDS(WEIR_KEY_BIT) };
 _Static_assert(WEIR_KEY_ENDS == 0xf && WEIR_KEY_OTHER_END(WEIR_KEY_SOURCE) == WEIR_KEY_DESTINATION &&
 		       WEIR_KEY_OTHER_END(WEIR_KEY_DESTINATION_PORT) == WEIR_KEY_SOURCE_PORT,
 	       "the ends are neighbours");
-#define WEIR_KEY_TURNED(field) ((field) << 8)
+#define WEIR_KEY_TURNED(field) ((field) << 12)
 #define WEIR_KEY_RELATIVE(field) ((field) << 16)
 #define WEIR_KEY_REVERSED (1 << 20)
 

@@ -127,7 +127,7 @@ struct weir_rule {
 	};
 };
 _Static_assert(sizeof(struct weir_rule) == 232, "");
-_Static_assert(WEIR_KEY_FIELD_COUNT <= 8, "a bit for each field, below WEIR_KEY_TURNED");
+_Static_assert(WEIR_KEY_FIELD_COUNT <= 12, "a bit for each field, below WEIR_KEY_TURNED");
 
 /* The secret that flows are hashed with (bpf/packet/flow.h): two numbers for rule and window spec, one for each word of
  * the key, two for the bijection at the end.
