@@ -99,8 +99,6 @@ static __always_inline enum weir_verdict weir_parse_packet(struct __sk_buff *skb
 	    !weir_parse_usual(&cur, &s->packet, WEIR_MATCH_ALL))
 		parsed = weir_parse_skb(skb, s, is_bare, is_out);
 	s->packet.kind += WEIR_KIND_OF_DIRECTION(direction);
-	if (is_out && config.limits_both && skb->mark & WEIR_FORWARDED_MARK)
-		s->packet.kind += WEIR_KIND_OF_DIRECTION(1);
 	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
 }
 
@@ -122,10 +120,46 @@ static __always_inline void weir_turn(struct weir_packet *pkt)
 
 /* ---- the decision ---- */
 
-static __always_inline enum weir_verdict weir_match_and_list(struct weir_scratch *s, const bool is_out)
+/* A number for the resources of both directions that the packet matches; 0: it matches none. The secret makes it the
+ * instance's own.
+ */
+static __always_inline __u32 weir_both_number(const struct weir_scratch *s)
+{
+	const volatile __u64 *seed = config.seed;
+	__u64 sum = 0;
+
+	for (__u32 i = 0; i < WEIR_PACKET_RESOURCES_MAX && i < s->resource_count; i++) {
+		const struct weir_resource *resource = weir_resource(s->resource[i]);
+
+		if (resource->is_both)
+			sum += (resource->slot + 1) * seed[WEIR_SEED_KEY];
+	}
+	return sum ? (weir_hash_finish(sum, seed) & 0xffff) ?: 1 : 0;
+}
+
+/*
+ * A forwarded packet counts once in a resource of both directions: where it came in. From there it carries the number
+ * of these resources in its tc_index, which neither netfilter nor routing looks at, and no answer inherits. If it is
+ * about to match the same ones as it leaves, it has been counted. If they are others, or the number is lost, it counts
+ * again: a limit is rather too tight than open.
+ */
+static __always_inline enum weir_verdict weir_match_forwarded(struct __sk_buff *skb, struct weir_scratch *s,
+							      enum weir_verdict verdict)
+{
+	if (!skb->tc_index || skb->tc_index != weir_both_number(s))
+		return verdict;
+	skb->tc_index = 0;
+	s->packet.kind += WEIR_KIND_OF_DIRECTION(1);
+	return weir_match_packet(s);
+}
+
+static __always_inline enum weir_verdict weir_match_and_list(struct __sk_buff *skb, struct weir_scratch *s,
+							     const bool is_out)
 {
 	enum weir_verdict verdict = weir_match_packet(s), listed;
 
+	if (is_out && config.limits_both)
+		verdict = weir_match_forwarded(skb, s, verdict);
 	if (is_out)
 		weir_turn(&s->packet);
 	if (!(config.asked_fields & WEIR_ASKS_LISTS))
@@ -157,7 +191,7 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 		return TC_ACT_SHOT;
 	verdict = weir_parse_packet(skb, s, direction, is_bare);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
-		verdict = weir_match_and_list(s, is_out);
+		verdict = weir_match_and_list(skb, s, is_out);
 	else
 		weir_match_nothing(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
@@ -172,8 +206,8 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 	}
 	if (!config.is_virtual)
 		weir_pace(skb, s, verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0, is_out);
-	if (config.limits_both)
-		skb->mark = is_out ? skb->mark & ~WEIR_FORWARDED_MARK : skb->mark | WEIR_FORWARDED_MARK;
+	if (config.limits_both && !is_out)
+		skb->tc_index = weir_both_number(s);
 	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }
 

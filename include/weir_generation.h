@@ -170,7 +170,8 @@ struct weir_shadow {
 /* weir_generation.resources, by place in the order of definition. */
 struct weir_resource {
 	__u32 slot; /* of the instance: counters */
-	__u16 rule_count;
+	__u8 rule_count;
+	__u8 is_both; /* it matches packets that come in and packets that go out */
 	__u8 shadow_count;
 	__u8 is_prioritised;		   /* its packets occupy */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */

@@ -18,15 +18,12 @@ enum weir_hook {
 enum weir_direction {
 	WEIR_DIRECTION_IN,	  /* received on the interface */
 	WEIR_DIRECTION_OUT,	  /* about to be sent by it */
-	WEIR_DIRECTION_FORWARDED, /* the same, of a packet that a hook of this instance has evaluated as it came in */
+	WEIR_DIRECTION_FORWARDED, /* the same, of a packet that its resources of both directions counted as it came in */
 	WEIR_DIRECTIONS
 };
 
 /* weir_match.directions. */
 #define WEIR_MATCHES_IN (1 << WEIR_DIRECTION_IN)
 #define WEIR_MATCHES_OUT (1 << WEIR_DIRECTION_OUT)
-
-/* The bit of the mark that a packet bears from the hook where it came in to the one where it leaves. */
-#define WEIR_FORWARDED_MARK 0x40000000u
 
 #endif

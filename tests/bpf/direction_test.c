@@ -214,43 +214,6 @@ static void a_connection_counts_in_the_flow_that_it_opened_in(void **state)
 	harness_finish(&harness);
 }
 
-/* ---- what is forwarded ---- */
-
-/* Evaluate a frame by the program of a hook, with this mark. Returns whether it passed, and its mark then. */
-static bool passes_marked(struct harness *harness, enum weir_hook hook, const struct packet_spec *spec, uint32_t mark,
-			  uint32_t *ret_mark)
-{
-	struct __sk_buff in = {.mark = mark}, out = {};
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = harness->frame,
-		    .data_size_in = packet_build(spec, harness->frame), .ctx_in = &in, .ctx_size_in = sizeof(in),
-		    .ctx_out = &out, .ctx_size_out = sizeof(out));
-
-	weir_object_harness(harness->object)->frame_bytes = options.data_size_in;
-	assert_int_equal(bpf_prog_test_run_opts(weir_object_hook_fd(harness->object, hook), &options), 0);
-	*ret_mark = out.mark;
-	return options.retval != TC_ACT_SHOT;
-}
-
-/* It bears a bit of the mark from where it came in to where it leaves; other bits are others'. */
-static void a_forwarded_packet_counts_once_where_it_came_in(void **state)
-{
-	struct harness harness;
-	struct setup setup;
-	uint32_t mark;
-
-	setup_remote(&setup, WEIR_MATCHES_BOTH);
-	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 2, SECOND, 10));
-	assert_int_equal(harness_open_at_tc(&harness, &setup.ruleset, 0, 3600 * SECOND), 0);
-	assert_true(passes_marked(&harness, WEIR_HOOK_TC_IN, &received, 5, &mark));
-	assert_int_equal(mark, 5 | WEIR_FORWARDED_MARK);
-	for (int i = 0; i < 3; i++)
-		assert_true(passes_marked(&harness, WEIR_HOOK_TC_OUT, &answered, 5 | WEIR_FORWARDED_MARK, &mark));
-	assert_int_equal(mark, 5);
-	assert_true(passes_marked(&harness, WEIR_HOOK_TC_OUT, &answered, 5, &mark));
-	assert_false(passes_marked(&harness, WEIR_HOOK_TC_OUT, &answered, 5, &mark));
-	harness_close(&harness);
-}
-
 /* ---- random rules and traffic ---- */
 
 static void agrees_with_the_model_on_random_directions(void **state)
@@ -277,7 +240,6 @@ int main(void)
 		cmocka_unit_test(a_super_frame_is_admitted_whole_or_not_at_all),
 		cmocka_unit_test(what_comes_in_at_tc_counts_as_its_segments),
 		cmocka_unit_test(a_connection_counts_in_the_flow_that_it_opened_in),
-		cmocka_unit_test(a_forwarded_packet_counts_once_where_it_came_in),
 		cmocka_unit_test(agrees_with_the_model_on_random_directions),
 	};
 
