@@ -18,7 +18,7 @@ enum weir_hook {
 enum weir_direction {
 	WEIR_DIRECTION_IN,	  /* received on the interface */
 	WEIR_DIRECTION_OUT,	  /* about to be sent by it */
-	WEIR_DIRECTION_FORWARDED, /* the same, of a packet that its resources of both directions counted as it came in */
+	WEIR_DIRECTION_FORWARDED, /* the same, of a packet that was counted as it came in by all that match both */
 	WEIR_DIRECTIONS
 };
 

@@ -253,6 +253,8 @@ static void mistake_of_habit_is_answered_with_what_was_meant(void **state)
 		 "a list: [source, destinationPort]"},
 		{FLOW("source+destinationPort"), 3, 9, "not a field of a flow key",
 		 "a list: [source, destinationPort]"},
+		{FLOW("remoteport"), 3, 9, "'remoteport' is not a field of a flow key", "mean 'remotePort'?"},
+		{FLOW("peer"), 3, 9, "'peer' is not a field of a flow key", "remote, local"},
 		{FLOW("none"), 3, 9, "'none' is not a field of a flow key", "leave 'flow' out"},
 		{RULE("per: dst"), 5, 8, "'dst' is not a field of a flow key", "did you mean 'destination'?"},
 		{RULE("per: All"), 5, 8, "'All' is not a field of a flow key", "write 'per: all'"},

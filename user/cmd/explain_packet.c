@@ -152,10 +152,12 @@ static void describe(struct explain_request *request, uint32_t said)
 		describe_address(request, "source", request->words.source, text);
 		weir_explain_add_text(request, "from %s", text);
 	}
-	add_number(request, said, WEIR_MATCH_SOURCE_PORT, "sourcePort", " port ", request->words.source_port);
+	add_number(request, said, WEIR_MATCH_SOURCE_PORT, "sourcePort",
+		   said & WEIR_MATCH_SOURCE ? " port " : "from port ", request->words.source_port);
 	if (said & WEIR_MATCH_DESTINATION) {
 		describe_address(request, "destination", request->words.destination, text);
-		weir_explain_add_text(request, "%sto %s", said & WEIR_MATCH_SOURCE ? " " : "", text);
+		weir_explain_add_text(request, "%sto %s",
+				      said & (WEIR_MATCH_SOURCE | WEIR_MATCH_SOURCE_PORT) ? " " : "", text);
 	}
 	add_number(request, said, WEIR_MATCH_DESTINATION_PORT, "destinationPort",
 		   said & WEIR_MATCH_DESTINATION ? " port " : " to port ", request->words.destination_port);

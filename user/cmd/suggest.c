@@ -232,6 +232,8 @@ static int check_request(const struct suggest_request *request)
 		return wrong("--instance has resources of its own: leave --resources out");
 	if (request->instance && !weir_instance_name_is_valid(request->instance))
 		return wrong("--instance is not the name of an instance");
+	if (!options->capture_count && options->direction)
+		return wrong("--direction is about captures: an interface shows only what comes in");
 	if (options->interface && !weir_interface_name_is_valid(options->interface))
 		return wrong("--interface is not the name of an interface");
 	return check_outputs(request);

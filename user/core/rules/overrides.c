@@ -46,7 +46,10 @@ static bool take_kind(struct overrides *overrides, const struct weir_node *node,
 		if (overrides->flow && (!(overrides->flow->fields & field) ||
 					!(overrides->flow->fields & WEIR_KEY_RELATIVE(field)) == is_end))
 			weir_complain(overrides->reader, node,
-				      rule->has_own_key
+				      overrides->flow->fields & field
+					      ? is_end ? "write the word of the key: 'source' or 'destination'"
+						       : "write the word of the key: 'remote' or 'local'"
+				      : rule->has_own_key
 					      ? "an override applies to flows of the rule's key: see 'per'"
 					      : "an override applies to flows of the resource's key: see 'flow'",
 				      "%s is not in the flow key of '%.*s'", weir_override_name(overrides->rule),

@@ -345,13 +345,16 @@ static const bool is_address[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_
 /* "write source, destination (...), sourcePort, ... or interface". */
 static int advise_key_fields(struct weir_refusal *refusal)
 {
-	size_t used = snprintf(refusal->hint, sizeof(refusal->hint),
-			       "write source, destination (both with /IPv4-prefix/IPv6-prefix if you like)");
+	size_t used =
+		snprintf(refusal->hint, sizeof(refusal->hint),
+			 "write source, destination, remote, local (all four with /IPv4-prefix/IPv6-prefix if you "
+			 "like), remotePort, localPort,");
 
 	for (int i = 0; i < WEIR_KEY_FIELD_COUNT && used < sizeof(refusal->hint); i++)
 		if (!is_address[i])
-			used += snprintf(refusal->hint + used, sizeof(refusal->hint) - used, "%s %s",
-					 i + 1 < WEIR_KEY_FIELD_COUNT ? "," : " or", weir_key_field_names[i]);
+			used += snprintf(refusal->hint + used, sizeof(refusal->hint) - used, "%s %s%s",
+					 i + 1 < WEIR_KEY_FIELD_COUNT ? "" : " or", weir_key_field_names[i],
+					 i + 2 < WEIR_KEY_FIELD_COUNT ? "," : "");
 	return -EINVAL;
 }
 
@@ -400,7 +403,8 @@ static int advise_flow_field(const char *text, size_t name_bytes, struct weir_re
 	snprintf(name, sizeof(name), "%.*s", (int)name_bytes, text);
 	/* A short word is near to what was not meant: port to sourcePort. */
 	if (!meant && name_bytes > 4 && name_bytes < sizeof(name))
-		meant = weir_nearest(name, weir_key_field_names, WEIR_KEY_FIELD_COUNT, sizeof(weir_key_field_names[0]));
+		meant = weir_nearest(name, weir_key_field_names, WEIR_KEY_FIELD_COUNT, sizeof(weir_key_field_names[0]))
+				?: weir_nearest(name, end_names, WEIR_KEY_ENDS_COUNT, sizeof(end_names[0]));
 	if (meant)
 		return weir_advise(refusal, "did you mean '%s%.20s'?", meant, text + name_bytes);
 	return advise_key_fields(refusal);
