@@ -253,9 +253,7 @@ static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct
 		polled[3].fd = controller->link_watch_fd;
 	if (poll(polled, ARRAY_SIZE(polled), pause_ms) < 0 && errno != EINTR)
 		return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
-	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* the cgroup is gone, and its descriptor would stay
-								 * ready for ever
-								 */
+	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* its cgroup is gone: it would stay ready */
 		weir_memory_forget_pressure(controller->memory);
 	controller->must_follow |= polled[3].revents != 0;
 	return polled[0].revents != 0;

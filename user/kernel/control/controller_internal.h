@@ -46,15 +46,12 @@ struct weir_controller {
 	uint64_t sampled_ns;
 	struct weir_cpu_times cpu_times;
 	struct weir_control *control; /* mapped */
-	int link_watch_fd;	      /* -1: the interfaces are in another network namespace, which is not watched from
-				       * here
-				       */
+	int link_watch_fd;	      /* -1: unused, because the interfaces are in another network namespace */
 	struct weir_follow follow;
 	uint64_t followed_ns;
 	const uint64_t *drops_wanted; /* a word that another process increments; NULL: there is none */
 	uint64_t drops_received;      /* the value of *drops_wanted at the last look */
-	bool must_follow;	      /* an interface has appeared or gone, or another command was at work the last time
-				       */
+	bool must_follow;	      /* an interface appeared or went, or another command was at work last time */
 };
 
 /* ---- controller_instance.c ---- */

@@ -199,9 +199,7 @@ static int open_base(int *ret_fd, struct weir_diag *diag)
 	const char *base = weir_bpffs_base();
 
 	*ret_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*ret_fd < 0 && errno == ENOENT) { /* only then: a confined server may not call mkdir, even for a directory
-					       * that exists
-					       */
+	if (*ret_fd < 0 && errno == ENOENT) { /* only then: a confined server may not call mkdir at all */
 		if (mkdir(base, 0700) && errno != EEXIST)
 			return weir_diag_fail(diag, errno, errno == EACCES ? "run it as root" : NULL,
 					      "cannot make '%s'", base);

@@ -188,11 +188,8 @@ struct weir_attach_options {
 	enum weir_attach_mode mode;
 	/* The caller becomes the controller at once, so thresholds that move are in force from the first packet on. */
 	bool is_controlled;
-	bool ends_with_run;	      /* the caller, or whoever takes over from it, will detach the instance in the end
-				       */
-	bool takes_over_incompatible; /* for weir_instance_is_attached_as(): also take over what another version
-				       * attached
-				       */
+	bool ends_with_run;	      /* the caller, or its successor, will detach the instance in the end */
+	bool takes_over_incompatible; /* for weir_instance_is_attached_as(): accept another version's, too */
 	bool allows_merging;	      /* in skb mode merged packets may count as one (network/merging.h) */
 };
 
@@ -265,9 +262,7 @@ struct weir_reload_options {
 	 * its new definition cannot continue. False: list them and change nothing (-EINVAL).
 	 */
 	bool starts_afresh;
-	uint64_t confirm_ns; /* after this time the previous rules return, unless the new ones are confirmed; 0: the new
-			      * ones stay
-			      */
+	uint64_t confirm_ns; /* without a confirmation the previous rules return after this; 0: the new ones stay */
 };
 
 /*

@@ -171,9 +171,7 @@ struct weir_link_terms {
 	enum weir_attach_mode mode;
 	bool allows_merging, paces, paces_out;
 	struct weir_waits waits;    /* valid if paces_out */
-	int program_fd[WEIR_HOOKS]; /* -1: none for this hook. Without a program for outgoing packets, these are not
-				     * evaluated
-				     */
+	int program_fd[WEIR_HOOKS]; /* -1: none for this hook, at which nothing is then evaluated */
 };
 
 #define WEIR_NO_PROGRAMS                                                                                               \

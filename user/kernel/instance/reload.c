@@ -530,9 +530,7 @@ int weir_instance_transition(const char *name, enum weir_transition_kind kind, c
 		err = weir_transition_plan(instance, kind, ruleset, options, &transition, diag);
 	if (err)
 		return err;
-	go_there(instance, transition.kind, &back_fd); /* if the namespace cannot be found, rules that need it are
-						        * refused
-						        */
+	go_there(instance, transition.kind, &back_fd); /* if this fails, rules that need it are refused */
 	err = make_transition(instance, &transition, ret_result, diag);
 	if (!err)
 		note_transition(name, transition.kind, ret_result);

@@ -101,9 +101,7 @@ int weir_instance_confirm(const char *name, uint64_t *ret_generation, struct wei
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_closep) int lock_fd = -1;
-	int err = weir_instance_open_any(name, &instance, diag); /* before the lock; if the time is over, this returns
-								  * the previous rules
-								  */
+	int err = weir_instance_open_any(name, &instance, diag); /* returns expired rules, so before the lock */
 
 	if (err)
 		return err;

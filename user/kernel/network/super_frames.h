@@ -19,12 +19,10 @@
 
 struct weir_super_frames {
 	char interface[IF_NAMESIZE]; /* on which they arrive: the one in question, or one below it */
-	bool is_below;		     /* it is an interface below, which may have native mode when the upper one (such as
-				      * a bridge) does not
-				      */
-	bool evades_native;	     /* a tap delivers them whole in native mode, too */
-	char text[200];		     /* who sends them */
-	char advice[240];	     /* how to get separate packets */
+	bool is_below;	    /* it is below, and may have native mode even if the one above (a bridge) has not */
+	bool evades_native; /* a tap delivers them whole in native mode, too */
+	char text[200];	    /* who sends them */
+	char advice[240];   /* how to get separate packets */
 };
 
 /* Whether super-frames arrive, or may arrive, on an interface of the present network namespace; false: none do. The

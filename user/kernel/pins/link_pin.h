@@ -15,9 +15,7 @@
 struct weir_link {
 	char attached_as[IF_NAMESIZE]; /* the interface's name when the link was attached; part of the pin's name */
 	char interface[IF_NAMESIZE];   /* the interface's present name; if that cannot be determined, attached_as */
-	bool is_name_current; /* the present name is known: the interface is in the instance's network namespace, and we
-			       * can enter it
-			       */
+	bool is_name_current; /* `interface` is known to be current: we could look in the instance's namespace */
 	uint32_t ifindex;     /* 0: the interface is gone, and the link is dead */
 	uint32_t program_id;
 	enum weir_hook hook;
