@@ -3,10 +3,10 @@
  * Room serve: an instance over HTTP, for observers: /metrics for Prometheus, and /api/v1 with the output of `--json`.
  * Answers GET and HEAD and changes nothing.
  *
- * It runs as a process of its own (cmd/server.c starts it), so neither a fault in it nor a hostile client reaches the
- * controller, nor delays it. It has one thread, which waits for all sockets at once. The resources that one client can
- * use are bounded (server.c). There is no password: anyone who can connect can read. docs/metrics.md says what that
- * means for an operator.
+ * It runs as a process of its own (cmd/server_process.c starts it), so neither a fault in it nor a hostile client
+ * reaches the controller, nor delays it. It has one thread, which waits for all sockets at once. The resources that one
+ * client can use are bounded (server.c). There is no password: anyone who can connect can read. docs/metrics.md says
+ * what that means for an operator.
  */
 #ifndef WEIR_SERVE_H
 #define WEIR_SERVE_H
