@@ -3,8 +3,8 @@
  * Room network: interfaces and network namespaces, independent of weir: what a device can do (this header), network
  * namespaces (netns.h), and requests by netlink (netlink.h) for devices, queues and filters (tc.h).
  *
- * What can be found out about an interface without changing it. By ioctl and netlink, because a command that has
- * entered another network namespace still sees the old one under /sys.
+ * This header reads what can be found out about an interface without changing it. It uses ioctl and netlink, because a
+ * command that has entered another network namespace still sees the old one under /sys.
  */
 #ifndef WEIR_NETWORK_DEVICE_H
 #define WEIR_NETWORK_DEVICE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What is below an interface: the ports of a bridge or a bond, the parent of a VLAN, down to the interfaces at the
- * bottom, where packets arrive. By rtnetlink, for the present network namespace. Independent of offloads.
+ * bottom, where packets arrive. It is read by rtnetlink, for the present network namespace. Independent of offloads.
  */
 #ifndef WEIR_NETWORK_STACK_H
 #define WEIR_NETWORK_STACK_H
