@@ -21,8 +21,8 @@ const char *weir_ledger_script(size_t *ret_bytes)
 	return weir_ledger_lua;
 }
 
-/* Not by snprintf(): a thousand rules have 70,000 numbers a second, for which snprintf() took a third of the
- * controller's time.
+/* Not by snprintf(): a thousand rules have 70,000 numbers a second, and snprintf() took a third of the CPU time that a
+ * controller then needed.
  */
 static void write_number(weir_ledger_word word, int64_t number)
 {

@@ -48,7 +48,7 @@ struct weir_store {
 void weir_store_drop(struct weir_store *store, uint64_t now_ns, const char *why);
 
 /* Writes Redis's protocol directly: "*COUNT", and each word after its "$BYTES". A thousand rules have 80,000 words a
- * second; hiredis, which calls sprintf() for each, took a quarter of the controller's time.
+ * second, and hiredis, which calls sprintf() for each, took a quarter of the CPU time that a controller then needed.
  */
 void weir_store_append(struct weir_store *store, size_t count, const char **words, const size_t *bytes,
 		       uint64_t now_ns);

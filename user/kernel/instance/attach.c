@@ -79,9 +79,9 @@ static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYT
 					    written ? ", " : "", links[i].interface);
 }
 
-/* An instance without a link was left by a killed attach. If all its interfaces are gone, it limits nothing and never
- * will again, for example after a container was restarted and its interfaces were created again under the same names.
- * Both are removed.
+/* An instance without a link was left by a killed attach. An instance whose interfaces are all gone limits nothing and
+ * never will again, for example after a container was restarted with new interfaces of the same names. Both are
+ * removed.
  */
 static int refuse_second_attach(const char *instance, bool is_on_others, struct weir_diag *diag)
 {

@@ -273,7 +273,7 @@ static int start_pace(const struct weir_instance *instance, const struct weir_im
 }
 
 /* If the counters and packet metadata of the running tc program belong to another version, replace that program by
- * ours. Packets do not wait in between. The new rules are already in force.
+ * ours. Between the two, packets do not wait. The new rules are already in force.
  */
 static int replace_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
