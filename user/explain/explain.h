@@ -51,7 +51,7 @@ struct weir_explained_bucket {
 struct weir_explained_rule {
 	const struct weir_rule_info *info;
 	struct weir_place place; /* where it is written; unknown without a file */
-	uint32_t missing; /* enum weir_match_field, or-ed: not given, but needed for its key. Then the rest is unknown */
+	uint32_t missing; /* enum weir_match_field, or-ed: not given, but its key needs it; the rest is then unknown */
 	struct weir_flow_key key;
 	/* The limit. */
 	enum weir_threshold_reason reason;
@@ -77,7 +77,7 @@ struct weir_explained_rule {
 	bool has_breaker;
 	struct weir_breaker_view breaker;
 	uint64_t penalty_left_ns;      /* 0: none */
-	struct weir_dropped_flow lost; /* what the flow has lost to the rule, on all CPUs; 0 packets: nothing is known */
+	struct weir_dropped_flow lost; /* what the flow has lost to the rule, on all CPUs; 0 packets: unknown */
 	/* The rule's own answer to the packet, now. */
 	bool admits;
 	uint64_t delay_ns; /* how long the packet would wait (throttling) */

@@ -26,7 +26,7 @@ struct weir_sharing_flows {
 	struct weir_wanted_flow *wanted;
 	size_t wanted_count;
 	struct weir_dropped_flow dropped[DROPPED_MAX];	    /* only used during a look */
-	struct weir_dropped_flow drops_before[DROPPED_MAX]; /* at the previous look, at looked_ns, sorted by by_flow() */
+	struct weir_dropped_flow drops_before[DROPPED_MAX]; /* at the previous look, at looked_ns; sorted by by_flow */
 	size_t before_count;
 	uint64_t looked_ns;
 };
