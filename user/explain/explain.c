@@ -17,21 +17,21 @@
 #include "state/dropped_flows.h"
 #include "tables/rule_kind.h"
 
-/* The work on one explanation, which owns what is behind the pointers. */
+/* The state of one explanation. It owns what the pointers refer to. */
 struct work {
 	struct weir_explanation *result;
 	const struct weir_question *question;
-	const struct weir_ruleset *ruleset; /* NULL: of an instance */
+	const struct weir_ruleset *ruleset; /* NULL: explaining an instance */
 	const struct weir_rule_info *infos; /* by slot */
 	uint32_t slots, rule_count;
-	uint32_t asked_fields; /* enum weir_match_field, or-ed: what any resource asks about */
+	uint32_t asked_fields; /* enum weir_match_field, or-ed: the fields that any resource compares */
 	struct weir_sandbox sandbox;
 	struct weir_sandbox_run run;
-	struct weir_harness_flow *flows; /* under rules of the user's, in the order of evaluation */
-	uint8_t *observes;		 /* of these rules, as they are written */
+	struct weir_harness_flow *flows; /* under the user's rules, in the order of evaluation */
+	uint8_t *observes;		 /* `observes` of these rules, as written */
 	uint32_t flow_count;
-	/* So little is said of the packet that it could be of more resources than any packet is of: one is asked
-	 * after the other, and these are the vectors as they were.
+	/* The vectors as they were, if so little of the packet is given that it could match more resources than a real
+	 * packet can. Then the resources are tried one after the other.
 	 */
 	__u64 *words;
 	cpu_set_t before;
@@ -52,7 +52,9 @@ static int fail(struct weir_diag *diag, int err)
 
 /* ---- which CPU ---- */
 
-/* Rows are per CPU: the packet is evaluated where the flow's came in last. Where that CPU may not be used, anywhere. */
+/* Rows are per CPU, so the packet is evaluated on the CPU that saw the flow last, or, if that CPU may not be used, on
+ * any.
+ */
 static void go_to(int cpu)
 {
 	cpu_set_t set;
@@ -91,7 +93,7 @@ static const char *resource_name(const struct work *work, uint32_t place)
 	return place < instance->resource_count ? instance->resources[instance->resource_order[place]].name : "?";
 }
 
-/* Without a protocol, the address still shows the family. */
+/* If no protocol is given, the address still shows the family. */
 static int may_match(const struct work *work, uint32_t place)
 {
 	const int bit = weir_resource_bit(work->result->object, place);
@@ -102,7 +104,9 @@ static int may_match(const struct work *work, uint32_t place)
 					  work->question->is_ipv6);
 }
 
-/* The fields that are not said of the packet, and that the resource asks about: it is uncertain whether it matches. */
+/* Note the fields that the resource compares but that are not given: because of them it is uncertain whether it
+ * matches.
+ */
 static int note_unknown(struct work *work, uint32_t place)
 {
 	const int bit = weir_resource_bit(work->result->object, place);
@@ -140,7 +144,7 @@ static bool has_flow(const struct work *work, uint32_t place)
 	return false;
 }
 
-/* Hidden rules, as shadow windows and the one that follows connections are, come after the user's. */
+/* Hidden rules, such as shadow windows and the rule that tracks connections, come after the user's rules. */
 static int keep_flow(struct work *work, const struct weir_harness_flow *flow)
 {
 	const struct weir_rule *rule = &weir_object_generation(work->result->object)->rules[flow->place];
@@ -164,7 +168,7 @@ static int keep_flow(struct work *work, const struct weir_harness_flow *flow)
 	return 0;
 }
 
-/* Run the packet once on empty tables, only to learn which resources, rules and flows it meets. */
+/* Run the packet once on empty tables, only to find out which resources, rules and flows it meets. */
 static int find_flows(struct work *work)
 {
 	volatile struct weir_harness *harness = weir_object_harness(work->result->object);
@@ -185,7 +189,7 @@ static int find_flows(struct work *work)
 	return err;
 }
 
-/* Let the packet be of one resource alone, or (bit < 0) of all that it matches. */
+/* Let the packet match only one resource, or (bit < 0) all that it matches. */
 static void mask_resources(const struct work *work, int bit)
 {
 	struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -234,13 +238,14 @@ static int find_all_flows(struct work *work)
 
 /* ---- each rule ---- */
 
-/* Can it be said how many such packets pass? Not where it goes by connections, outcomes or signals. */
+/* Can the number of such packets that pass be determined? Not if the rule depends on connections, outcomes or signals.
+ */
 static bool counts_packets(const struct weir_rule *rule)
 {
 	return weir_kinds[rule->kind % WEIR_KIND_COUNT]->has_interval;
 }
 
-/* Ask the rule alone. */
+/* Run the packet with this rule alone. */
 static int try_rule(struct work *work, const struct weir_harness_flow *flow, struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = &weir_object_generation(work->result->object)->rules[flow->place];
@@ -312,7 +317,7 @@ static int explain_rules(struct work *work)
 
 /* ---- all of them together ---- */
 
-/* What distinguishes connections does not matter for one that does not exist yet. */
+/* For a connection that does not exist yet, the fields that distinguish connections do not matter. */
 static uint32_t fields_of_kind(const struct work *work, const struct weir_rule *rule)
 {
 	const uint32_t fields = rule->kind < WEIR_KIND_COUNT ? weir_kinds[rule->kind]->packet_fields : 0;
@@ -322,7 +327,7 @@ static uint32_t fields_of_kind(const struct work *work, const struct weir_rule *
 				      : fields;
 }
 
-/* What the keys and the kinds of its rules read of a packet. */
+/* Note the missing fields that the packet's rules need, for their keys or because of their kinds. */
 static void note_fields_of_rules(struct work *work)
 {
 	const struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -358,7 +363,7 @@ static int find_verdict(struct work *work)
 	return 0;
 }
 
-/* Lists look at the remote end; of rule files there are no timed entries. */
+/* Lists compare the remote end. A rule set from files has no timed entries. */
 static void note_fields_of_lists(struct work *work)
 {
 	const struct weir_config *config = weir_object_config(work->result->object);
@@ -400,7 +405,8 @@ static int explain(struct work *work, struct weir_diag *diag)
 	if (err == -E2BIG)
 		return weir_diag_fail(diag, E2BIG, "describe the packet in more detail: --proto, --dport, ...",
 				      "the packet could match too many resources");
-	/* What the tables hold was read until now: a row is never newer than the time it is evaluated by. */
+	/* Take the time again after reading the tables, so that no row is newer than the time at which it is evaluated.
+	 */
 	work->run.now_ns = result->now_ns = weir_host_now_ns();
 	if (!err)
 		err = explain_rules(work);
@@ -414,7 +420,7 @@ static int explain(struct work *work, struct weir_diag *diag)
 
 /* ---- of an instance ---- */
 
-/* Virtual time that moves is the sandbox's as it is now, with or without a controller. */
+/* A virtual time that moves gets its present value in the sandbox, with or without a controller. */
 static int read_clocks(struct work *work)
 {
 	struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -433,7 +439,7 @@ static int read_clocks(struct work *work)
 	return err;
 }
 
-/* In the sandbox there are no other hosts: this one's share is what the rule says. */
+/* There are no other hosts in the sandbox, so the rule's threshold is set to this host's share. */
 static void take_shares(struct work *work)
 {
 	struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -451,7 +457,7 @@ static void take_shares(struct work *work)
 	}
 }
 
-/* What the controller writes holds only while it is alive; in the sandbox nothing goes stale by itself. */
+/* What the controller publishes is valid only while it is alive; in the sandbox nothing goes stale by itself. */
 static int follow_controller(struct work *work)
 {
 	struct weir_generation *generation = weir_object_generation(work->result->object);
@@ -473,7 +479,9 @@ static int follow_controller(struct work *work)
 				sizeof(signals));
 }
 
-/* Drops are counted by flow anyway. If a rule enforces now and only observed before, those of later. */
+/* Drops are counted by flow anyway. If a rule enforces now but only observed earlier, the later of the two counts is
+ * taken.
+ */
 static void take_loss(const struct weir_instance *instance, const struct weir_dropped_flow *dropped,
 		      struct weir_explained_rule *rule)
 {
@@ -497,10 +505,10 @@ static int find_losses(struct weir_explanation *result, struct weir_diag *diag)
 	return err;
 }
 
-/* The reloads that one explanation may run into. Chosen, not derived. */
+/* How many reloads one explanation tolerates. Chosen, not derived. */
 #define REPLACED_MAX 5
 
-/* A reload takes the program away, with what only it holds, while it is being copied. */
+/* A reload during the copying removes the program, and the maps that only it holds. */
 static bool is_replaced(const struct weir_instance *instance)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *now = NULL;

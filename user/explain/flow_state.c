@@ -26,7 +26,7 @@ static const struct weir_kind *kind_of(const struct weir_sandbox *sandbox, const
 	return weir_kinds[rule_of(sandbox, flow)->kind % WEIR_KIND_COUNT];
 }
 
-/* The rule whose rows are read: an associated rule's shadow window. */
+/* The rule whose rows count: the rule itself or, for an associated rule, its shadow window. */
 static const struct weir_rule *counted_rule(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
 {
 	const struct weir_rule *rule = rule_of(sandbox, flow);
@@ -48,7 +48,7 @@ static const void *find_set(const struct weir_sandbox *sandbox, enum weir_table_
 	return sets ? weir_sandbox_find(sandbox, map, weir_shared_set(hash, sets)) : NULL;
 }
 
-/* The way of this tag, or -1. */
+/* The way with this tag, or -1. */
 static int find_way(const uint32_t *tags, int ways, uint32_t tag)
 {
 	for (int way = 0; way < ways; way++)
@@ -150,7 +150,7 @@ static void look_at_occupy(const struct weir_flow_reader *reader, const struct w
 	explained->has_window = bucket_ns;
 	if (!bucket_ns || !window || samples > WEIR_SAMPLES_MAX)
 		return;
-	present = reader->now_ns / bucket_ns + 2 * samples; /* counted from a ring before time zero */
+	present = reader->now_ns / bucket_ns + 2 * samples; /* one ring later, so none is negative */
 	explained->bucket_count = 2 * samples;
 	for (uint64_t i = 0; i < 2 * samples; i++) {
 		const uint64_t bucket = present + 1 - samples + i;
@@ -182,11 +182,11 @@ static void look_at_tat(const struct weir_flow_reader *reader, const struct weir
 		word = way >= 0 ? (const uint64_t *)&set->last[way] : NULL;
 	}
 	explained->has_plan = true;
-	/* Words of TATs and of penalties are laid out alike. Times that are past do not matter. */
+	/* TATs and penalties have the same word layout. Past times do not matter. */
 	explained->tat_ns = word ? (int64_t)weir_penalty_left_ns(*word, tag, reader->now_ns) : 0;
 }
 
-/* An override's tokens take the place of the rule's. */
+/* An override's tokens replace the rule's. */
 static struct weir_tokens tokens_in_force(const struct weir_rule *rule, const struct weir_override_units *override)
 {
 	struct weir_tokens tokens = rule->tokens;
@@ -227,7 +227,7 @@ static void look_at_tokens(const struct weir_flow_reader *reader, const struct w
 
 /* ---- connections, breakers, penalties ---- */
 
-/* A resource without a flow key is one flow: its figures are the rule's. */
+/* A resource without a flow key is one flow, so the rule's figures are the flow's. */
 static void look_at_lone_connections(const struct weir_flow_reader *reader, uint32_t slot,
 				     const struct weir_connection_clock *clock, struct weir_explained_rule *explained)
 {
@@ -239,7 +239,7 @@ static void look_at_lone_connections(const struct weir_flow_reader *reader, uint
 	if (weir_connections_read_rule(&(struct weir_connection_fds){instance->map_fd[WEIR_TABLE_CONNECTION_TOTALS],
 								     instance->map_fd[WEIR_TABLE_LONE_CONNECTIONS]},
 				       slot, clock, &figures))
-		return; /* ignoring: it is shown as none */
+		return; /* shown as none, ignoring */
 	explained->connections = figures.now;
 	explained->learned = figures.learned;
 }
@@ -260,7 +260,7 @@ static void look_at_connections(const struct weir_flow_reader *reader, const str
 		look_at_lone_connections(reader, rule->slot, &clock, explained);
 		return;
 	}
-	if (!(tag & ~WEIR_CONNECTION_CHECK)) /* as weir_get_connection_flow() has it */
+	if (!(tag & ~WEIR_CONNECTION_CHECK)) /* as in weir_get_connection_flow() */
 		tag |= WEIR_CONNECTION_CHECK + 1;
 	set = find_set(reader->sandbox, WEIR_TABLE_CONNECTION_FLOWS, flow->hash);
 	way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
@@ -315,8 +315,8 @@ static void look_at_penalty(const struct weir_flow_reader *reader, const struct 
 
 /* ---- the threshold in force, and why ---- */
 
-/* The override that the flow is under. The trie finds it; how long its prefix is, is found by asking for less and less
- * of the address.
+/* Find the override of the flow. The trie returns it; the length of its prefix is found by looking up fewer and fewer
+ * bits of the address.
  */
 static bool find_override(const struct weir_sandbox *sandbox, const struct weir_rule *rule,
 			  const struct weir_flow_key *key, struct weir_override_units *ret_units, uint8_t *ret_bits)
@@ -339,7 +339,7 @@ static bool find_override(const struct weir_sandbox *sandbox, const struct weir_
 	return true;
 }
 
-/* WarmUp of a whole resource, which the controller keeps book of. */
+/* WarmUp of a whole resource, whose state the controller keeps. */
 static int look_at_stored(const struct weir_flow_reader *reader, struct weir_explained_rule *explained, uint32_t slot)
 {
 	struct weir_warm_state state;

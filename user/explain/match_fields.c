@@ -24,7 +24,7 @@ int weir_resource_bit(const struct weir_object *object, uint32_t place)
 	return -1;
 }
 
-/* Whether the vector of this number has the bit: 1, 0 or -errno. */
+/* Whether the bit is set in the vector with this number: 1, 0 or -errno. */
 static int has_bit(int vectors_fd, uint32_t number, uint32_t bit)
 {
 	struct weir_vector vector;
@@ -34,7 +34,9 @@ static int has_bit(int vectors_fd, uint32_t number, uint32_t bit)
 	return vector.word[bit / 64] >> bit % 64 & 1;
 }
 
-/* How many values of the table's field the resource accepts, or -errno. Neighbours mostly share a vector. */
+/* The number of values of the table's field that the resource accepts, or -errno. Neighbouring values mostly share a
+ * vector.
+ */
 static int64_t count_accepted(int vectors_fd, const struct table *table, uint32_t bit)
 {
 	int64_t accepted = 0;
@@ -90,7 +92,9 @@ int weir_resource_takes_family(const struct weir_object *object, uint32_t bit, e
 	return accepted < 0 ? (int)accepted : accepted > 0;
 }
 
-/* The remote end of what goes out is its destination: if a key is not TURNED, the packet's own field is the other. */
+/* For an outgoing packet, the remote end is its destination. So unless a key part is TURNED, it is read from the
+ * packet's other end.
+ */
 static uint32_t own_key_fields(uint32_t key_fields)
 {
 	uint32_t own = 0;

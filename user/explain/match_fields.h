@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which fields of a packet decide whether it belongs to a resource: read from the tables that the program matches by.
+ * Which fields of a packet decide whether it matches a resource, read from the tables that the program uses for
+ * matching.
  */
 #ifndef WEIR_EXPLAIN_MATCH_FIELDS_H
 #define WEIR_EXPLAIN_MATCH_FIELDS_H
 
 #include "program/object.h"
 
-/* Where the resource's bit is in a vector; -1: nowhere. */
+/* The position of the resource's bit in a vector; -1: it has none. */
 int weir_resource_bit(const struct weir_object *object, uint32_t place);
 
 /*
- * Those of `fields` (enum weir_match_field, or-ed) that the resource with this bit asks of a packet in this direction.
- * For addresses and interfaces it is taken to ask about each. Returns a negative -errno, or the fields.
+ * Those of `fields` (enum weir_match_field, or-ed) that the resource with this bit compares for a packet in this
+ * direction. Addresses and interfaces are assumed to be compared. Returns the fields, or a negative -errno.
  */
 int64_t weir_fields_asked(const struct weir_object *object, uint32_t bit, enum weir_direction direction,
 			  uint32_t fields);
 
-/* Whether packets of a family belong to it at all: 1, 0 or -errno. */
+/* Whether the resource can match any packet of this family: 1, 0 or -errno. */
 int weir_resource_takes_family(const struct weir_object *object, uint32_t bit, enum weir_direction direction,
 			       bool is_ipv6);
 
-/* enum weir_match_field, or-ed: what of a packet in this direction the rule's key is made of. */
+/* enum weir_match_field, or-ed: the fields of a packet in this direction from which the rule's key is made. */
 uint32_t weir_fields_of_key(const struct weir_rule *rule, enum weir_direction direction);
 
 #endif

@@ -12,7 +12,7 @@
 #include "tables/shared_sets.h"
 #include "weir_occupy.h"
 
-/* Both candidate sets of a flow lie in one chunk, and the sandbox has one of each format. */
+/* Both candidate sets of a flow are in one chunk, and the sandbox has one chunk of each format. */
 #define SANDBOX_CHUNK 0
 
 /* ---- props ---- */
@@ -44,7 +44,7 @@ static int live_fd(const struct weir_sandbox *sandbox, enum weir_table_id map)
 	return sandbox->instance ? sandbox->instance->map_fd[map] : -1;
 }
 
-/* An element that has the same key in both. */
+/* Copy an element that has the same key in the instance and the sandbox. */
 static int add_element(struct weir_sandbox *sandbox, enum weir_table_id map, uint32_t key)
 {
 	const int fd = live_fd(sandbox, map);
@@ -58,7 +58,7 @@ static int add_element(struct weir_sandbox *sandbox, enum weir_table_id map, uin
 	return fd >= 0 && weir_map_look_up(fd, &key, prop->value) ? -errno : 0;
 }
 
-/* The set of a hash, in a table that the program uses. */
+/* Copy the set of a hash, from a table that the program uses. */
 static int add_set(struct weir_sandbox *sandbox, enum weir_table_id table, uint64_t hash)
 {
 	const uint32_t sets = weir_object_config(sandbox->object)->sizes[table];
@@ -66,7 +66,7 @@ static int add_set(struct weir_sandbox *sandbox, enum weir_table_id table, uint6
 	return sets ? add_element(sandbox, table, (uint32_t)hash & (sets - 1)) : 0;
 }
 
-/* What the flow may have left behind in such a set (bpf/kinds/ghosts.h). */
+/* Copy the ghosts that the flow may have left for such a set (bpf/kinds/ghosts.h). */
 static int add_ghosts(struct weir_sandbox *sandbox, enum weir_table_id table, uint64_t hash)
 {
 	const struct weir_config *config = weir_object_config(sandbox->object);
@@ -83,14 +83,14 @@ static int add_ghosts(struct weir_sandbox *sandbox, enum weir_table_id table, ui
 	return err ?: add_element(sandbox, WEIR_TABLE_GHOSTS, WEIR_GHOST_HEAD(ghosts));
 }
 
-/* The element of a whole resource, by its rule's slot, or the shared set of a flow with a key. */
+/* Copy the element of a whole resource, by its rule's slot, or the shared set of a flow with a key. */
 static int add_shared(struct weir_sandbox *sandbox, const struct weir_rule *rule, uint64_t hash,
 		      enum weir_table_id lone, enum weir_table_id sets)
 {
 	return rule->key_fields ? add_set(sandbox, sets, hash) : add_element(sandbox, lone, rule->slot);
 }
 
-/* The same of a kind whose flows leave ghosts. */
+/* The same for a kind whose flows leave ghosts. */
 static int add_leaving(struct weir_sandbox *sandbox, const struct weir_rule *rule, uint64_t hash,
 		       enum weir_table_id lone, enum weir_table_id sets)
 {
@@ -101,7 +101,7 @@ static int add_leaving(struct weir_sandbox *sandbox, const struct weir_rule *rul
 
 /* ---- rows ---- */
 
-/* What differs from one format to the other. */
+/* The differences between the formats. */
 struct format {
 	enum weir_table_id map;
 	size_t row_bytes;
@@ -130,7 +130,7 @@ static struct format format_of(const struct weir_sandbox *sandbox, uint8_t stora
 	return format;
 }
 
-/* The row of this tag in a set of a chunk, or a free one (tag 0); NULL. All formats begin with the tag. */
+/* The row with this tag in a set of a chunk, or a free row (tag 0); NULL. In all formats the tag comes first. */
 static uint8_t *find_row(uint8_t *chunk, const struct format *format, uint32_t set, uint32_t tag)
 {
 	uint8_t *rows = chunk + (size_t)set * WEIR_WAYS * format->row_bytes;
@@ -156,20 +156,20 @@ static uint8_t *find_row_of_flow(uint8_t *chunk, const struct format *format, ui
 	return row ? row : find_row(chunk, format, WEIR_OTHER_SET(set, tag, format->page_sets), wanted);
 }
 
-/* The sandbox's set of ghosts, or of pages' words, with this number. */
+/* The sandbox's set with this number, of ghosts or of pages' words. */
 static struct weir_row_ghost_set *copy_row_ghosts(struct weir_sandbox *sandbox, uint32_t number)
 {
 	void *value = (void *)(uintptr_t)weir_sandbox_find(sandbox, WEIR_TABLE_ROW_GHOSTS, number);
 	struct weir_prop *prop;
 
 	if (value)
-		return value; /* of another flow, which shares it */
+		return value; /* copied for another flow, which shares it */
 	prop = add_prop(sandbox, WEIR_TABLE_ROW_GHOSTS, weir_object_map_fd(sandbox->object, WEIR_TABLE_ROW_GHOSTS),
 			number);
 	return prop ? (void *)prop->value : NULL;
 }
 
-/* Until when ghosts of the page of set `live` may count, for the page of set `copied`. */
+/* Copy the time until which ghosts of a page may count, from the page of set `live` to the page of set `copied`. */
 static int add_page(struct weir_sandbox *sandbox, int fd, uint32_t live, uint32_t copied)
 {
 	const uint32_t first = WEIR_ROW_GHOST_PAGES_SET(sandbox->instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size);
@@ -189,7 +189,7 @@ static int add_page(struct weir_sandbox *sandbox, int fd, uint32_t live, uint32_
 	return 0;
 }
 
-/* What the flow left behind, beside these sets of rows, where the sandbox's program looks for it. */
+/* Copy the ghosts that the flow left beside these sets of rows, to where the sandbox's program looks for them. */
 static int add_row_ghosts(struct weir_sandbox *sandbox, uint32_t live_rows, uint32_t copied_rows, uint32_t tag,
 			  uint32_t page_sets)
 {
@@ -216,7 +216,8 @@ static int add_row_ghosts(struct weir_sandbox *sandbox, uint32_t live_rows, uint
 	return 0;
 }
 
-/* The overflow window that the flow would go by; ghosts and overflow windows have the sandbox's numbers, as above. */
+/* Copy the overflow window that the flow would use. As above, ghosts and overflow windows have the sandbox's numbers.
+ */
 static int add_overflow(struct weir_sandbox *sandbox, uint64_t hash, uint32_t tag, uint32_t copied_sets)
 {
 	const uint32_t sets = sandbox->instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size,
@@ -235,7 +236,7 @@ static int add_overflow(struct weir_sandbox *sandbox, uint64_t hash, uint32_t ta
 	return weir_map_look_up(fd, &live, prop->value) ? -errno : 0;
 }
 
-/* Take this flow's rows over from the chunk that they are in to the sandbox's. */
+/* Copy this flow's rows from their chunk to the sandbox's. */
 static int add_rows(struct weir_sandbox *sandbox, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
 {
 	const struct format format = format_of(sandbox, counted->storage);
@@ -252,7 +253,7 @@ static int add_rows(struct weir_sandbox *sandbox, const struct weir_rule *counte
 		return -ENOMEM;
 	if (!format.live_sets)
 		return 0;
-	/* Its sets of rows have smaller numbers. */
+	/* The sandbox's sets of rows have smaller numbers. */
 	if (add_row_ghosts(sandbox, (uint32_t)hash, (uint32_t)hash & (format.sets_per_chunk - 1), tag,
 			   format.page_sets) ||
 	    add_overflow(sandbox, hash, tag, format.sets_per_chunk))
@@ -315,7 +316,7 @@ static int add_connections(struct weir_sandbox *sandbox, const struct weir_rule 
 	return err ?: add_set(sandbox, WEIR_TABLE_CONNECTIONS, flow->other);
 }
 
-/* The requests of a breaker that wait for their time-outs. */
+/* Copy the requests of a breaker that wait for their time-outs. */
 static int add_groups(struct weir_sandbox *sandbox, enum weir_table_id map, uint32_t ring, uint32_t shift)
 {
 	int err = 0;
@@ -345,7 +346,7 @@ static int add_breaker(struct weir_sandbox *sandbox, const struct weir_rule *rul
 	return err;
 }
 
-/* An occupy window, and what the flow left behind. */
+/* Copy an occupy window, and the ghosts that the flow left. */
 static int add_occupy(struct weir_sandbox *sandbox, const struct weir_rule *rule, uint64_t hash)
 {
 	const uint32_t sets = weir_object_config(sandbox->object)->sizes[WEIR_TABLE_OCCUPY_FLOWS];
@@ -359,7 +360,7 @@ static int add_occupy(struct weir_sandbox *sandbox, const struct weir_rule *rule
 
 /* ---- the contract ---- */
 
-/* Where a kind keeps flows, and resources without a flow key. */
+/* Where a kind keeps its flows, and its resources without a flow key. */
 static const struct {
 	enum weir_table_id lone, flows;
 } kind_tables[] = {
@@ -404,7 +405,7 @@ int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_harness_flo
 	return err;
 }
 
-/* A map that begins empty each time: counters of the run, and what the program remembers between packets. */
+/* Add a map that is emptied before each run: counters of the run, and what the program remembers between packets. */
 static int add_empty(struct weir_sandbox *sandbox, int fd)
 {
 	return add_prop(sandbox, WEIR_STATE_TABLE_COUNT, fd, 0) ? 0 : -ENOMEM;

@@ -7,7 +7,7 @@
 #include "host/host.h"
 #include "program/interface_map.h"
 
-/* Room for the flows of one packet; rounded up to a chunk of rows. */
+/* Room for the flows of one packet; rounded up to one chunk of rows. */
 #define SANDBOX_FLOWS_PER_CPU 512
 #define SANDBOX_CONNECTIONS 1024
 
@@ -22,7 +22,7 @@ static void limit_sets(struct weir_config *config)
 		config->sizes[WEIR_TABLE_WIDE_FLOWS] = WEIR_WIDE_SETS_PER_CHUNK;
 }
 
-/* Match by these fields alone: then more may meet on a packet than the file allows. */
+/* Match by these fields only. Then a packet may meet more rules than the file allows. */
 static void limit_fields(struct weir_config *config, uint32_t fields)
 {
 	if (!(config->match_fields & ~fields))
@@ -33,7 +33,7 @@ static void limit_fields(struct weir_config *config, uint32_t fields)
 	config->asks_out_of_line = true;
 }
 
-/* Tables for one packet: the smallest there are. */
+/* The smallest possible tables, enough for one packet. */
 static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, struct weir_sandbox_program *program,
 		       struct weir_diag *diag)
 {
@@ -78,7 +78,7 @@ int weir_sandbox_program_open(const struct weir_ruleset *ruleset, uint32_t field
 		return err;
 	err = weir_object_load(program.image, &options, &program.object, diag);
 	if (err)
-		return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
+		return err == -EINVAL ? -EIO : err; /* the kernel refuses it, which is not a mistake in the rules */
 	*ret_program = program;
 	program = (struct weir_sandbox_program){};
 	return 0;

@@ -7,7 +7,7 @@
 #include "program/array.h"
 #include "program/copy.h"
 
-/* One run is a system call; a call of many runs takes as long as some 10,000 of them before it begins. */
+/* A run by itself is one system call. A call with many runs has a start-up cost of some 10,000 runs. */
 #define SINGLE_RUNS 1024
 #define RUNS_A_CALL 131072
 
@@ -71,7 +71,7 @@ int weir_sandbox_run_count(const struct weir_sandbox_run *run, uint64_t most, ui
 					  sizeof(struct weir_cpu_state), add_passed, ret_count);
 }
 
-/* Is its verdict another than `verdict` at that time? 1, 0 or -errno. */
+/* Does the packet have another verdict than `verdict` at that time? 1, 0 or -errno. */
 static int differs_at(const struct weir_sandbox_run *run, uint64_t time_ns, uint32_t verdict)
 {
 	int err = weir_sandbox_run_evaluate(run, time_ns);

@@ -21,15 +21,15 @@
 #define ENVIRONMENT_BYTES_MAX (256 << 10)
 
 /*
- * Ten packets a second is what somebody sends who types; a set that lets less of them through is no set to work under.
- * They are offered for two of the longest interval that a rule has, so that a window fills up, and for an hour at most.
- * Chosen, not derived.
+ * Somebody who types sends ten packets a second; nobody can work with a rule set that admits fewer. The packets are
+ * offered for twice the longest interval of any rule, so that a window fills up, and for an hour at most. Chosen, not
+ * derived.
  */
 #define PACKETS_PER_SECOND 10
 #define OFFERED_NS_MIN (10 * WEIR_NSEC_PER_SEC)
 #define OFFERED_NS_MAX (3600 * WEIR_NSEC_PER_SEC)
 
-/* ---- which session ---- */
+/* ---- finding the session ---- */
 
 static pid_t parent_of(pid_t pid)
 {
@@ -40,11 +40,12 @@ static pid_t parent_of(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (weir_host_read_text(path, text, sizeof(text)))
 		return 0;
-	end = strrchr(text, ')'); /* behind the name, which may have any characters */
+	end = strrchr(text, ')'); /* after the name, which may contain any characters */
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* As the process was started: sudo takes the variable away, and the shell before it has it. */
+/* Reads the environment with which the process was started: sudo removes the variable, but the shell before it has it.
+ */
 static bool find_in(pid_t pid, struct weir_packet_words *ret_words)
 {
 	_cleanup_(weir_freep) char *environment = malloc(ENVIRONMENT_BYTES_MAX);
@@ -104,7 +105,7 @@ static bool find_interface(const struct weir_packet_words *words, char ret_name[
 	return found;
 }
 
-/* ---- what would become of it ---- */
+/* ---- evaluating its packets ---- */
 
 struct packet {
 	uint8_t frame[2048];
@@ -112,9 +113,9 @@ struct packet {
 };
 
 struct session {
-	struct weir_packet_words words; /* of a packet that comes from the client */
+	struct weir_packet_words words; /* of a packet from the client */
 	char interface[IF_NAMESIZE];
-	struct packet packets[2]; /* by enum weir_direction: one of the client's, and the answer */
+	struct packet packets[2]; /* by enum weir_direction: a packet from the client, and the answer */
 };
 
 static const char *const whose_packets[] = {"its packets", "the answers, which go out"};
@@ -150,7 +151,7 @@ static int refuse_with(const struct session *session, const struct weir_place *p
 			       format_client(session, client), session->words.source_port, session->interface, reason);
 }
 
-/* "write 'allow: [203.0.113.5]' in a rule file, or say --force" */
+/* "write 'allow: [203.0.113.5]' in a rule file; or add '--force' ..." */
 static int refuse(const struct session *session, const struct weir_place *place, struct weir_diag *diag,
 		  const char *reason)
 {
@@ -178,7 +179,7 @@ static int refuse_by_rule(const struct session *session, const struct weir_rules
 	return refuse(session, &ruleset->rules[place].place, diag, reason);
 }
 
-/* The session's packet of this direction, after `passed` of them. */
+/* Evaluate the session's packet in this direction, after `passed` packets. */
 static int evaluate_packet(const struct session *session, const struct weir_ruleset *ruleset,
 			   const struct weir_object *object, enum weir_direction direction, uint64_t passed,
 			   struct weir_diag *diag)
@@ -201,7 +202,7 @@ static int evaluate_packet(const struct session *session, const struct weir_rule
 	return refuse_by_rule(session, ruleset, harness->rule, direction, passed, diag);
 }
 
-/* What is typed comes back: a rule on both directions counts both. */
+/* What is typed is echoed: a rule for both directions counts both packets. */
 static int evaluate(const struct session *session, const struct weir_ruleset *ruleset,
 		    const struct weir_sandbox_program *program, struct weir_diag *diag)
 {
@@ -236,7 +237,7 @@ static void compose(struct session *session)
 static int check(struct session *session, const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
 	_cleanup_(weir_sandbox_program_close) struct weir_sandbox_program program = {};
-	struct weir_diag ignored = {}; /* warnings come with the attach itself */
+	struct weir_diag ignored = {}; /* the attach itself prints the warnings */
 	int err = weir_sandbox_program_open(ruleset, WEIR_MATCH_ALL, &program, &ignored);
 
 	weir_diag_free(&ignored);
@@ -245,7 +246,7 @@ static int check(struct session *session, const struct weir_ruleset *ruleset, st
 				  "cannot find out whether these rules would cut off your own SSH session: %s",
 				  strerror(-err));
 	if (err)
-		return 0; /* what is wrong with the rules is said when they are loaded in earnest */
+		return 0; /* the real load reports errors in the rules */
 	compose(session);
 	err = weir_sandbox_program_stay(&program);
 	if (err)
@@ -279,7 +280,7 @@ int weir_session_check_add(const struct weir_attach_options *options, struct wei
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_history_free) struct weir_history history = {};
-	struct weir_diag ignored = {}; /* the attach itself says what is wrong with the instance */
+	struct weir_diag ignored = {}; /* the attach itself reports errors of the instance */
 	struct session session = {};
 	int err;
 
@@ -294,7 +295,9 @@ int weir_session_check_add(const struct weir_attach_options *options, struct wei
 	return err ? 0 : check(&session, ruleset, diag);
 }
 
-/* Is the instance attached there? Where it cannot be read, which happens beside another change, suppose so. */
+/* Is the instance attached to that interface? If it cannot be read, which happens during another change, assume that it
+ * is.
+ */
 static bool is_attached_to(const char *name, const char *interface)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -322,7 +325,7 @@ int weir_session_check_reload(const char *instance, const struct weir_ruleset *r
 	return check(&session, ruleset, diag);
 }
 
-/* ---- sources that are to be blocked ---- */
+/* ---- sources that would be blocked ---- */
 
 static bool has_client(const struct weir_prefix *prefix, const struct weir_packet_words *words)
 {
@@ -332,7 +335,7 @@ static bool has_client(const struct weir_prefix *prefix, const struct weir_packe
 	       (!bits || !((prefix->address[bytes] ^ words->source[bytes]) >> (8 - bits)));
 }
 
-/* The longest of these prefixes that has the client; NULL: none has. */
+/* The longest of these prefixes that contains the client; NULL: none does. */
 static const struct weir_prefix *longest_order(const struct weir_timed_order *orders, size_t count,
 					       const struct weir_packet_words *words)
 {
@@ -345,8 +348,8 @@ static const struct weir_prefix *longest_order(const struct weir_timed_order *or
 }
 
 /*
- * Would the packets pass all the same: by a longer prefix in an `allow` list of the rule set or of 'weir allow', or
- * because everything only observes? Of a rule set that is not kept the lists are not known: no.
+ * Would the packets pass anyway, because of a longer prefix in an `allow` list of the rule set or of 'weir allow', or
+ * because everything only observes? If the rule set was not kept, its lists are unknown: no.
  */
 static bool passes_anyway(const struct weir_instance *instance, const struct weir_prefix *blocked,
 			  const struct weir_packet_words *words)

@@ -18,19 +18,19 @@
 #include "words/json.h"
 
 #define TYPE_JSON "application/json"
-#define FLOWS_DEFAULT 20 /* as `weir flows` */
+#define FLOWS_DEFAULT 20 /* the same as `weir flows` */
 #define EVENTS_DEFAULT 20
 #define EVENTS_MAX 1000
 
-/* Who asks for flows again and again has new ones in at most this many times what reading them takes; 20: a twentieth
- * of a CPU. Their number in /metrics changes less, and may be older.
+/* However often a client requests the flows, they are re-read only after this many times what reading them takes; 20
+ * means at most a twentieth of a CPU. The number of flows in /metrics changes more slowly, and may be older.
  */
 #define FLOWS_PATIENCE 20
 #define METRICS_PATIENCE 300
 
 /* ---- replies ---- */
 
-/* Takes the document; NULL: there was no memory for it. */
+/* Takes ownership of the document; NULL: there was no memory for it. */
 static void reply_json(struct weir_reply *reply, unsigned int status, json_t *document)
 {
 	char *text = weir_json_dump(document, WEIR_JSON_FLAGS);
@@ -45,7 +45,7 @@ static void reply_json(struct weir_reply *reply, unsigned int status, json_t *do
 		reply->body[reply->bytes++] = '\n'; /* in place of the zero */
 }
 
-/* The words of an error and, if there are any, what to do. */
+/* An error message and, if there is one, the advice. */
 static void reply_words(struct weir_reply *reply, unsigned int status, const char *error, const char *hint)
 {
 	reply_json(reply, status,
@@ -53,7 +53,7 @@ static void reply_words(struct weir_reply *reply, unsigned int status, const cha
 			     hint ? weir_json_text(hint) : NULL));
 }
 
-/* Takes what there is in the diag. The instance may come back: 503. */
+/* Takes the message in the diag, and frees the diag. The status is 503, because the instance may come back. */
 static void reply_failure(struct weir_reply *reply, int err, struct weir_diag *diag)
 {
 	const struct weir_diag_entry *first = diag->count ? &diag->entries[0] : NULL;
@@ -62,17 +62,18 @@ static void reply_failure(struct weir_reply *reply, int err, struct weir_diag *d
 	weir_diag_free(diag);
 }
 
-/* The document, unless there was an error instead of it. */
+/* The document or, if there was an error, the error. */
 static void reply_or_fail(struct weir_reply *reply, int err, json_t **document, struct weir_diag *diag)
 {
 	if (err)
 		reply_failure(reply, err, diag);
 	else
 		reply_json(reply, 200, *document);
-	weir_diag_free(diag); /* a warning, perhaps */
+	weir_diag_free(diag); /* there may be a warning */
 }
 
-/* It is part of the program. The library takes what it never changes as if it might. */
+/* The asset is part of the program. The library's parameter is not const, although the library never changes the data.
+ */
 static void reply_asset(struct weir_reply *reply, const struct weir_asset *asset)
 {
 	reply->status = 200;
@@ -82,7 +83,7 @@ static void reply_asset(struct weir_reply *reply, const struct weir_asset *asset
 	reply->is_static = true;
 }
 
-/* ---- what there is ---- */
+/* ---- the paths ---- */
 
 static int take_status(struct weir_source *source, json_t **ret_document, struct weir_diag *diag)
 {
@@ -126,7 +127,7 @@ static void answer_stats(struct weir_source *source, const struct weir_request *
 	reply_or_fail(reply, take_stats(source, &document, &diag), &document, &diag);
 }
 
-/* What is said of the last reading of the flows. */
+/* A document about the last reading of the flows. */
 typedef json_t *describe_flows(const struct weir_source *source, size_t most);
 
 static json_t *describe_busiest(const struct weir_source *source, size_t most)
@@ -152,7 +153,9 @@ static int take_flows(struct weir_source *source, size_t most, describe_flows *d
 	return err;
 }
 
-/* How many are asked for, up to `most`; not a word: *ret_number is left. False, and refused: it is no such number. */
+/* Parse the requested number, up to `most`. If there is none, *ret_number is unchanged. False: it is not such a number,
+ * and the request has been refused.
+ */
 static bool read_number(const char *word, uint64_t most, struct weir_reply *reply, uint64_t *ret_number)
 {
 	struct weir_refusal refusal;
@@ -192,7 +195,9 @@ static json_int_t time_of(const json_t *event)
 	return json_integer_value(json_object_get(event, "timeNs"));
 }
 
-/* The latest `most` of `drops` among `changes`, both oldest first, by time. Takes `changes`; NULL: out of memory. */
+/* Merge the latest `most` of `drops` into `changes` by time; both have the oldest first. Takes ownership of `changes`.
+ * NULL: out of memory.
+ */
 static json_t *merge(json_t *changes, const json_t *drops, size_t most)
 {
 	const size_t change_count = json_array_size(changes), drop_count = json_array_size(drops);
@@ -214,7 +219,7 @@ static json_t *merge(json_t *changes, const json_t *drops, size_t most)
 	return merged;
 }
 
-/* The latest changes, and drops among them, where any are asked for. */
+/* The latest changes and, if any are requested, drops between them. */
 static int take_events(struct weir_source *source, size_t most, size_t drops_most, json_t **ret_document,
 		       struct weir_diag *diag)
 {
@@ -334,7 +339,7 @@ static void answer_index(struct weir_source *source, const struct weir_request *
 
 /* ---- the request ---- */
 
-/* "127.0.0.1:9617", "[::1]", "localhost:80": nobody's domain. */
+/* "127.0.0.1:9617", "[::1]", "localhost:80": a name that belongs to no domain. */
 static bool is_nobodys_name(const char *host)
 {
 	char name[INET6_ADDRSTRLEN + 1];
@@ -358,8 +363,8 @@ static bool is_nobodys_name(const char *host)
 	return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1;
 }
 
-/* A page of another origin has a browser ask. It cannot read the answer, but to ask for drops has them reported. That a
- * person follows a link to the page is fine.
+/* The request was made by a browser on behalf of a page of another origin. Such a page cannot read the answer, but by
+ * requesting drops it would turn their reporting on. A person may follow a link to our page.
  */
 static bool is_from_elsewhere(const struct weir_request *request)
 {
@@ -367,7 +372,7 @@ static bool is_from_elsewhere(const struct weir_request *request)
 	       (!strcmp(request->fetch_site, "cross-site") || !strcmp(request->fetch_site, "same-site"));
 }
 
-/* Whether the request is turned away, whatever it asks for. */
+/* Whether to refuse the request, whatever it asks for. */
 static bool is_refused(const struct weir_request *request, struct weir_reply *reply)
 {
 	if (strcmp(request->method, "GET") && strcmp(request->method, "HEAD")) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From a request to its reply: what is at which path. Knows nothing of connections. */
+/* From a request to its reply: what is at which path. Independent of connections. */
 #ifndef WEIR_SERVE_ANSWER_H
 #define WEIR_SERVE_ANSWER_H
 
@@ -10,30 +10,29 @@
 
 struct weir_request {
 	const char *method, *path;
-	const char *host;   /* the header; NULL: none */
-	const char *accept; /* the header; NULL: none */
-	const char *number; /* ?number=; NULL: not given */
-	const char *drops;  /* ?drops=; NULL: not given */
-	const char
-		*fetch_site; /* the header Sec-Fetch-Site: where the page is from that a browser asks for; NULL: none */
+	const char *host;	/* the header; NULL: none */
+	const char *accept;	/* the header; NULL: none */
+	const char *number;	/* ?number=; NULL: not given */
+	const char *drops;	/* ?drops=; NULL: not given */
+	const char *fetch_site; /* the header Sec-Fetch-Site: where the page is that made the browser ask; NULL: none */
 	bool has_body;
-	/* It came to an address of the loopback, where only a browser that another host's page misleads (DNS
+	/* The request came to a loopback address. There only a browser that is misled by another host's page (DNS
 	 * rebinding) names a host.
 	 */
 	bool is_loopback;
 };
 
 struct weir_reply {
-	unsigned int status; /* of HTTP */
+	unsigned int status; /* the HTTP status */
 	const char *type;    /* of the body */
-	const char *allow;   /* NULL, or the methods that would do */
+	const char *allow;   /* NULL, or the methods that are allowed */
 	char *body;	     /* malloc'ed, unless it is_static */
 	size_t bytes;
 	bool is_static;
-	unsigned int age_s; /* how old it is */
+	unsigned int age_s; /* age of the data */
 };
 
-/* There always is a reply; without memory for its body that is empty, and the status 500. */
+/* There is always a reply. Without memory for its body, the body is empty and the status is 500. */
 void weir_answer(struct weir_source *source, const struct weir_request *request, struct weir_reply *ret_reply);
 
 #endif

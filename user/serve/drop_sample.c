@@ -8,7 +8,7 @@
 #include "report/event_lines.h"
 #include "words/json.h"
 
-/* Both chosen, not derived. A page that is slow to be answered asks every 10 s and more. */
+/* Both chosen, not derived. A page that gets slow answers sends a request every 10 s or less often. */
 #define FLOWS_A_READING 5
 #define FORGET_NS (60 * WEIR_NSEC_PER_SEC)
 
@@ -19,7 +19,7 @@ void weir_drop_sample_free(struct weir_drop_sample *sample)
 	*sample = (struct weir_drop_sample){};
 }
 
-/* Of what is attached now, and requested recently. */
+/* The sample is of the present attachment, and was requested recently. */
 static bool is_going_on(const struct weir_drop_sample *sample, const struct weir_instance *now, uint64_t now_ns)
 {
 	return sample->events && sample->watch.instance->info.attached_ns == now->info.attached_ns &&
@@ -36,7 +36,7 @@ static int begin(struct weir_drop_sample *sample, const char *instance, struct w
 	return sample->events ? 0 : weir_diag_fail(diag, ENOMEM, NULL, "cannot keep drops");
 }
 
-/* Changes are kept by the instance itself. */
+/* The instance itself keeps changes, so only drops are kept here. */
 static bool is_about_drops(const struct weir_reported *reported)
 {
 	return reported->kind == WEIR_REPORTED_DROP ||

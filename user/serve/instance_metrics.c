@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Metrics of the instance: what it is, what its rules go by, and limits that hosts share. */
+/* Metrics of the instance: its description, the inputs of its rules, and limits that hosts share. */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -170,7 +170,7 @@ void weir_metrics_write_row_ghosts(struct book *book)
 	weir_exposition_count(book->out, NULL, sum->joined);
 }
 
-/* ---- what rules go by ---- */
+/* ---- inputs of rules ---- */
 
 void weir_metrics_write_memory(struct book *book)
 {
@@ -225,7 +225,7 @@ void weir_metrics_write_cluster(struct book *book)
 	const struct weir_labels live = weir_metrics_label("state", "live"),
 				 silent = weir_metrics_label("state", "silent");
 	const struct weir_cluster_view *cluster = &book->reading->status.cluster;
-	/* Without a controller nobody knows. */
+	/* Without a controller this is unknown. */
 	const bool is_known = cluster->rule_count && book->reading->status.controller.state == WEIR_CONTROLLER_RUNNING;
 	struct weir_labels labels = weir_metrics_label("name", book->instance->info.cluster.name);
 

@@ -15,8 +15,8 @@
 #define UNIX_PREFIX "unix:"
 #define BACKLOG 64
 
-/* The server of a 'weir run' that was killed a moment ago ends with it, but not at once, and holds the address until
- * then: who is started in its place waits. Chosen, not derived.
+/* The server of a killed 'weir run' ends soon after it, and holds the address until then. So a new 'weir run' waits for
+ * the address. Chosen, not derived.
  */
 #define IN_USE_WAIT_MS 3000
 #define IN_USE_LOOK_MS 20
@@ -29,7 +29,7 @@ static int refuse(const char *address, const char *why, struct weir_diag *diag)
 
 static const char in_use_hint[] = "another process has it: 'ss -lntxp' shows which; stop that, or use another address";
 
-/* ---- addresses of the network ---- */
+/* ---- network addresses ---- */
 
 static bool is_loopback(const struct sockaddr *address)
 {
@@ -38,7 +38,8 @@ static bool is_loopback(const struct sockaddr *address)
 	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
-/* Split "127.0.0.1:9617" or "[::1]:9617" into host and port, which end with zeros in `text`. */
+/* Split "127.0.0.1:9617" or "[::1]:9617" into host and port. Both are terminated by zeros that are written into `text`.
+ */
 static bool split(char *text, char **ret_host, char **ret_port)
 {
 	char *colon = strrchr(text, ':');
@@ -101,7 +102,7 @@ static int listen_tcp(const char *address, bool anywhere, struct weir_listener *
 
 /* ---- unix sockets ---- */
 
-/* Somebody has left it who listens no more. */
+/* Whether the socket was left by a process that no longer listens. */
 static bool is_left_behind(const struct sockaddr_un *name)
 {
 	_cleanup_(weir_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -111,7 +112,7 @@ static bool is_left_behind(const struct sockaddr_un *name)
 	       connect(fd, (const struct sockaddr *)name, sizeof(*name)) && errno == ECONNREFUSED;
 }
 
-/* The mode is right from the first moment on. */
+/* Bind with the right mode from the start. */
 static int bind_private(int fd, const struct sockaddr_un *name)
 {
 	const mode_t before = umask(0117);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Labels and samples of metrics, as all tables of them are made. */
+/* Labels and samples, for all tables of metrics. */
 #include <stddef.h>
 #include <string.h>
 

@@ -11,7 +11,7 @@
 
 /* ---- packets ---- */
 
-/* A tally for each verdict, or for those alone that drop. */
+/* A tally for each verdict, or only for the verdicts that drop. */
 static void write_verdicts(struct book *book, const struct weir_tally *tallies, uint32_t directions, bool drops_only,
 			   size_t offset)
 {
@@ -24,7 +24,7 @@ static void write_verdicts(struct book *book, const struct weir_tally *tallies, 
 	}
 }
 
-/* Of either direction; what goes out only where rules limit it. */
+/* For both directions; outgoing packets only if rules limit them. */
 static void write_directions(struct book *book, const struct weir_metric_family *metric, bool would_drop, size_t offset)
 {
 	const struct weir_counters *counters = &book->reading->stats.counters;
@@ -188,7 +188,7 @@ void weir_metrics_write(const struct weir_source *source, const struct weir_read
 		.source = source,
 		.reading = reading,
 		.instance = reading->instance,
-		/* written where rules are: what is zeroed is fetched */
+		/* malloc, because zeroing would touch all the memory; only the parts for existing rules are written */
 		.rule_labels = malloc((reading->instance->rule_count + 1ul) * sizeof(*book.rule_labels)),
 		.out = exposition,
 	};

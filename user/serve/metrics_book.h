@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tables of metrics are written from, and by whom; private to metrics.c and its parts. */
+/* The data and functions for writing the tables of metrics; private to metrics.c and its parts. */
 #ifndef WEIR_SERVE_METRICS_BOOK_H
 #define WEIR_SERVE_METRICS_BOOK_H
 
@@ -7,12 +7,12 @@
 
 #include "serve/metrics.h"
 
-/* What a table of metrics is written from. */
+/* The data from which a table of metrics is written. */
 struct book {
 	const struct weir_source *source;
 	const struct weir_reading *reading;
-	const struct weir_instance *instance; /* the reading's */
-	struct weir_labels *rule_labels;      /* by place: most samples are of rules */
+	const struct weir_instance *instance; /* the instance of the reading */
+	struct weir_labels *rule_labels;      /* by place, since most samples belong to rules */
 	struct weir_exposition *out;
 };
 
@@ -20,12 +20,12 @@ struct book {
 
 uint64_t weir_metrics_count_at(const void *base, size_t offset);
 
-/* A sample with one more label; `labels` stay as they are. */
+/* Write a sample with one more label; `labels` is unchanged. */
 void weir_metrics_write_with(struct weir_exposition *out, struct weir_labels *labels, const char *name,
 			     const char *value, uint64_t count);
 struct weir_labels weir_metrics_label(const char *name, const char *value);
 
-/* A time by CLOCK_MONOTONIC in whole seconds since the epoch: what lies below would differ from scrape to scrape. */
+/* Convert a CLOCK_MONOTONIC time to whole seconds since the epoch: smaller parts would differ from scrape to scrape. */
 uint64_t weir_metrics_unix_seconds(uint64_t monotonic_ns);
 
 /* ---- instance_metrics.c ---- */
@@ -38,7 +38,7 @@ void weir_metrics_write_controller(struct book *book);
 void weir_metrics_write_interfaces(struct book *book);
 void weir_metrics_write_lists(struct book *book);
 
-/* What flows left behind that were pushed out of full tables. */
+/* Ghosts of flows that were evicted from full tables. */
 void weir_metrics_write_row_ghosts(struct book *book);
 void weir_metrics_write_memory(struct book *book);
 void weir_metrics_write_signals(struct book *book);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* In place of page.c in a build without libjs-dygraphs: make WITHOUT=page. */
+/* Replaces page.c in a build without libjs-dygraphs: make WITHOUT=page. */
 #include <stddef.h>
 
 #include "serve/page.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* In place of server_process.c in a build without libmicrohttpd: make WITHOUT=metrics. */
+/* Replaces server.c in a build without libmicrohttpd: make WITHOUT=metrics. */
 #include <errno.h>
 
 #include "serve/serve.h"

@@ -6,12 +6,12 @@
 
 #include "base/util.h"
 
-/* Where Debian's libjs-dygraphs has it; the Makefile may say otherwise. */
+/* The path of Debian's libjs-dygraphs; the Makefile may set another one. */
 #ifndef WEIR_DYGRAPHS
 #define WEIR_DYGRAPHS "/usr/share/javascript/dygraphs"
 #endif
 
-/* The assembler puts the file in as it is. Paths are from the top of the source, where make runs. */
+/* The assembler includes the file unchanged. Paths are relative to the top of the source tree, where make runs. */
 #define EMBED(name, file)                                                                                              \
 	__asm__(".section .rodata\n"                                                                                   \
 		"weir_asset_" #name ":\n"                                                                              \

@@ -165,7 +165,7 @@ void weir_metrics_write_penalties(struct book *book)
 					      penalties->by_rule[book->instance->rule_order[i]]);
 }
 
-/* A scrape a minute misses none of them. */
+/* Long enough that one scrape a minute misses no limited flow. */
 #define LIMITED_NS (60 * WEIR_NSEC_PER_SEC)
 
 void weir_metrics_write_limited(struct book *book)
@@ -271,7 +271,7 @@ void weir_metrics_write_connections(struct book *book)
 
 /* ---- circuit breakers ---- */
 
-/* Those of its flows, or its one, by state. */
+/* The number of the rule's breakers in each state: those of its flows, or its only one. */
 static void write_breaker_states(struct book *book, uint32_t place)
 {
 	const struct weir_rule_info *rule = weir_metrics_rule_at(book, place);

@@ -2,9 +2,9 @@
 /*
  * The server: libmicrohttpd, driven by one thread that waits for the sockets of all addresses at once.
  *
- * What a client can hold: a connection on which no request has ended for REQUEST_NS is cut off, however slowly it goes
- * on sending or reading. When more than CONNECTIONS_KEPT are open, the one that has been quiet longest goes, so that
- * who opens many pushes out his own. A request has at most CONNECTION_BYTES, and none has a body.
+ * Limits for clients: a connection is cut off if no request has ended on it for REQUEST_NS, even if it slowly keeps
+ * sending or receiving. If more than CONNECTIONS_KEPT are open, the one that has been quiet longest is closed, so a
+ * client that opens many loses its own. A request has at most CONNECTION_BYTES, and no body.
  */
 #include <errno.h>
 #include <microhttpd.h>
@@ -21,21 +21,21 @@
 #include "serve/serve.h"
 
 /* All chosen, not derived. */
-#define CONNECTIONS_KEPT 48		    /* of each address */
-#define CONNECTIONS_MAX 64		    /* until those that were cut off are gone */
-#define CONNECTION_BYTES 16384		    /* of memory for a request's head, and for that of its reply */
-#define REQUEST_NS (10 * WEIR_NSEC_PER_SEC) /* Prometheus gives a scrape 10 s, too */
-#define NICENESS 5			    /* packets and the controller come first */
+#define CONNECTIONS_KEPT 48		    /* per address */
+#define CONNECTIONS_MAX 64		    /* extra room for connections that were cut off but are not gone yet */
+#define CONNECTION_BYTES 16384		    /* memory for the head of a request, and for that of its reply */
+#define REQUEST_NS (10 * WEIR_NSEC_PER_SEC) /* Prometheus also allows 10 s for a scrape */
+#define NICENESS 5			    /* packets and the controller have priority */
 #define HANGS_S 60			    /* for one round of the loop, which reads a full table at most once */
 
-/* One that is open. */
+/* An open connection. */
 struct connection {
 	bool is_open;
 	int fd;
-	uint64_t quiet_since_ns; /* when it was made, or the last request on it ended */
+	uint64_t quiet_since_ns; /* when it was opened, or when the last request on it ended */
 };
 
-/* What listens on one address. */
+/* One listening address. */
 struct door {
 	struct MHD_Daemon *daemon;
 	const struct weir_listener *listener;
@@ -61,7 +61,7 @@ const char *weir_serve_version(void)
 
 /* ---- connections ---- */
 
-/* The library sees the end, and closes it. */
+/* The library notices the end, and closes the connection. */
 static void cut_off(struct connection *connection)
 {
 	if (connection->is_open)
@@ -89,7 +89,7 @@ static void note_opened(struct door *door, struct MHD_Connection *made, void **s
 	*socket_context = NULL;
 	if (oldest) {
 		cut_off(oldest);
-		oldest->quiet_since_ns = UINT64_MAX; /* the next one's turn, should it take a while to go */
+		oldest->quiet_since_ns = UINT64_MAX; /* choose another one next time, if this one takes a while to go */
 	}
 	for (size_t i = 0; info && i < CONNECTIONS_MAX; i++) {
 		struct connection *each = &door->connections[i];
@@ -121,7 +121,7 @@ static void note_connection(void *data, struct MHD_Connection *connection, void 
 	}
 }
 
-/* A request has ended: its reply is out, or it was broken off. */
+/* A request has ended: its reply has been sent, or it was aborted. */
 static void note_request(void *data, struct MHD_Connection *connection, void **request_context,
 			 enum MHD_RequestTerminationCode code)
 {
@@ -141,7 +141,7 @@ static void cut_off_the_slow(struct door *door, uint64_t now_ns)
 
 /* ---- requests ---- */
 
-/* For every reply: nothing is loaded from elsewhere, framed, guessed at or kept. */
+/* Sent with every reply: nothing may be loaded from other origins, framed, sniffed or cached. */
 static const struct {
 	const char *name, *value;
 } headers[] = {
@@ -194,8 +194,9 @@ static bool announces_body(struct MHD_Connection *connection)
 }
 
 /*
- * Called when the head of a request is there, and once more at its end. One with a body is answered at once, as the
- * body is never read; its connection then closes. Others are answered at the end, so that theirs can continue.
+ * The library calls this when the head of a request has arrived, and again at the request's end. A request with a body
+ * is answered at once, because the body is never read; its connection is then closed. Other requests are answered at
+ * their end, so that their connections can be reused.
  */
 static enum MHD_Result take_request(void *data, struct MHD_Connection *connection, const char *path, const char *method,
 				    const char *version, const char *upload, size_t *upload_bytes,
@@ -218,7 +219,7 @@ static enum MHD_Result take_request(void *data, struct MHD_Connection *connectio
 	struct weir_reply reply;
 	enum MHD_Result result;
 
-	*request_context = data; /* anything but NULL, which it was */
+	*request_context = data; /* anything but NULL, to mark the second call */
 	if (!is_whole && !request.has_body)
 		return MHD_YES;
 	weir_answer(door->source, &request, &reply);
@@ -249,7 +250,7 @@ static int open_door(struct door *door, struct weir_diag *diag)
 	return 0;
 }
 
-/* How long nothing needs to be done, ms; -1: until a socket has something. */
+/* The time until something needs to be done, in ms; -1: not before a socket is ready. */
 static int patience_ms(const struct door *door)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
@@ -273,7 +274,7 @@ static int serve_once(struct door *doors, size_t count, struct pollfd *polled)
 	alarm(0);
 	if (poll(polled, count, timeout_ms) < 0 && errno != EINTR)
 		return -errno;
-	alarm(HANGS_S); /* one that hangs dies of it, and is started again */
+	alarm(HANGS_S); /* if a round hangs, this ends the process, which is then restarted */
 	for (size_t i = 0; i < count; i++) {
 		cut_off_the_slow(&doors[i], weir_host_now_ns());
 		MHD_run(doors[i].daemon);
@@ -309,7 +310,7 @@ int weir_serve(const struct weir_serve *serve, struct weir_diag *diag)
 		err = open_door(&doors[i], diag);
 	}
 	if (!err && setpriority(PRIO_PROCESS, 0, NICENESS))
-		err = 0; /* it is served all the same, ignoring */
+		err = 0; /* serving works without it, ignoring */
 	while (!err)
 		err = serve_once(doors, serve->count, polled);
 	free_doors(doors, serve->count);

@@ -32,8 +32,8 @@ uint64_t weir_source_flows_age_ns(const struct weir_source *source)
 	return weir_host_now_ns() - source->flows_read_ns;
 }
 
-/* What is shown is no older, unless reading costs so much that this would be a twentieth of a CPU: a dashboard shows
- * what is of the last scrape, or of the one before. Chosen, not derived.
+/* Shown flows are at most this old, unless reading them so often would take a twentieth of a CPU. A dashboard then
+ * shows those of the last scrape, or of the one before. Chosen, not derived.
  */
 #define AGE_NS_MAX (15 * WEIR_NSEC_PER_SEC)
 #define COST_PART_MAX 20
@@ -46,7 +46,7 @@ static uint64_t patience_ns(const struct weir_source *source, unsigned int patie
 	return asked_ns < most_ns ? asked_ns : most_ns;
 }
 
-/* It is about rules that are in force, and is young enough. */
+/* The reading is of the rules in force, and is recent enough. */
 static bool is_fresh(const struct weir_source *source, const struct weir_instance *instance, unsigned int patience)
 {
 	return source->flows_read_ns && source->flows_instance->info.attached_ns == instance->info.attached_ns &&
@@ -58,14 +58,14 @@ int weir_source_read_flows(struct weir_source *source, const struct weir_instanc
 			   struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	const struct weir_drops_wanted wanted = {.most = SIZE_MAX}; /* for their number, by rule */
+	const struct weir_drops_wanted wanted = {.most = SIZE_MAX}; /* all, to count them by rule */
 	const uint64_t begun_cpu_ns = weir_host_cpu_ns();
 	int err;
 
 	if (is_fresh(source, now, patience))
 		return 0;
 	forget_flows(source);
-	err = weir_instance_open(source->instance_name, &instance, diag); /* one that is kept */
+	err = weir_instance_open(source->instance_name, &instance, diag); /* opened separately, because it is kept */
 	if (!err)
 		err = weir_flows_view_read(instance, WEIR_ANY_RULE, WEIR_SOURCE_FLOWS, &source->flows, diag);
 	if (!err)
@@ -76,7 +76,7 @@ int weir_source_read_flows(struct weir_source *source, const struct weir_instanc
 	}
 	source->flows_instance = TAKE_PTR(instance);
 	source->flows_read_ns = weir_host_now_ns();
-	source->flows_cost_ns = weir_host_cpu_ns() - begun_cpu_ns; /* others may have had the CPU meanwhile */
+	source->flows_cost_ns = weir_host_cpu_ns() - begun_cpu_ns; /* others may have run meanwhile */
 	return 0;
 }
 

@@ -27,8 +27,8 @@ static void keep(struct weir_demand *demand, const struct weir_demand_sample *sa
 	demand->past[demand->count++] = *sample;
 }
 
-/* The youngest count that is half an interval old, or else the oldest there is. Half: a host that has become idle is to
- * give back soon, as what it gives back rests for an interval.
+/* The newest count that is at least half an interval old, or else the oldest one. Half an interval, because a host that
+ * has become idle should give back soon: what it gives back rests for an interval.
  */
 static const struct weir_demand_sample *lately(const struct weir_demand *demand, uint64_t now_ns, uint64_t interval_ns)
 {
@@ -48,7 +48,7 @@ uint64_t weir_demand_measure(struct weir_demand *demand, uint64_t now_ns, uint64
 	if (demand->count > 0) {
 		units = per_interval(lately(demand, now_ns, interval_ns), &now, interval_ns);
 		units_last_round = per_interval(&demand->latest, &now, interval_ns);
-		/* A quarter more is hardly chance. */
+		/* An increase of a quarter is hardly random. */
 		if (blocked > demand->blocked && units_last_round > units + units / 4)
 			units = units_last_round;
 	}

@@ -14,7 +14,7 @@ static struct weir_share_terms terms_of(const struct weir_share *rule)
 	return (struct weir_share_terms){
 		.threshold = most(rule),
 		.interval_ns = rule->terms.interval_ns,
-		.may_fall_back = true, /* to no difference; the rule's share may fall back to nothing, and end */
+		.may_fall_back = true, /* to a difference of 0; the rule's own share may fall back to 0, and end */
 		.silent_ns = rule->terms.silent_ns,
 		.base = WEIR_CLUSTER_BASE,
 	};
@@ -37,7 +37,7 @@ void weir_flow_resume(struct weir_flow_part *flow, const struct weir_share *rule
 	weir_share_resume(&flow->share, &terms, schedule, now_ns);
 }
 
-/* What an idle host keeps of the flow, so that the first packets of new traffic pass. */
+/* The amount of the flow that an idle host keeps, so that the first packets of new traffic pass. */
 static uint64_t floor_of(const struct weir_share *rule)
 {
 	return rule->enforced / 50;
@@ -58,14 +58,14 @@ void weir_flow_ask(struct weir_flow_part *flow, const struct weir_share *rule, u
 	weir_share_ask_for(&flow->share, now_ns, WEIR_CLUSTER_BASE - rule->enforced + units, ret_ask);
 	ret_ask->threshold = rule->terms.threshold;
 	flow->said = flow->share.enforced;
-	/* To a ledger that knows no peak the difference is not below 0. */
+	/* If the ledger knows no peak, it assumes a difference of at least 0. */
 	flow->told = ret_ask->peak == WEIR_PEAK_UNKNOWN ? WEIR_CLUSTER_BASE : (uint64_t)ret_ask->peak;
 	if (flow->told < flow->lowest)
 		flow->lowest = flow->told;
 }
 
-/* Not so little that the rule's share cannot bear it, which has shrunk meanwhile: what was enforced when the message
- * was made is held anyway.
+/* The answer must not be so low that the rule's share, which may have shrunk in the meantime, cannot compensate for it.
+ * But what was enforced when the message was built is held anyway, so the flow may go down to that.
  */
 static uint64_t at_least(const struct weir_flow_part *flow, const struct weir_share *rule, uint64_t units)
 {

@@ -11,7 +11,7 @@ _Static_assert(WEIR_FLOW_NAME_CHARS == 2 * SIV_DIGEST_SIZE + 1, "the name is AES
 
 #define SEALED_BYTES (SIV_DIGEST_SIZE + WEIR_FLOW_BYTES)
 
-/* None of its own for each message: equal flows shall have equal names, which is what SIV is for. */
+/* No nonce, because equal flows must get equal names; SIV is designed for that. */
 static const uint8_t nonce[] = {'w', 'e', 'i', 'r'};
 
 static void write_digits(const uint8_t *bytes, size_t count, char *ret_text)

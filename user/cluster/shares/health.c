@@ -65,10 +65,10 @@ double weir_clock_drift_ppm(const struct weir_clock_reading *first, const struct
 			    double *ret_error_ppm)
 {
 	const double its_ns = ((double)second->store_us - (double)first->store_us) * 1000;
-	/* From the middle of the one to the middle of the other. */
+	/* From the middle of the first reading to the middle of the second. */
 	const double our_ns =
 		(double)(second->sent_ns - first->sent_ns) + ((double)taken_ns(second) - (double)taken_ns(first)) / 2;
-	/* A microsecond is what the store's times are cut to. */
+	/* The store's times are truncated to microseconds. */
 	const double error_ns = ((double)taken_ns(first) + (double)taken_ns(second)) / 2 + 1000;
 
 	*ret_error_ppm = error_ns / our_ns * 1e6;

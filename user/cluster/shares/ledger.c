@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The assembler puts the file in as it is. The path is from the top of the source, where make runs. */
+/* The assembler includes the file unchanged. The path is relative to the top of the source tree, where make runs. */
 __asm__(".section .rodata\n"
 	"weir_ledger_lua:\n"
 	".incbin \"user/cluster/shares/ledger.lua\"\n"
@@ -21,7 +21,9 @@ const char *weir_ledger_script(size_t *ret_bytes)
 	return weir_ledger_lua;
 }
 
-/* By hand: a thousand rules have 70,000 numbers a second, and snprintf() was a third of what a controller then cost. */
+/* Not by snprintf(): a thousand rules have 70,000 numbers a second, and snprintf() took a third of the CPU time that a
+ * controller then needed.
+ */
 static void write_number(weir_ledger_word word, int64_t number)
 {
 	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
@@ -80,7 +82,7 @@ int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDG
 		return -EINVAL;
 	if (share < 0 || share > threshold || fallback < 0 || fallback > threshold)
 		return -EINVAL;
-	/* A store may shorten leases, and never lengthens them. */
+	/* A store may shorten leases, but never lengthen them. */
 	if (lease_us < WEIR_LEASE_TAKEN || lease_us > (long long)(WEIR_CLUSTER_LEASE_NS / 1000))
 		return -EINVAL;
 	if (longest_us < 0 || longest_us > WEIR_CLUSTER_FOREVER_US)

@@ -1,34 +1,37 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
--- The store's part of "one limit for many hosts": a ledger of who may admit how much of a rule's threshold.
--- docs/cluster-protocol.md says why the hosts together never exceed it; its numbers stand in brackets here, as [3].
+-- The store's part of "one limit for many hosts": a ledger that records which host may admit how much of a rule's
+-- threshold. docs/cluster-protocol.md shows why the hosts together never exceed it; its paragraph numbers appear here
+-- in brackets, as [3].
 --
--- A host calls this once a round, for all its rules, and all flows that are shared. A ledger is one hash; KEYS names one a
--- rule, and one a flow:
+-- A host calls this script once a round, for all its rules and all shared flows. A ledger is one hash. KEYS names the
+-- ledgers, one for each rule and one for each flow:
 --   ledger        "version epoch run now owed came longest": read_ledger()
---   host:NAME     what the ledger knows of a host: the fields of ENTRY
---   flow:NAME     of a rule with a key, each flow that is shared: "KEY until lack", the key encrypted by hosts
--- ARGV: host, process, turn, lease_us, settled_us; then for each ledger the fields of ASKED, in order; then the flows that
--- this host wants to be shared: the number of their rule's ledger, name, key, lack. Answers for each ledger the fields that
--- user/cluster/shares/ledger.c reads, and for a rule its flows: name, key, name, key ...
+--   host:NAME     what the ledger knows of a host: the fields of read_entry()
+--   flow:NAME     for a rule with a key, each shared flow: "KEY until lack", in which KEY is encrypted by hosts
+-- ARGV: host, process, turn, lease_us, settled_us; then for each ledger the ASKED fields of read_rule(), in order; then
+-- the flows that this host wants to share: the number of their rule's ledger, name, key, lack. The script returns, for
+-- each ledger, the fields that user/cluster/shares/ledger.c reads and, for a rule, its flows: name, key, name, key ...
 --
--- In the ledger of a flow, hosts share what they have more or less than their rule's share [9]: all differences together
--- are 0 or less. Numbers are never negative: a share, a hold and so on are `base` and that difference. To a rule base is 0.
+-- In the ledger of a flow, hosts share their differences from their rule's share [9]; the sum of all differences is 0
+-- or less. Numbers are never negative: a share, a hold and so on are stored as `base` plus the difference. For a rule,
+-- base is 0.
 --
--- Time is the ledger's own, in microseconds. It moves when a host can say that at least so much time has passed [1]. The
--- store's clock is never asked: it can be set.
+-- Time is the ledger's own, in microseconds. It advances when a host can guarantee that at least this much time has
+-- passed [1]. The store's clock is never used, because it can be set.
 
 local ASKED = 18
-local VERSION = '2' -- of what stands in a ledger: one of another version counts as lost [6]
+local VERSION = '2' -- of a ledger's contents: a ledger of another version counts as lost [6]
 local DAY_US, MINUTE_US = 86400000000, 60000000
-local FLOW_US = 10000000 -- a flow that no host has wanted for so long is not shared any more
+local FLOW_US = 10000000 -- a flow that no host has wanted for this long is no longer shared
 local NEVER = -1
-local UNKNOWN = '-' -- in place of an epoch: of a process that has just begun
-local LATE, TAKEN = 0, -1 -- in place of a lease: a message of long ago; another process has this host's name
+local UNKNOWN = '-' -- instead of an epoch: sent by a process that has just begun
+local LATE, TAKEN = 0, -1 -- instead of a lease: an old message; another process has this host's name
 
 local host, process, turn = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local lease_us, settled_us = tonumber(ARGV[4]), tonumber(ARGV[5])
--- A store that has restarted, or has been a replica, may have lost the latest changes: its data have another name then.
+-- A store that has restarted, or was a replica, may have lost the latest changes. Its replication id is then another
+-- one.
 local run = assert(string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)'))
 
 local function read_rule(n)
@@ -38,25 +41,25 @@ local function read_rule(n)
     threshold = number(1), rest_us = number(2), may_fall_back = ARGV[at + 3] == '1', leaves = ARGV[at + 4] == '1',
     ask = number(5), share = number(6), peak = number(7), fallback = number(8), -- peak: NEVER when the host does not know
     epoch = ARGV[at + 9], now_us = number(10), received_us = number(11), contact_us = number(12), total = number(13),
-    wanted = {}, base = number(14), flows_most = number(15), -- NEVER: this one's flows are not shared
+    wanted = {}, base = number(14), flows_most = number(15), -- NEVER: flows of this rule are not shared
     silent_us = number(16), stops = number(17), longest_us = number(18),
   }
 end
 
--- Returns nil where somebody else has written.
+-- Returns nil if somebody else has written the entry.
 local function read_entry(name, text)
   local process_of, turn_of, hold, fallback, ask, received_us, ends_us, rest_us, silent_us, stops =
     string.match(text, '^(%S+) (%d+) (%d+) (%d+) (-?%d+) (-?%d+) (%d+) (%d+) (%d+) ([01])$')
   if not process_of then return nil end
   return {
     name = name, process = process_of, turn = tonumber(turn_of),
-    hold = tonumber(hold),         -- never has it enforced more since `rest_us` ago, and it will not before the next turn
-    fallback = tonumber(fallback), -- without a lease it never enforces more than this, at last
+    hold = tonumber(hold),         -- it has not enforced more for `rest_us`, and will not before its next turn
+    fallback = tonumber(fallback), -- the most that it enforces in the end without a lease
     ask = tonumber(ask),           -- what it could use; NEVER: it has left
     received_us = tonumber(received_us), -- the latest answer that it has confirmed
     ends_us = tonumber(ends_us), rest_us = tonumber(rest_us),
-    silent_us = tonumber(silent_us), -- its fallback is reserved for so long after its lease, and a rest
-    stops = tonumber(stops),         -- 1: then it enforces nothing; 0: it goes on [10]
+    silent_us = tonumber(silent_us), -- how long its fallback is reserved after its lease and a rest
+    stops = tonumber(stops),         -- 1: it then enforces a limit of 0; 0: it keeps its fallback [10]
   }
 end
 
@@ -65,15 +68,15 @@ local function entry_text(entry)
     entry.ask, entry.received_us, entry.ends_us, entry.rest_us, entry.silent_us, entry.stops)
 end
 
--- The longest that anybody is waited for who has something.
+-- The longest silence after which something is still reserved for a host.
 local function longest(ledger)
   local longest_us = ledger.owed > ledger.came and ledger.longest_us or 0
   for _, entry in pairs(ledger.hosts) do longest_us = math.max(longest_us, entry.silent_us) end
   return longest_us
 end
 
--- mine: nil when nothing was taken of the caller. A ledger that nobody uses is forgotten some day, when nothing in it is
--- reserved any more: it is enough to put that off when it begins, and once a minute.
+-- mine: nil if the caller's message was refused. An unused ledger expires some time after nothing in it is reserved any
+-- more. It is enough to postpone this when the ledger begins, and once a minute.
 local function write(key, ledger, mine, base, before_us)
   local text = string.format('%s %s %s %d %d %d %d', VERSION, ledger.epoch, run, ledger.now_us, ledger.owed,
     ledger.came, ledger.longest_us)
@@ -88,8 +91,8 @@ local function write(key, ledger, mine, base, before_us)
   end
 end
 
--- A new epoch knows nobody. What hosts of the former one may fall back to is owed to them until they have come, or have
--- been silent for as long as any of them may [6].
+-- A new epoch knows no host. The fallbacks of the previous epoch's hosts are owed to them until they have come back, or
+-- have been silent for as long as any of them may be [6].
 local function begin(key, ledger, base)
   ledger.longest_us = longest(ledger)
   ledger.owed, ledger.came = math.max(0, ledger.owed - ledger.came), 0
@@ -98,7 +101,7 @@ local function begin(key, ledger, base)
   ledger.epoch, ledger.run, ledger.now_us, ledger.hosts, ledger.flows = process .. ':' .. turn, run, 0, {}, {}
 end
 
--- Returns whether the field is one that this script writes.
+-- Returns whether this script has written the field.
 local function read_field(ledger, field, text)
   local kind, name = string.match(field, '^(%a+):(.*)')
   if kind == 'host' then
@@ -119,8 +122,8 @@ local function read_field(ledger, field, text)
   return false
 end
 
--- Returns the ledger, and whether it has just begun. One in which somebody else has written has said too little of what its
--- hosts may have: it counts as lost.
+-- Returns the ledger, and whether it has just begun. If somebody else has written to a ledger, it no longer shows
+-- reliably what its hosts may have, so it counts as lost.
 local function read_ledger(key, base)
   local ledger = { hosts = {}, flows = {}, owed = 0, came = 0, longest_us = 0 }
   local fields, is_ours = redis.call('HGETALL', key), true
@@ -132,8 +135,8 @@ local function read_ledger(key, base)
   return ledger, false
 end
 
--- Hosts that are silent have fallen back when their lease has ended, and an interval later that is all they hold [4].
--- Nothing is reserved for who has been silent for too long [10].
+-- A silent host falls back when its lease ends, and an interval later it holds no more than its fallback [4]. For a
+-- host that has been silent for too long, nothing is reserved [10].
 local function age(key, ledger, rule)
   for name, entry in pairs(ledger.hosts) do
     local for_us = ledger.now_us - entry.ends_us - entry.rest_us
@@ -146,20 +149,22 @@ local function age(key, ledger, rule)
   if ledger.now_us >= ledger.longest_us + 2 * lease_us + rule.rest_us then ledger.owed, ledger.came = 0, 0 end
 end
 
--- It has confirmed an answer so lately that it cannot have fallen back.
+-- Whether the host has confirmed an answer so recently that it cannot have fallen back.
 local function is_live(ledger, entry)
   return entry.received_us ~= NEVER and ledger.now_us < entry.received_us + lease_us
 end
 
--- What of the threshold must be left alone for the sake of `entry`. A host that may have fallen back already counts with
--- both. So does everybody for a caller who has just come: the ledger's time may have stood still until then [5].
+-- The part of the threshold that is reserved for `entry`. A host that may already have fallen back counts with the
+-- larger of its hold and its fallback. For a caller that has just come, every host does, because the ledger's time may
+-- have stood still until then [5].
 local function reserved(ledger, entry, is_settled)
   if is_settled and is_live(ledger, entry) then return entry.hold end
   return math.max(entry.hold, entry.fallback)
 end
 
--- Everybody gets what they ask for, as far as it is below a level at which all is given out: entry.due. Returns what is
--- then left for each, and how much others lack of what is due to them. This is about use, not safety.
+-- Sets entry.due: every host gets what it asks for, up to a common level at which everything is given out. Returns what
+-- is left for each host then, and how much the others lack of what is due to them. This affects utilisation, not
+-- safety.
 local function share_out(ledger, mine, budget, base)
   local live, lacking = {}, 0
   for _, entry in pairs(ledger.hosts) do
@@ -178,8 +183,8 @@ local function share_out(ledger, mine, budget, base)
   return math.max(0, math.floor(budget / #live)), lacking
 end
 
--- What suits all: a share grows while others lack nothing, and shrinks when they do. Moving a share costs: it is of no use
--- while it rests. So small differences stay.
+-- A share that suits all hosts: it grows while the others lack nothing, and shrinks when they do. Moving a share has a
+-- cost: nobody can use it while it rests. So small differences stay.
 local function suitable(rule, due, spare, lacking, free, hosts)
   local slack = math.max(0, due - rule.base) / 64 + rule.threshold / (64 * hosts)
   if lacking == 0 then return math.max(rule.share, due + spare) end
@@ -187,8 +192,9 @@ local function suitable(rule, due, spare, lacking, free, hosts)
   return rule.share
 end
 
--- Known hosts that have not left, what all have as fallback, what must be left for all but `mine`, and what is left alone
--- for those of a former epoch. The last is for people: how much of it all is left for hosts that are silent.
+-- Returns the number of known hosts that have not left, the sum of all fallbacks, what is reserved for all hosts except
+-- `mine`, what is owed to those of an earlier epoch, and, for people, how much of all this is reserved for silent
+-- hosts.
 local function add_up(ledger, mine, is_settled, base)
   local hosts, fallbacks, others, owed = 0, 0, 0, math.max(0, ledger.owed - ledger.came)
   local silent = owed
@@ -203,8 +209,8 @@ local function add_up(ledger, mine, is_settled, base)
   return hosts, fallbacks, others, owed, silent
 end
 
--- The caller's own account replaces what the ledger knew of it. A process that has just begun has none. Who was silent for
--- so long that its fallback is others' comes back as one who has none [10].
+-- The caller's own report replaces what the ledger knew of it. A process that has just begun has nothing to report. If
+-- a host was silent for so long that others have its fallback, it comes back without one [10].
 local function note(ledger, rule)
   local known = ledger.hosts[host]
   local mine = known or { name = host, hold = rule.base, fallback = rule.base }
@@ -218,14 +224,14 @@ local function note(ledger, rule)
   mine.process, mine.turn, mine.ask = process, turn, rule.leaves and NEVER or rule.ask
   mine.received_us, mine.rest_us = rule.received_us, rule.rest_us
   mine.silent_us, mine.stops = rule.silent_us, rule.stops
-  -- Once more a lease: the ledger's time may be so far behind what a host will vouch for in its next message [4].
+  -- One lease more: the ledger's time may be that far behind the time in a host's next message [4].
   mine.ends_us = ledger.now_us + (rule.leaves and 0 or lease_us) + lease_us
   ledger.hosts[host] = mine
   return mine
 end
 
 local function decide(ledger, rule, mine)
-  local is_quiet = ledger.now_us < lease_us + rule.rest_us -- leases of a former epoch may be in force [6]
+  local is_quiet = ledger.now_us < lease_us + rule.rest_us -- leases of an earlier epoch may be in force [6]
   local is_settled = rule.contact_us >= settled_us
   local base, limit = rule.base, rule.base > 0 and 0 or rule.threshold
   local hosts, fallbacks, others, owed, silent = add_up(ledger, mine, is_settled, base)
@@ -240,18 +246,18 @@ local function decide(ledger, rule, mine)
   local spare, lacking = share_out(ledger, mine, limit - owed, base)
   local room = is_quiet and 0 or base + limit - owed - others
   share = suitable(rule, mine.due, spare, lacking, room - mine.hold, hosts)
-  -- The one line that keeps the threshold [3]: not more than others leave, or what fallbacks would allow anyhow.
+  -- This line alone keeps the threshold [3]: no more than the others leave, or than the fallbacks allow anyway.
   share = math.min(share, math.max(room, math.min(rule.share, rule.fallback, fallback)))
   return share, fallback, hosts, math.max(fallbacks + owed, hosts * part), silent
 end
 
--- Those that lack most come first: without a place they would be dropped so much more. Else whoever forges as many flows as
--- there are places, and drives each a little above its share, would keep all others out.
+-- Flows that lack most come first: without a place they would lose most. Otherwise an attacker could forge as many
+-- flows as there are places, drive each a little above its share, and keep all other flows out.
 local function by_lack(a, b)
   return a.lack > b.lack or a.lack == b.lack and a.name < b.name
 end
 
--- Takes the place of the flow that lacks least, if `lack` is twice as much: each change costs both flows some seconds.
+-- Frees the place of the flow that lacks least if `lack` is more than twice as much: a change costs both flows seconds.
 local function make_room(key, ledger, places, lack)
   local least = places[#places]
   if not least or lack <= 2 * least.lack then return false end
@@ -268,7 +274,8 @@ local function keep_flow(key, ledger, want)
   redis.call('HSET', key, 'flow:' .. want.name, text)
 end
 
--- Those that are shared still, the one that lacks least last. Hosts that want one say so each round; it is written less often.
+-- The flows that are still shared; the one that lacks least is last. Hosts repeat their wishes in each round, but the
+-- ledger is written less often.
 local function keep_flows(key, ledger, rule)
   local places = {}
   for name, flow in pairs(ledger.flows) do
@@ -290,7 +297,7 @@ local function keep_flows(key, ledger, rule)
   return places
 end
 
--- The flows of a rule that are shared.
+-- The shared flows of a rule, including new ones.
 local function list_flows(key, ledger, rule)
   local places, listed = keep_flows(key, ledger, rule), {}
   local count = #places
@@ -310,7 +317,7 @@ local function list_flows(key, ledger, rule)
   return listed
 end
 
--- Messages that were on the way too long say nothing of their sender any more. A name belongs to one process at a time.
+-- A message that was on its way for too long no longer describes its sender. A name belongs to one process at a time.
 local function refusal(ledger, rule)
   local mine = ledger.hosts[host]
   if mine and mine.process ~= process then
@@ -325,8 +332,8 @@ end
 local function serve(key, rule)
   local ledger, begins = read_ledger(key, rule.base)
   local before_us = not begins and ledger.now_us or nil
-  -- A process that has just begun knows no epoch. What its program has is of a former one, unless it can be of this one and
-  -- not reserved any more.
+  -- A process that has just begun knows no epoch. What its program has comes from an earlier epoch, unless it may come
+  -- from this one and is no longer reserved.
   rule.is_of_former = rule.epoch ~= ledger.epoch and (rule.epoch ~= UNKNOWN or ledger.now_us < rule.silent_us)
   if rule.epoch == ledger.epoch then
     ledger.now_us = math.max(ledger.now_us, rule.now_us)

@@ -13,7 +13,7 @@ static uint64_t left_alone_for(const struct weir_ledger_host *host)
 
 #define NOT_YET UINT64_MAX
 
-/* Among the hosts that have been given nothing yet, of which there must be one, that which wants least. */
+/* The host that wants least among those that have been given nothing yet. There must be such a host. */
 static size_t next_host(const struct weir_ledger_host *hosts, size_t count, const uint64_t *due)
 {
 	size_t next = count;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define SILENT_LOOKS 2
-#define WEIR_LEDGER_VERSION "2" /* VERSION of ledger.lua */
+#define WEIR_LEDGER_VERSION "2" /* VERSION in ledger.lua */
 
 bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledger_head *ret_head)
 {
@@ -22,8 +22,8 @@ bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledg
 
 #define HOST_FIELD "host:"
 
-/* Names are words (weir_sharing_host). Another writer to the store must not control a terminal, or hide, by means of a
- * name: other bytes, and the backslash, are shown as \xHH.
+/* A name is a single word (weir_sharing_host). Another writer to the store must not be able to control a terminal, or
+ * to hide, through a name: other bytes, and the backslash, are shown as \xHH.
  */
 static void show_name(const char *name, char shown[WEIR_LEDGER_SHOWN_CHARS])
 {
@@ -83,13 +83,13 @@ uint64_t weir_ledger_reserved(const struct weir_ledger_host *host)
 
 uint32_t weir_ledger_percent(uint64_t reserved, uint64_t threshold)
 {
-	/* docs/rules.md: thresholds have 10^13 units at most. */
+	/* docs/rules.md: thresholds are at most 10^13 units. */
 	if (reserved >= threshold)
 		return threshold ? 100 : 0;
 	return (uint32_t)((reserved * 100 + threshold - 1) / threshold);
 }
 
-/* A place that is free, or of a host that is not there any more; NULL: there is none. */
+/* A free place, or that of a host which is no longer there; NULL: none. */
 static struct weir_membership_host *find_place(struct weir_membership *membership)
 {
 	if (membership->count < WEIR_MEMBERSHIP_HOSTS)
@@ -120,7 +120,7 @@ static enum weir_membership_change see_absent(struct weir_membership_host *known
 	bool was_live = known->is_live;
 
 	if (has_left && was_live && known->ledger != ledger)
-		return WEIR_MEMBERSHIP_NOTHING; /* it has left this ledger, and is in others */
+		return WEIR_MEMBERSHIP_NOTHING; /* the host has left this ledger, but is in others */
 	if (!has_left && ++known->silent_looks < SILENT_LOOKS)
 		return WEIR_MEMBERSHIP_NOTHING;
 	known->silent_looks = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Built without `cluster`, and so without nettle: no flow is shared. */
+/* For builds without `cluster`, and so without nettle: no flow is shared. */
 #include "shares/flow_name.h"
 
 #include <errno.h>

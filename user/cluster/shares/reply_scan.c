@@ -7,7 +7,7 @@
 static const char not_redis[] = "its answer is not a Redis reply";
 static const char too_long[] = "its reply is too long";
 
-/* An element is complete, and with it perhaps the lists that it was the last of. */
+/* An element is complete. If it was the last of its list, the list is complete, too. */
 static void end_element(struct weir_reply_scan *scan)
 {
 	while (scan->depth > 0 && --scan->left[scan->depth - 1] == 0)
@@ -16,7 +16,7 @@ static void end_element(struct weir_reply_scan *scan)
 		scan->bytes = scan->elements = 0;
 }
 
-/* In digits, as Redis writes numbers. False: it is none, or no int64_t. */
+/* A number in decimal digits, as Redis writes it. False: it is not a number, or does not fit into an int64_t. */
 static bool read_number(const char *digits, int64_t *ret_number)
 {
 	const bool is_negative = *digits == '-';
@@ -69,7 +69,7 @@ static const char *end_line(struct weir_reply_scan *scan)
 	scan->line_bytes = 0;
 	if (is_number && !read_number(scan->digits, &number))
 		return not_redis;
-	if (scan->sign != ':' && number < -1) /* -1: there is none */
+	if (scan->sign != ':' && number < -1) /* -1: no text or list */
 		return not_redis;
 	if (scan->sign == '*')
 		return begin_list(scan, number);
@@ -95,7 +95,7 @@ static const char *scan_line(struct weir_reply_scan *scan, char byte)
 		scan->sign = scan->previous = '\0';
 		return why;
 	}
-	if (byte == '\n' || byte == '\0') /* what follows would not be looked at as a number */
+	if (byte == '\n' || byte == '\0') /* the digits are handled as a string, in which a zero would hide the rest */
 		return not_redis;
 	scan->previous = byte;
 	if (byte == '\r')
@@ -108,7 +108,7 @@ static const char *scan_line(struct weir_reply_scan *scan, char byte)
 	return NULL;
 }
 
-/* Its bytes may be any. Returns how many of them were passed over, or 0: it does not end as a text does. */
+/* A text may contain any bytes. Returns how many were skipped, or 0: the text does not end correctly. */
 static size_t scan_text(struct weir_reply_scan *scan, const char *data, size_t bytes)
 {
 	size_t passed = bytes < scan->text_left ? bytes : scan->text_left;

@@ -7,7 +7,7 @@
 
 #define NSEC_PER_USEC 1000ull
 
-/* So long by any clock means at least that long by this one, and at most. */
+/* A time measured by any clock is at least, and at most, this long by our own clock. */
 static uint64_t at_least_ns(uint64_t ns)
 {
 	return ns + ns / WEIR_CLUSTER_DRIFT + 1;
@@ -18,7 +18,7 @@ static uint64_t at_most_ns(uint64_t ns)
 	return ns - ns / WEIR_CLUSTER_DRIFT;
 }
 
-/* What is given up rests for an interval: so long it is in some window of the rule [3]. */
+/* What is given up rests for an interval: during that time it is still inside some window of the rule [3]. */
 static uint64_t rest_ns(const struct weir_share *share)
 {
 	return at_least_ns(share->terms.interval_ns + WEIR_CLUSTER_SETTLE_NS);
@@ -36,8 +36,8 @@ static void forget(struct weir_peaks *peaks, uint64_t for_ns, uint64_t now_ns)
 	memmove(peaks->past, peaks->past + gone, peaks->count * sizeof(peaks->past[0]));
 }
 
-/* `units` were in force until now. The larger of two values that follow each other closely stands for both: so there
- * are no more than two in a sixteenth of the rest, and slots for all.
+/* `units` were in force until now. If two values follow each other closely, the larger one stands for both. So there
+ * are at most two values per sixteenth of the rest, and the slots suffice for all.
  */
 static void remember(struct weir_peaks *peaks, uint64_t units, uint64_t for_ns, uint64_t now_ns)
 {
@@ -52,7 +52,7 @@ static void remember(struct weir_peaks *peaks, uint64_t units, uint64_t for_ns, 
 	peaks->past[peaks->count++].until_ns = now_ns;
 }
 
-/* The most that was in force in the last rest_ns. */
+/* The highest value that was in force in the last rest_ns. */
 static uint64_t peak(struct weir_share *share, uint64_t now_ns)
 {
 	struct weir_peaks *peaks = &share->peaks;
@@ -72,7 +72,9 @@ static void enforce(struct weir_share *share, uint64_t units, uint64_t now_ns)
 
 /* ---- the ledger's time ---- */
 
-/* It is at least so much now: it was so much when the answer was written, which was before it came [1]. */
+/* A lower bound of the ledger's time now: it had that value when the answer was written, which was before the answer
+ * arrived [1].
+ */
 static int64_t ledger_now_us(const struct weir_ledger_time *time, uint64_t now_ns)
 {
 	return time->ledger_us + (int64_t)(at_most_ns(now_ns - time->own_ns) / NSEC_PER_USEC);
@@ -82,7 +84,7 @@ static void hear_time(struct weir_ledger_time *time, int64_t ledger_us, uint64_t
 {
 	if (!time->is_known)
 		time->since_ns = now_ns;
-	/* An answer that came fast says more than one that came slowly. */
+	/* A fast answer gives a better bound than a slow one. */
 	if (!time->is_known || ledger_us > ledger_now_us(time, now_ns)) {
 		time->ledger_us = ledger_us;
 		time->own_ns = now_ns;
@@ -93,7 +95,7 @@ static void hear_time(struct weir_ledger_time *time, int64_t ledger_us, uint64_t
 
 /* ---- the share ---- */
 
-/* After so long without an answer nobody counts on what a host had given up [5]. */
+/* After this time without an answer, nobody relies on what a host had given up [5]. */
 static uint64_t rise_ns(const struct weir_share *share)
 {
 	return at_least_ns(WEIR_CLUSTER_SETTLED_NS + WEIR_CLUSTER_LEASE_NS) + rest_ns(share);
@@ -110,7 +112,7 @@ void weir_share_begin(struct weir_share *share, const struct weir_share_terms *t
 		.received_us = WEIR_LEDGER_NEVER,
 	};
 	share->peak_known_ns = now_ns + rest_ns(share);
-	/* What a process before this one gave up of flows is in use elsewhere, until that is over [9]. */
+	/* What an earlier process gave up for flows is in use elsewhere, until that is over [9]. */
 	if (terms->is_per_flow)
 		share->begins_ns = share->peak_known_ns = now_ns + rise_ns(share);
 }
@@ -120,7 +122,9 @@ uint64_t weir_share_units(const struct weir_share *share, uint64_t now_ns)
 	return now_ns < share->begins_ns ? 0 : share->enforced;
 }
 
-/* From when it sent its last word that was confirmed; the ledger counts from when a word came, and for longer [10]. */
+/* Counted from when the last confirmed message was sent; the ledger counts from when it received a message, and for
+ * longer [10].
+ */
 static uint64_t silence_ends_ns(const struct weir_share *share, uint64_t silent_ns)
 {
 	if (!share->terms.stops || !share->confirmed_ns || silent_ns >= WEIR_CLUSTER_FOREVER_NS)
@@ -140,7 +144,7 @@ void weir_share_advance(struct weir_share *share, uint64_t now_ns)
 {
 	if (share->has_lease && now_ns >= share->ends_ns) {
 		share->has_lease = false;
-		/* Not yet more than before: others may still hold what the ledger will keep for this fallback [5]. */
+		/* Do not rise yet: others may still hold what the ledger will reserve for this fallback [5]. */
 		if (share->fallback < share->enforced)
 			enforce(share, share->fallback, now_ns);
 	}
@@ -198,7 +202,7 @@ void weir_share_change(struct weir_share *share, const struct weir_share_terms *
 	uint64_t stops_ns;
 
 	share->terms = *terms;
-	/* The ledger may go by the one that was said, or by this one, until it has confirmed one of them. */
+	/* Until the ledger has confirmed one of them, it may use the old silence or the new one. */
 	stops_ns = silence_ends_ns(share, terms->silent_ns);
 	if (!terms->stops || stops_ns < share->stops_ns)
 		share->stops_ns = stops_ns;
@@ -231,7 +235,7 @@ static int64_t peak_to_tell(struct weir_share *share, uint64_t now_ns)
 	return (int64_t)(most > share->lent ? most : share->lent);
 }
 
-/* How long it takes to be out of every window. What flows were given of this share may end a lease later [9]. */
+/* How long units take to leave every window. What flows were given of this share may end one lease later [9]. */
 static uint64_t rest_to_tell_us(const struct weir_share *share)
 {
 	uint64_t ns = rest_ns(share);
@@ -262,7 +266,8 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 		.fallback = share->fallback,
 		.epoch = share->epoch[0] ? share->epoch : "-",
 		.now_us = time->is_known ? ledger_now_us(time, now_ns) : 0,
-		/* Without a lease this host may fall back at any time: the ledger must not count on its word [5]. */
+		/* Without a lease this host may fall back at any time, so the ledger must not rely on its message [5].
+		 */
 		.received_us = share->has_lease && time->is_known ? share->received_us : WEIR_LEDGER_NEVER,
 		.contact_us = time->is_known ? (int64_t)(at_most_ns(now_ns - time->since_ns) / NSEC_PER_USEC) : 0,
 		.total = share->total,
@@ -286,7 +291,7 @@ void weir_share_ask(struct weir_share *share, uint64_t now_ns, uint64_t offered,
 {
 	uint64_t units = weir_demand_measure(&share->demand, now_ns, share->terms.interval_ns, offered, blocked);
 
-	/* Where all ask for all, all get the same. */
+	/* If all hosts ask for everything, all get the same. */
 	weir_share_ask_for(share, now_ns, share->terms.is_per_flow ? UINT64_MAX : units, ret_ask);
 }
 
@@ -311,7 +316,7 @@ void weir_share_farewell(const struct weir_share_terms *terms, struct weir_share
 	ret_ask->leaves = true;
 }
 
-/* Another process has this host's name, or had it: what it enforces is not known here. */
+/* Another process has, or had, this host's name. What that process enforces is not known here. */
 static void lose_name(struct weir_share *share, uint64_t now_ns)
 {
 	share->peak_known_ns = now_ns + (share->terms.is_per_flow ? rise_ns(share) : rest_ns(share));
@@ -332,7 +337,9 @@ void weir_share_take(struct weir_share *share, const struct weir_share_answer *a
 		return;
 
 	share->has_lease = true;
-	/* From when it was asked for, which is before it was given; the ledger counts from then [4]. */
+	/* Counted from when the lease was requested, which was before it was granted; the ledger counts from the grant
+	 * [4].
+	 */
 	share->ends_ns = asked_ns + at_most_ns((uint64_t)answer->lease_us * NSEC_PER_USEC);
 	share->rises_ns = now_ns + rise_ns(share);
 	share->received_us = answer->now_us;

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All hosts together look so often at most: what a store has to do for it does not grow with their number. A hundred
- * hosts look every ten seconds each. Chosen, not derived.
+/* All hosts together look at most this often, so the load on the store does not grow with their number. Each of a
+ * hundred hosts looks every ten seconds. Chosen, not derived.
  */
 #define LOOKS_A_SECOND 10
 
@@ -72,7 +72,7 @@ static void tell_change(const struct weir_cluster_events *events, const char *ho
 		weir_instance_note(events->instance, WEIR_JOURNAL_CLUSTER, "host '%s' %s", host, words[change]);
 }
 
-/* The field and the text of an entry; false: the reply has none such. */
+/* The field and the text of an entry; false: the reply has no such entry. */
 static bool entry_at(const struct weir_reply *reply, size_t i, const char **ret_field, const char **ret_text)
 {
 	*ret_field = weir_reply_text(weir_reply_at(reply, i));

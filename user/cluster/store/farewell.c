@@ -31,7 +31,7 @@ void weir_farewell_free(struct weir_farewell *farewell)
 	free(farewell);
 }
 
-/* Rules that the ledgers know by another process have a controller, which has just come: they are left to it. */
+/* Rules for which the ledgers know another process have a controller, which has just started. They are left to it. */
 static void add(struct weir_farewell *farewell, const struct weir_rule_info *rule,
 		const struct weir_shared_threshold *shared)
 {
@@ -80,7 +80,7 @@ void weir_farewell_say(const struct weir_farewell *farewell)
 	const uint64_t end_ns = weir_host_now_ns() + WEIR_SHARING_LEAVE_NS;
 	_cleanup_(weir_message_free) struct weir_message message = {};
 	_cleanup_(weir_store_freep) struct weir_store *store = NULL;
-	struct weir_diag ignored = {}; /* it hears of it, or not at all */
+	struct weir_diag ignored = {}; /* either the store gets the message or it does not */
 	struct weir_reply *reply;
 
 	if (!weir_store_open(&farewell->cluster, &store, &ignored) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A host leaves in good order though no controller is there any more to say so: the command that detaches informs the
+ * Lets a host leave properly if there is no controller any more to do so: the command that detaches informs the
  * ledgers, in the name of the process that they know.
  */
 #ifndef WEIR_STORE_FAREWELL_H
@@ -10,7 +10,7 @@
 
 struct weir_farewell;
 
-/* What is to be said, while the instance is there. NULL: nothing, or there is no memory. */
+/* Prepare the message while the instance still exists. NULL: there is nothing to say, or no memory. */
 struct weir_farewell *weir_farewell_prepare(const struct weir_instance *instance);
 
 /* The program no longer limits anything: inform the ledgers, for half a second at most. */

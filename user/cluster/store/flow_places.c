@@ -84,8 +84,9 @@ static uint64_t half_of(const char *name)
 	return strtoull(half, NULL, 16);
 }
 
-/* A place that was given by another name, as with another secret, is none until its schedule is over: this flow's
- * ledger does not know of it, and would count twice what was given up there.
+/* Finds a place for the flow. If the flow's place was assigned under another name, for example with another secret, the
+ * flow gets no place until that schedule is over: its ledger does not know about that schedule, and would count twice
+ * what was given up there.
  */
 uint32_t weir_flow_places_find(const struct weir_flow_places *places, const struct weir_placed_flow *flow)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the program finds what single flows that hosts share have more or less: places in map `flow_shares`; and what
- * came of each, in `flow_demands`. For shared_flows.c, which knows which flows there are.
+ * Where the program finds the differences of single flows that hosts share: places in map `flow_shares`, and the demand
+ * of each flow in `flow_demands`. For shared_flows.c, which knows which flows are shared.
  */
 #ifndef WEIR_STORE_FLOW_PLACES_H
 #define WEIR_STORE_FLOW_PLACES_H
@@ -16,43 +16,43 @@ struct weir_flow_places {
 	int demands_fd, cpus;
 };
 
-/* A flow that is to have a place. */
+/* A flow that needs a place. */
 struct weir_placed_flow {
-	uint32_t slot; /* of its rule */
+	uint32_t slot; /* slot of its rule */
 	struct weir_flow_key key;
-	const char *name; /* in the store */
+	const char *name; /* its name in the store */
 };
 
 void weir_flow_places_init(struct weir_flow_places *places);
 void weir_flow_places_free(struct weir_flow_places *places);
 
-/* Bring them in line with the instance as it is now. Without `sets`, the program knows of no flow that is shared. */
+/* Update for the present state of the instance. Without `sets`, the program knows no shared flow. */
 int weir_flow_places_follow(struct weir_flow_places *places, const struct weir_instance *instance);
 
-/* The flow's place, which a controller before this one may have given it, or a free one. WEIR_FLOW_SHARES: none. */
+/* The place of the flow, which an earlier controller may have assigned, or a free place. WEIR_FLOW_SHARES: none. */
 uint32_t weir_flow_places_find(const struct weir_flow_places *places, const struct weir_placed_flow *flow);
 
-/* Does this place have the flow already? */
+/* Does this place already belong to the flow? */
 bool weir_flow_places_has(const struct weir_flow_places *places, uint32_t place, const struct weir_placed_flow *flow);
 
-/* What a place has in force, whoever's it is. */
+/* The schedule in force at a place, whichever flow the place belongs to. */
 void weir_flow_places_read(const struct weir_flow_places *places, uint32_t place,
 			   struct weir_share_schedule *ret_schedule);
 
-/* Give the flow a place that was found for it, with its schedule; and take one away. */
+/* Assign a place that was found for the flow, with its schedule; and free a place. */
 void weir_flow_places_give(struct weir_flow_places *places, uint32_t place, const struct weir_placed_flow *flow,
 			   const struct weir_share *share, uint64_t now_ns);
 void weir_flow_places_take(struct weir_flow_places *places, uint32_t place);
 
-/* Put a schedule in force. Returns what was in force until now. */
+/* Put a schedule in force. Returns the units that were in force until now. */
 uint64_t weir_flow_places_push(struct weir_flow_places *places, uint32_t place, const struct weir_share *share,
 			       uint64_t now_ns);
 
-/* Units that came since the instance was attached. -errno: they cannot be read. */
+/* Units offered since the instance was attached. -errno: they cannot be read. */
 int weir_flow_places_offered(const struct weir_flow_places *places, uint32_t place, uint64_t *ret_units);
 
-/* Free what a controller before this one has left, when its schedule is over; and write into `shares` how many
- * places each rule has. is_ours: by place.
+/* Free the places that an earlier controller has left and whose schedule is over, and write into `shares` how many
+ * places each rule has. is_ours is indexed by place.
  */
 void weir_flow_places_tidy(struct weir_flow_places *places, const bool is_ours[WEIR_FLOW_SHARES],
 			   struct weir_shared_threshold *shares, uint64_t now_ns);

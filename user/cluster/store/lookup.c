@@ -15,17 +15,17 @@
 
 #include "base/util.h"
 
-/* Whoever comes second, the thread that has ended or the owner who gives up, frees it. */
+/* Either the thread ends first or the owner cancels first. The second of the two frees the lookup. */
 enum { UNDER_WAY, ENDED, GIVEN_UP };
 
 struct weir_lookup {
-	int state; /* atomic; what is found may be read when it is ENDED */
+	int state; /* atomic; `found` may be read when this is ENDED */
 	int event_fd;
 	char name[256];
 	struct weir_looked_up found;
 };
 
-/* The resolver needs some 70 kB in glibc 2.36 and modules of nsswitch.conf(5) more. Chosen, not derived. */
+/* The resolver needs some 70 kB in glibc 2.36, and more in modules of nsswitch.conf(5). Chosen, not derived. */
 #define STACK_BYTES (512ul * 1024)
 
 static void take_address(const struct addrinfo *one, struct weir_looked_up *found)
@@ -73,7 +73,7 @@ static void free_it(struct weir_lookup *lookup)
 	free(lookup);
 }
 
-/* The owner is woken first: when the state is set, the lookup may be gone. */
+/* Wake the owner first: as soon as the state is set, the lookup may be freed. */
 static void *run(void *argument)
 {
 	struct weir_lookup *lookup = argument;
@@ -98,7 +98,7 @@ static int start_thread(struct weir_lookup *lookup)
 		return -err;
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	/* Signals are for the thread that waits for them. */
+	/* Signals must go to the thread that waits for them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&thread, &attributes, run, lookup);

@@ -30,7 +30,7 @@ void weir_message_say(struct weir_message *message, const char *word)
 	message->words[message->count++] = word;
 }
 
-/* Room for `count` words, which are said as they are once they have been written. */
+/* Room for `count` words, which the caller writes and which are then added to the message. */
 static weir_ledger_word *say_texts(struct weir_message *message, size_t count)
 {
 	weir_ledger_word *texts = &message->texts[message->text_count];

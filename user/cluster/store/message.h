@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A command to the store, word by word, with the ledger's words in it (shares/ledger.h). */
+/* A command to the store, built word by word, including the words of the ledger's protocol (shares/ledger.h). */
 #ifndef WEIR_STORE_MESSAGE_H
 #define WEIR_STORE_MESSAGE_H
 
@@ -14,7 +14,9 @@ struct weir_message {
 	size_t count, text_count;
 };
 
-/* Zeroed before; room for so many ledgers, and flows that are wanted. -ENOMEM; freed by the caller in any case. */
+/* The message must be zeroed before. Reserves room for this many ledgers and wanted flows. -ENOMEM. The caller frees
+ * the message in any case.
+ */
 int weir_message_begin(struct weir_message *message, size_t ledgers, size_t wanted);
 void weir_message_free(struct weir_message *message);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* In the place of store.c: make WITHOUT=cluster. */
+/* Replaces store.c in a build with make WITHOUT=cluster. */
 #include "store/store.h"
 
 #include <stddef.h>

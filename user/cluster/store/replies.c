@@ -43,8 +43,8 @@ const char *weir_replies_feed(struct weir_replies *replies, const char *data, si
 	return why;
 }
 
-/* People are shown what a store says of a mistake: nothing in it may steer their terminal. Lists may hold them, too, as
- * deep as the scan lets pass.
+/* A store's errors are shown to people, so nothing in them may control a terminal. Lists may contain errors, too, as
+ * deep as the scan allows.
  */
 static void make_plain(const redisReply *reply)
 {
@@ -74,7 +74,7 @@ void weir_store_free_reply(struct weir_reply *reply)
 	freeReplyObject(reply);
 }
 
-/* A reply is hiredis's own, by another name: nobody else includes its header. */
+/* A reply is hiredis's own struct under another name, so that no other file needs hiredis's header. */
 static const redisReply *of(const struct weir_reply *reply)
 {
 	return (const redisReply *)reply;

@@ -26,7 +26,9 @@ uint64_t weir_share_schedule_push(__u64 *version, struct weir_share_stages stage
 	struct weir_share_schedule schedule;
 
 	weir_share_plan(share, now_ns, &schedule);
-	/* The copy that nobody reads now is overwritten after the word that points to the other is seen. */
+	/* Overwrite the copy that nobody reads now, but only after all CPUs can see the word that points to the other
+	 * copy.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stages[(*version + 1) & 1] = (struct weir_share_stages){
 		.units = {schedule.leased, schedule.ended, schedule.fallen_back},

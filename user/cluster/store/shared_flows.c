@@ -11,7 +11,7 @@
 #include "program/top_drops.h"
 #include "store/flow_places.h"
 
-/* A flow that was dropped so lately wants more. Chosen, not derived. */
+/* A flow that was dropped within this time wants more. Chosen, not derived. */
 #define DROPPED_NS WEIR_NSEC_PER_SEC
 /* How many of the recently dropped flows are considered. */
 #define DROPPED_MAX 1024
@@ -25,9 +25,8 @@ struct weir_sharing_flows {
 	size_t count;
 	struct weir_wanted_flow *wanted;
 	size_t wanted_count;
-	struct weir_dropped_flow dropped[DROPPED_MAX]; /* while looking */
-	struct weir_dropped_flow
-		drops_before[DROPPED_MAX]; /* by the look before, at looked_ns, in the order of by_flow() */
+	struct weir_dropped_flow dropped[DROPPED_MAX];	    /* only used during a look */
+	struct weir_dropped_flow drops_before[DROPPED_MAX]; /* at the previous look, at looked_ns; sorted by by_flow */
 	size_t before_count;
 	uint64_t looked_ns;
 };
@@ -95,7 +94,9 @@ static struct weir_placed_flow to_place(const struct weir_shared_flow *flow)
 	return (struct weir_placed_flow){.slot = flow->slot, .key = flow->key, .name = flow->name};
 }
 
-/* Answers come in the order of flows: those to a message that is under way would be taken for another's. */
+/* Answers are matched to flows by order. So an answer to the current message would be taken for that of another flow;
+ * ignore them all.
+ */
 static void drop_flow(struct weir_sharing_flows *flows, size_t index)
 {
 	for (size_t i = 0; i < flows->count; i++)
@@ -113,7 +114,7 @@ void weir_sharing_flows_drop(struct weir_sharing_flows *flows, uint32_t slot)
 			drop_flow(flows, i);
 }
 
-/* A reload may have given a rule other rows, and its flows another id. */
+/* A reload may have given a rule other rows, and thereby its flows another owner id. */
 static void move_flow(struct weir_sharing_flows *flows, size_t index)
 {
 	struct weir_shared_flow *flow = &flows->flow[index];
@@ -149,7 +150,7 @@ int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct wei
 
 bool weir_sharing_flows_shares(const struct weir_sharing_flows *flows, const struct weir_rule_info *rule)
 {
-	/* What is number 3 on one host is another interface on another. */
+	/* An interface number means different interfaces on different hosts. */
 	return flows->has_secret && flows->places.sets && rule->identity.key_fields &&
 	       !(rule->identity.key_fields & WEIR_KEY_INTERFACE);
 }
@@ -165,7 +166,7 @@ static struct weir_shared_flow *find_by_key(const struct weir_sharing_flows *flo
 	return NULL;
 }
 
-/* Without memory, or a place, the flow has what all others have. */
+/* If there is no memory or no place, the flow has the rule's share, like all other flows. */
 static void add_flow(struct weir_sharing_flows *flows, const struct weir_flow_rule *rule, const char *name,
 		     const char *sealed, const struct weir_flow_key *key, uint64_t now_ns)
 {
@@ -217,7 +218,7 @@ static void take_listed(struct weir_sharing_flows *flows, const struct weir_flow
 
 	if (flow)
 		flow->is_listed = true;
-	else if (count_flows(flows, rule->slot) / 2 < WEIR_SHARED_FLOWS_MAX && /* some are not listed any more */
+	else if (count_flows(flows, rule->slot) / 2 < WEIR_SHARED_FLOWS_MAX && /* some may be unlisted by now */
 		 weir_flow_open(flows->secret, rule->ledger, name, sealed, (uint8_t *)&key))
 		add_flow(flows, rule, name, sealed, &key, now_ns);
 }
@@ -247,7 +248,7 @@ struct search {
 	const struct weir_flow_rule *rules;
 	size_t rule_count;
 	uint64_t now_ns;
-	size_t count; /* of flows->dropped */
+	size_t count; /* in flows->dropped */
 };
 
 static const struct weir_flow_rule *find_rule(const struct search *search, uint32_t slot)
@@ -272,7 +273,7 @@ static void note_dropped(const struct weir_dropped_flow *dropped, void *data)
 		search->flows->dropped[search->count++] = *dropped;
 }
 
-/* One behind the other what different CPUs have counted of a flow. */
+/* Sorts what different CPUs have counted for the same flow next to each other. */
 static int by_flow(const void *left, const void *right)
 {
 	const struct weir_dropped_flow *a = left, *b = right;
@@ -299,7 +300,9 @@ static void merge_dropped(struct search *search)
 	search->count = merged;
 }
 
-/* Dropped since the last round, per interval of the rule. One that was not seen then is looked at in the next round. */
+/* The units dropped since the previous round, converted to the rule's interval. A flow that was not dropped then is
+ * evaluated in the next round.
+ */
 static uint64_t lack_of(const struct search *search, const struct weir_dropped_flow *dropped)
 {
 	const struct weir_sharing_flows *flows = search->flows;
@@ -316,7 +319,9 @@ static uint64_t lack_of(const struct search *search, const struct weir_dropped_f
 	return units > units_before ? (uint64_t)((double)(units - units_before) * rounds) : 0;
 }
 
-/* The one that lacks least of the rule, if it has as many as there may be: they are few. */
+/* The wanted flow of this rule with the lowest lack, if the rule already has the maximum number of them, which is
+ * small.
+ */
 static struct weir_wanted_flow *find_least(struct weir_sharing_flows *flows, uint32_t slot)
 {
 	struct weir_wanted_flow *least = NULL;
@@ -398,14 +403,14 @@ void weir_sharing_flows_look(struct weir_sharing_flows *flows, const struct weir
 		return;
 	if (flows->top_drops.sets)
 		weir_top_drops_visit(&flows->top_drops, now_ns, note_dropped, &search);
-	/* One that cannot be counted asks for nothing, and has what an idle host has. */
+	/* A flow whose demand cannot be read asks for nothing, and has what an idle host has. */
 	for (size_t i = 0; i < flows->count; i++)
 		(void)weir_flow_places_offered(&flows->places, flows->flow[i].place, &flows->flow[i].offered);
 	want_shared(flows, now_ns);
 	want_dropped(&search);
 }
 
-/* ---- what sharing.c asks ---- */
+/* ---- for sharing.c ---- */
 
 struct weir_shared_flow *weir_sharing_flows_all(struct weir_sharing_flows *flows, size_t *ret_count)
 {

@@ -16,7 +16,9 @@
 #include "store/sharing_state.h"
 #include "store/store.h"
 
-/* The name of a process that has ended is free after two leases: who waits for longer has a namesake. Chosen. */
+/* The name of a process that has ended is free after two leases. If it takes longer than this, another host has the
+ * same name. Chosen.
+ */
 #define NAMESAKE_NS 5000000000ull
 
 /* ---- rounds ---- */
@@ -38,8 +40,8 @@ static void tell_of_loss(struct weir_sharing *sharing, uint64_t now_ns, struct w
 			  "cannot reach the store '%s': %s", sharing->cluster.redis, sharing->told);
 }
 
-/* The first may be that nobody knows yet: a name that takes long to look up. Where reasons alternate, as those of
- * several addresses do, each is tried no sooner than after twice the time that the last one was.
+/* The first reason may be only that a name is still being looked up. If the reasons alternate, as for a store with
+ * several addresses, the next one is reported only when the loss has lasted twice as long as at the last report.
  */
 static bool has_new_reason(const struct weir_sharing *sharing, uint64_t now_ns)
 {
@@ -47,7 +49,7 @@ static bool has_new_reason(const struct weir_sharing *sharing, uint64_t now_ns)
 	       strcmp(sharing->told, why_missed(sharing)) != 0;
 }
 
-/* When all leases have ended, and when there is another reason for it; and once when there is an answer again. */
+/* Report when all leases have ended, again when the reason changes, and once when the store answers again. */
 static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
 {
 	bool is_missed = now_ns - sharing->answered_ns >= WEIR_CLUSTER_LEASE_NS;
@@ -63,7 +65,7 @@ static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct we
 	sharing->misses_store = is_missed;
 }
 
-/* Once when it is clear that the name will not be free by itself, and once when it is. */
+/* Report once when it is clear that the name will not become free by itself, and once when it is free. */
 static void tell_of_namesake(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
 {
 	bool has_namesake = sharing->taken_ns && now_ns - sharing->taken_ns >= NAMESAKE_NS;
@@ -85,7 +87,9 @@ static bool is_script_there(const struct weir_sharing *sharing)
 	return sharing->script[0] && sharing->connection == weir_store_connection(sharing->store);
 }
 
-/* Another command may be under way: then its message counts as lost, and the next is due when that is over. */
+/* If another command is under way, the round's message counts as lost, and the next one is sent when that command is
+ * over.
+ */
 static void speak(struct weir_sharing *sharing, uint64_t now_ns)
 {
 	if (!weir_store_is_ready(sharing->store))
@@ -150,9 +154,9 @@ static uint64_t due_ns_of(const struct weir_sharing *sharing)
 static void leave(struct weir_sharing *sharing)
 {
 	uint64_t now_ns = weir_host_now_ns(), end_ns = now_ns + WEIR_SHARING_LEAVE_NS;
-	struct weir_diag ignored = {}; /* nobody is there any more to whom it matters */
+	struct weir_diag ignored = {}; /* nobody is left who needs these warnings */
 
-	sharing->events.looked_ns = now_ns; /* there is no time for it */
+	sharing->events.looked_ns = now_ns; /* there is no time to look at a ledger */
 	for (size_t i = 0; i < sharing->rule_count; i++) {
 		struct weir_share_terms nothing = sharing->rules[i].share.terms;
 
@@ -169,7 +173,7 @@ static void leave(struct weir_sharing *sharing)
 
 		due_ns = due_ns < end_ns ? due_ns : end_ns;
 		if (due_ns > now_ns)
-			(void)poll(&polled, 1, (int)((due_ns - now_ns) / 1000000 + 1)); /* the step meets errors */
+			(void)poll(&polled, 1, (int)((due_ns - now_ns) / 1000000 + 1)); /* the step handles errors */
 		step(sharing, &ignored);
 		now_ns = weir_host_now_ns();
 	}
@@ -181,7 +185,7 @@ static uint32_t rule_count_of(const struct weir_sharing *sharing)
 	return sharing ? (uint32_t)sharing->rule_count : 0;
 }
 
-/* ---- what the controller calls ---- */
+/* ---- calls for the controller ---- */
 
 static void free_sharing(struct weir_sharing *sharing)
 {
@@ -220,7 +224,7 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 	return 0;
 }
 
-/* Shares are of a cluster: in another one they are none. */
+/* A share is valid only in its cluster: in another cluster, all begin with none. */
 static void empty_shares(struct weir_sharing *sharing, uint64_t now_ns)
 {
 	for (size_t i = 0; i < sharing->rule_count; i++) {
@@ -232,7 +236,7 @@ static void empty_shares(struct weir_sharing *sharing, uint64_t now_ns)
 	weir_sharing_flows_drop(sharing->flows, WEIR_FLOWS_ANY);
 }
 
-/* How long they may be silent does not matter. */
+/* Settings for silence may differ. */
 static bool is_same_cluster(const struct weir_cluster_info *a, const struct weir_cluster_info *b)
 {
 	return !memcmp(a, b, offsetof(struct weir_cluster_info, silent_ns));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Messages to the ledgers, and what their answers say. */
+/* Messages to the ledgers, and handling their answers. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -17,15 +17,15 @@
 #include "store/sharing_state.h"
 #include "store/store.h"
 
-/* ---- what is wanted ---- */
+/* ---- demand ---- */
 
 static uint64_t units_of(const struct weir_rule_info *info, const struct weir_tally *tally)
 {
 	return info->identity.counts_bytes ? tally->bytes : tally->packets;
 }
 
-/* What came, and what of it this rule blocked. Packets that another rule blocked are left out: a share is of no use to
- * them.
+/* The offered units, and those of them that this rule blocked. Packets that another rule blocked do not count, since a
+ * larger share would not help them.
  */
 static void add_up(struct shared_rule *rule, const struct weir_rule_counters *of_rule,
 		   const struct weir_resource_counters *of_resource, int cpus)
@@ -39,7 +39,7 @@ static void add_up(struct shared_rule *rule, const struct weir_rule_counters *of
 	}
 }
 
-/* Rules whose counters, and those of whose resources, stand one behind the other. */
+/* The length of a run of rules whose counters, and whose resources' counters, are adjacent. */
 static size_t run_length(const struct weir_sharing *sharing, size_t first)
 {
 	const struct shared_rule *rule = &sharing->rules[first];
@@ -52,7 +52,9 @@ static size_t run_length(const struct weir_sharing *sharing, size_t first)
 	return length;
 }
 
-/* All rules, by a system call for many. What cannot be read stays as it was: then nothing came. */
+/* Read the counters of all rules, many by one system call. A counter that cannot be read stays unchanged, as if no
+ * packets had come.
+ */
 static void count(struct weir_sharing *sharing)
 {
 	size_t cpus = weir_host_cpus() > 0 ? (size_t)weir_host_cpus() : 1, length;
@@ -105,7 +107,9 @@ static struct shared_rule *rule_of_slot(struct weir_sharing *sharing, uint32_t s
 	return NULL;
 }
 
-/* What flows say depends on their rules' shares, and what rules say on what of these is given up [9]. */
+/* The flows' messages depend on their rules' shares, and the rules' messages on how much of these is given up for flows
+ * [9].
+ */
 static void ask_for_flows(struct weir_sharing *sharing, struct weir_share_ask *asks, uint64_t now_ns)
 {
 	size_t count;
@@ -139,7 +143,7 @@ static void say_wanted(struct weir_sharing *sharing, struct weir_message *messag
 	}
 }
 
-/* Which flows there are to say something of. */
+/* Determine which flows take part in the message. */
 static int look_for_flows(struct weir_sharing *sharing, uint64_t now_ns)
 {
 	_cleanup_(weir_freep) struct weir_flow_rule *rules = calloc(sharing->rule_count ?: 1, sizeof(*rules));
@@ -185,7 +189,7 @@ void weir_sharing_ask(struct weir_sharing *sharing, uint64_t now_ns)
 	size_t flow_count, wanted_count;
 
 	if (look_for_flows(sharing, now_ns))
-		return; /* as a message that was lost */
+		return; /* as if the message had been lost */
 	flows = weir_sharing_flows_all(sharing->flows, &flow_count);
 	weir_sharing_flows_wanted(sharing->flows, &wanted_count);
 	asks = calloc(flow_count ?: 1, sizeof(*asks));
@@ -227,14 +231,14 @@ void weir_sharing_load_script(struct weir_sharing *sharing, uint64_t now_ns)
 	const char *words[3] = {"SCRIPT", "LOAD", weir_ledger_script(&bytes[2])};
 
 	sharing->is_loading = true;
-	sharing->is_looking = false; /* a connection that was lost may have had it under way */
+	sharing->is_looking = false; /* one may have been under way on a connection that was lost */
 	sharing->connection = weir_store_connection(sharing->store);
 	weir_store_send(sharing->store, 3, words, bytes, now_ns);
 }
 
 /* ---- answers ---- */
 
-/* An answer that a ledger gives; a rule's may have a list of its flows behind it. */
+/* Parse the answer of a ledger. For a rule, a list of its flows may follow. */
 static int read_answer(const struct weir_reply *reply, const struct weir_share_terms *terms,
 		       struct weir_share_answer *ret_answer)
 {
@@ -296,7 +300,7 @@ static void take_flow_answer(struct weir_sharing *sharing, struct weir_shared_fl
 		weir_flow_take(&flow->flow, &rule->share, &answer, flow->asked_ns, now_ns);
 }
 
-/* By what ledgers said last. */
+/* Decided by the latest answers of the ledgers. */
 static void watch_name(struct weir_sharing *sharing, uint64_t now_ns)
 {
 	bool is_taken = false;
@@ -322,7 +326,7 @@ static void take_answers(struct weir_sharing *sharing, const struct weir_reply *
 	for (size_t i = 0; i < sharing->rule_count && next < count; i++) {
 		struct shared_rule *rule = &sharing->rules[i];
 
-		if (!rule->asked_ns) /* it came after the message went */
+		if (!rule->asked_ns) /* the rule was added after the message was sent */
 			continue;
 		if (!rule->farewells)
 			take_answer(sharing, rule, weir_reply_at(reply, next), now_ns);
@@ -332,13 +336,13 @@ static void take_answers(struct weir_sharing *sharing, const struct weir_reply *
 	for (size_t i = 0; i < flow_count && next < count; i++)
 		if (flows[i].asked_ns)
 			take_flow_answer(sharing, &flows[i], weir_reply_at(reply, next++), now_ns);
-	/* Which flows there are changes last: answers go by their order. */
+	/* The lists change the set of flows, so they are taken last: answers are matched by order. */
 	for (size_t i = 0, at = 0; i < sharing->rule_count && at < count; i++)
 		if (sharing->rules[i].asked_ns)
 			take_list(sharing, &sharing->rules[i], weir_reply_at(reply, at++), now_ns);
 }
 
-/* Those that have left, or have said so often enough. */
+/* Drop rules that have left, or have said so often enough. */
 static void end_farewells(struct weir_sharing *sharing)
 {
 	for (size_t i = sharing->rule_count; i-- > 0;)
@@ -360,7 +364,7 @@ void weir_sharing_take_reply(struct weir_sharing *sharing, const struct weir_rep
 	}
 	if (error) {
 		snprintf(sharing->trouble, sizeof(sharing->trouble), "it says '%.120s'", error);
-		sharing->script[0] = '\0'; /* NOSCRIPT; or whatever else it is, sending it again does no harm */
+		sharing->script[0] = '\0'; /* NOSCRIPT, or some other error: loading the script again does no harm */
 	} else if (sharing->is_loading) {
 		snprintf(sharing->script, sizeof(sharing->script), "%s", text ? text : "");
 	} else {

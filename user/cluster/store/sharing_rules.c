@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rules that hosts share: what they are called in the store, how they come and go, and what of them is pushed to the
+ * Rules that hosts share: their names in the store, how they are added and removed, and what is published to the
  * program.
  */
 #include <errno.h>
@@ -58,7 +58,7 @@ int weir_sharing_name_process(char process[WEIR_CLUSTER_NAME_CHARS])
 	return 0;
 }
 
-/* ---- what is pushed ---- */
+/* ---- publishing ---- */
 
 uint64_t weir_sharing_push(struct weir_sharing *sharing, struct shared_rule *rule, uint64_t now_ns)
 {
@@ -108,12 +108,14 @@ void weir_sharing_push_all(struct weir_sharing *sharing, uint64_t now_ns)
 	weir_sharing_flows_push(sharing->flows, sharing->pushed, now_ns);
 }
 
-/* ---- rules that come and go ---- */
+/* ---- adding and removing rules ---- */
 
 struct weir_share_terms weir_sharing_terms(const struct weir_cluster_info *cluster, const struct weir_rule_info *info,
 					   int64_t hosts)
 {
-	/* docs/rules.md: thresholds have 10^13 units at most, so that as many hosts as there can be do not overflow. */
+	/* docs/rules.md: thresholds are at most 10^13 units, so that the product with the largest number of hosts
+	 * cannot overflow.
+	 */
 	uint64_t units = info->threshold_micro / WEIR_MICRO, times = hosts > 1 ? (uint64_t)hosts : 1;
 
 	return (struct weir_share_terms){
@@ -168,7 +170,7 @@ static int take_rule(struct weir_sharing *sharing, const struct weir_instance *i
 	}
 	if (rule->slot != slot || !rule->key[0] || rule->farewells) {
 		if (rule->key[0] && rule->slot != slot)
-			weir_sharing_flows_drop(sharing->flows, rule->slot); /* their places were of that slot */
+			weir_sharing_flows_drop(sharing->flows, rule->slot); /* their places belonged to that slot */
 		rule->slot = slot;
 		rule->info = *info;
 		rule->farewells = 0;
@@ -225,7 +227,7 @@ int weir_sharing_map_shares(struct weir_sharing *sharing, const struct weir_inst
 		weir_array_map(instance->map_fd[WEIR_TABLE_SHARES], sharing->slots, sizeof(*sharing->pushed), true);
 	if (!sharing->pushed)
 		return -errno;
-	/* The instance may be reopened, and with it its descriptors. */
+	/* Duplicated, because the instance, and with it its descriptors, may be reopened. */
 	weir_closep(&sharing->rule_counters_fd);
 	weir_closep(&sharing->resource_counters_fd);
 	sharing->rule_counters_fd = dup(instance->map_fd[WEIR_TABLE_RULE_COUNTERS]);

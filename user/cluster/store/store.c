@@ -15,7 +15,7 @@
 
 /* ---- reading ---- */
 
-/* A reply is there. Returns whether the connection is still good. */
+/* Handle a reply. Returns whether the connection is still good. */
 static bool take(struct weir_store *store, struct weir_reply *reply, uint64_t now_ns)
 {
 	const char *error = weir_reply_error(reply);
@@ -43,7 +43,7 @@ static bool take(struct weir_store *store, struct weir_reply *reply, uint64_t no
 	return true;
 }
 
-/* Whole replies of what has come. Returns whether the connection is still good. */
+/* Parse the complete replies in the bytes that have arrived. Returns whether the connection is still good. */
 static bool parse(struct weir_store *store, const char *data, size_t bytes, uint64_t now_ns)
 {
 	const char *why = weir_replies_feed(store->replies, data, bytes);
@@ -132,7 +132,7 @@ uint64_t weir_store_due_ns(const struct weir_store *store)
 	return store->due_ns;
 }
 
-/* What is under way has had its second. */
+/* The current step has taken its full second. */
 static void end_silence(struct weir_store *store, uint64_t now_ns)
 {
 	if (store->state == STATE_CONNECTING)
@@ -189,7 +189,7 @@ const char *weir_store_trouble(const struct weir_store *store)
 	return store->trouble;
 }
 
-/* Until the store is ready, or has replied. */
+/* Poll and step once, until end_ns at most. */
 static void wait_for(struct weir_store *store, uint64_t end_ns)
 {
 	struct pollfd polled = weir_store_poll(store);
@@ -198,7 +198,7 @@ static void wait_for(struct weir_store *store, uint64_t end_ns)
 	if (due_ns > end_ns)
 		due_ns = end_ns;
 	if (due_ns > now_ns)
-		(void)poll(&polled, 1, (int)((due_ns - now_ns) / 1000000 + 1)); /* an error is met by the step */
+		(void)poll(&polled, 1, (int)((due_ns - now_ns) / 1000000 + 1)); /* the step handles errors */
 	weir_store_step(store, weir_host_now_ns());
 }
 

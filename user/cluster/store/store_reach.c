@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reaching the store: its name, its socket, TLS. */
+/* Reaching the store: resolving its name, connecting the socket, and TLS. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -67,7 +67,7 @@ void weir_store_shake_hands(struct weir_store *store, uint64_t now_ns)
 	weir_store_fail_to_connect(store, now_ns, why);
 }
 
-/* Authorities are read for every connection, as the password is: a change of them needs no reload. */
+/* The authorities are read for every connection, like the password, so that a change needs no reload. */
 static void begin_to_shake_hands(struct weir_store *store, uint64_t now_ns)
 {
 	const struct weir_store_address *address = &store->address;
@@ -86,7 +86,7 @@ static void begin_to_shake_hands(struct weir_store *store, uint64_t now_ns)
 	weir_store_shake_hands(store, now_ns);
 }
 
-/* A store that is reached has a second for both, and for the greeting. */
+/* The store has a second for the TLS handshake and the greeting together. */
 static void begin_to_speak(struct weir_store *store, uint64_t now_ns)
 {
 	if (store->address.is_tls)
@@ -109,7 +109,7 @@ static void begin_to_connect(struct weir_store *store, uint32_t scope, uint64_t 
 		return;
 	}
 	if (family != AF_UNIX)
-		(void)setsockopt(store->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower without */
+		(void)setsockopt(store->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* without it, only slower */
 	store->state = STATE_CONNECTING;
 	store->due_ns = now_ns + TIMEOUT_NS;
 	if (!connect_to(address, scope, store->fd))
@@ -150,7 +150,7 @@ static void try_next(struct weir_store *store, uint64_t now_ns)
 	begin_to_connect(store, found->scope, now_ns);
 }
 
-/* A lookup that takes long continues, and what it finds is for the attempt after. */
+/* A lookup that takes too long continues, and its result is for a later attempt. */
 static void begin_to_look_up(struct weir_store *store, uint64_t now_ns)
 {
 	int err = store->lookup ? 0 : weir_lookup_begin(store->address.name, &store->lookup);
@@ -182,7 +182,7 @@ void weir_store_look_at_lookup(struct weir_store *store, uint64_t now_ns)
 	} else if (has_ended) {
 		weir_store_drop(store, now_ns, found.trouble);
 	} else {
-		store->due_ns = now_ns + TIMEOUT_NS; /* what was wrong last stays the reason */
+		store->due_ns = now_ns + TIMEOUT_NS; /* keep the previous reason in `trouble` */
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The words of a connection to the store: how it ends, what is written, and how it begins. */
+/* Sending words to the store: how a connection ends, how commands are written, and how a connection begins. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ void weir_store_drop(struct weir_store *store, uint64_t now_ns, const char *why)
 
 /* ---- writing ---- */
 
-/* Before a command and before a word: a sign, a number of up to 20 digits, and the line's end. */
+/* The head of a command or a word: a sign, a number of up to 20 digits, and the line's end. */
 #define HEAD_BYTES_MAX 23
 
 static char *write_head(char *at, char sign, size_t number)
@@ -115,7 +115,7 @@ void weir_store_write_out(struct weir_store *store, uint64_t now_ns)
 
 /* ---- greeting ---- */
 
-/* The first line of the file. It is read for every connection, so that a change of it needs no reload. */
+/* Read the first line of the file. It is read for every connection, so that a change needs no reload. */
 static int read_password(const char *path, char *password, size_t chars)
 {
 	_cleanup_(weir_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -171,14 +171,14 @@ void weir_store_greet(struct weir_store *store, uint64_t now_ns)
 	if (store->cluster.password_file[0])
 		greet_by_password(store, now_ns);
 	snprintf(database, sizeof(database), "%u", store->address.database);
-	if (store->state == STATE_GREETING) /* also the proof that somebody answers */
+	if (store->state == STATE_GREETING) /* this also proves that somebody answers */
 		send_words(store, 2, (const char *[]){"SELECT", database}, now_ns);
 }
 
 void weir_store_end_greeting(struct weir_store *store)
 {
 	store->state = STATE_READY;
-	store->next = store->found.count; /* when this ends, its name may be another address's */
+	store->next = store->found.count; /* when this connection ends, the name may have another address */
 	store->connection++;
 	store->due_ns = NEVER_NS;
 	store->retry_ns = RETRY_NS_MIN;

@@ -19,7 +19,7 @@
 /* A bundle of all authorities of the web has some 200 kB. Chosen, not derived. */
 #define CA_FILE_BYTES_MAX (4u << 20)
 
-/* How much is shown of a certificate's name or its issuer. */
+/* The number of characters shown of a certificate's name or issuer. */
 #define SHOWN_CHARS 48
 
 struct weir_tls {
@@ -28,7 +28,7 @@ struct weir_tls {
 	char name[WEIR_STORE_URL_CHARS];
 	/* GnuTLS keeps a pointer to these two. */
 	gnutls_typed_vdata_st wanted[2];
-	bool is_sending; /* a record that the socket did not take yet */
+	bool is_sending; /* the socket has not accepted the whole record yet */
 	char trouble[160];
 };
 
@@ -38,9 +38,9 @@ static int fail(struct weir_tls *tls, const char *why)
 	return -EPROTO;
 }
 
-/* ---- who may vouch for the store ---- */
+/* ---- trusted authorities ---- */
 
-/* All of it, or NULL with errno. */
+/* Read the whole file, or return NULL with errno. */
 static char *read_whole(const char *path, size_t *ret_bytes)
 {
 	_cleanup_(weir_freep) char *text = malloc(CA_FILE_BYTES_MAX);
@@ -104,7 +104,7 @@ static int begin(struct weir_tls *tls, int fd)
 		err = gnutls_priority_set_direct(tls->session, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2", NULL);
 	if (!err)
 		err = gnutls_credentials_set(tls->session, GNUTLS_CRD_CERTIFICATE, tls->credentials);
-	if (!err && !is_address(tls->name)) /* RFC 6066, 3: no addresses */
+	if (!err && !is_address(tls->name)) /* RFC 6066, 3: addresses are not allowed */
 		err = gnutls_server_name_set(tls->session, GNUTLS_NAME_DNS, tls->name, strlen(tls->name));
 	if (err)
 		return err;
@@ -112,7 +112,7 @@ static int begin(struct weir_tls *tls, int fd)
 	tls->wanted[1] =
 		(gnutls_typed_vdata_st){GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)GNUTLS_KP_TLS_WWW_SERVER, 0};
 	gnutls_session_set_verify_cert2(tls->session, tls->wanted, ARRAY_SIZE(tls->wanted), 0);
-	gnutls_handshake_set_timeout(tls->session, GNUTLS_INDEFINITE_TIMEOUT); /* the store has one */
+	gnutls_handshake_set_timeout(tls->session, GNUTLS_INDEFINITE_TIMEOUT); /* the store has a time-out */
 	gnutls_transport_set_int(tls->session, fd);
 	return 0;
 }
@@ -149,7 +149,7 @@ void weir_tls_free(struct weir_tls *tls)
 	free(tls);
 }
 
-/* ---- what is wrong with a certificate ---- */
+/* ---- errors of a certificate ---- */
 
 static gnutls_x509_crt_t certificate_of(const struct weir_tls *tls)
 {
@@ -165,7 +165,7 @@ static gnutls_x509_crt_t certificate_of(const struct weir_tls *tls)
 	return NULL;
 }
 
-/* A stranger wrote it: nothing in it may steer a terminal. */
+/* The text comes from an untrusted party, so nothing in it may control a terminal. */
 static void make_plain(char *text)
 {
 	for (; *text; text++)
@@ -190,7 +190,7 @@ static void tell_dates(struct weir_tls *tls, gnutls_x509_crt_t certificate, bool
 			 "its certificate is not valid before %s: is this host's clock right?", date);
 }
 
-/* The name that is read first: of the alternative ones; those that have none have the subject's. */
+/* The first name of the certificate: an alternative name or, if it has none, the subject. */
 static void tell_name(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 {
 	char name[SHOWN_CHARS + 1] = "";
@@ -220,7 +220,7 @@ static void tell_authority(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 		 issuer);
 }
 
-/* Of several faults, the one to repair first. */
+/* If there are several faults, report the one to repair first. */
 static void tell_certificate(struct weir_tls *tls)
 {
 	const unsigned int status = gnutls_session_get_verify_cert_status(tls->session);
@@ -246,7 +246,7 @@ static void tell_certificate(struct weir_tls *tls)
 		gnutls_x509_crt_deinit(certificate);
 }
 
-/* ---- what is wrong with the rest ---- */
+/* ---- other errors ---- */
 
 static int tell_alert(struct weir_tls *tls)
 {
@@ -264,7 +264,7 @@ static int tell(struct weir_tls *tls, int err)
 	switch (err) {
 	case GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR:
 		tell_certificate(tls);
-		(void)gnutls_alert_send_appropriate(tls->session, err); /* for the store's log */
+		(void)gnutls_alert_send_appropriate(tls->session, err); /* so that the store can log the reason */
 		return -EPROTO;
 	case GNUTLS_E_FATAL_ALERT_RECEIVED:
 	case GNUTLS_E_WARNING_ALERT_RECEIVED:
@@ -318,7 +318,7 @@ static ssize_t result_of(struct weir_tls *tls, ssize_t result)
 	return -1;
 }
 
-/* Who closes a connection says why in an alert, which is there to be read when sending fails. */
+/* A peer that closes a connection gives the reason in an alert. When sending fails, the alert can still be read. */
 static ssize_t why_closed(struct weir_tls *tls, ssize_t sent)
 {
 	char ignored[1];
@@ -327,7 +327,9 @@ static ssize_t why_closed(struct weir_tls *tls, ssize_t sent)
 	return received == GNUTLS_E_FATAL_ALERT_RECEIVED ? received : sent;
 }
 
-/* A record that the socket did not take has its bytes already: to continue with it, GnuTLS is given none. */
+/* GnuTLS has already copied a record that the socket did not accept. To continue with such a record, it must be called
+ * without data.
+ */
 ssize_t weir_tls_send(struct weir_tls *tls, const void *data, size_t bytes)
 {
 	ssize_t sent = gnutls_record_send(tls->session, tls->is_sending ? NULL : data, tls->is_sending ? 0 : bytes);

@@ -20,29 +20,33 @@
 
 #define SECOND_NS WEIR_NSEC_PER_SEC
 
-/* Several heartbeats in the shortest validity there is, a second. Divides a second: warm-up goes by whole ones. */
+/* The shortest validity, a second, has several heartbeats. The period divides a second because warm-up advances in
+ * whole seconds.
+ */
 #define PERIOD_NS (SECOND_NS / 4)
 
-/* Twice as often as docs/semantics.md asks for, so that a tick that is late is still soon enough. */
+/* Twice as often as docs/semantics.md requires, so that a late tick is still soon enough. */
 #define MEMORY_PERIOD_NS (SECOND_NS / 20)
 
-/* After the begin of a second, so that packets evaluated before it have been counted: CPUs that are taken away in
- * between take longer now and then, and what they had in hand is then not counted. Chosen, not derived.
+/* How long after the start of a second the tick runs, so that packets evaluated before that start have been counted. A
+ * CPU that is descheduled in between sometimes takes longer, and then its current packets are not counted. Chosen, not
+ * derived.
  */
 #define TICK_DELAY_NS 1000000
 
-/* Interfaces that come are looked for at most so often, however many events there are, and as soon again when another
- * command is at work. Chosen, not derived: a fifth of the 100 ms that one may go without limits.
+/* How often the controller looks for new interfaces, at most, however many events arrive; also the delay until it tries
+ * again after another command was at work. Chosen, not derived: a fifth of the 100 ms that an interface may be without
+ * limits.
  */
 #define FOLLOW_MS 20
 
-/* Until a tick that failed is tried again. Chosen, not derived: often enough for what is over soon, and not so often
- * that its words fill a log.
+/* The delay until a failed tick is retried. Chosen, not derived: often enough for a brief failure, and rarely enough
+ * that the messages do not fill a log.
  */
 #define RETRY_MS 1000
 
-/* Who asks for drops (weir_controller_hear) is heard so much longer. The page asks once a second, and later when
- * answers are slow. Chosen, not derived.
+/* How much longer drops are reported after the last request for them (weir_controller_hear). The page asks once a
+ * second, or later if answers are slow. Chosen, not derived.
  */
 #define LISTENS_NS (3 * SECOND_NS)
 
@@ -71,7 +75,7 @@ static void read_memory(struct weir_controller *controller, uint64_t now_ns, str
 				  "the memory in use can be read again: MemoryAdaptive rules follow it");
 	controller->misses_memory = err != 0;
 	if (err)
-		return; /* the last reading holds for its time */
+		return; /* the last reading stays valid for its time */
 	controller->memory_use = (struct weir_memory_use){
 		.is_known = true,
 		.used_bytes = used_bytes,
@@ -79,7 +83,9 @@ static void read_memory(struct weir_controller *controller, uint64_t now_ns, str
 	};
 }
 
-/* Once a second. What cannot be read is not known, and rules that go by it admit. */
+/* Take a sample once a second. A signal that cannot be read counts as unknown, and rules that depend on it admit
+ * packets.
+ */
 static void sample(struct weir_controller *controller, uint64_t now_ns)
 {
 	struct weir_signals signals = {};
@@ -97,7 +103,7 @@ static void sample(struct weir_controller *controller, uint64_t now_ns)
 	weir_signals_publish(controller->signals, &signals);
 }
 
-/* The heartbeat comes after what it vouches for. */
+/* The heartbeat is published after the data that it vouches for. */
 static void beat(struct weir_controller *controller)
 {
 	__atomic_store_n(&controller->control->validity_ns, weir_controller_validity_ns(controller->instance),
@@ -105,7 +111,7 @@ static void beat(struct weir_controller *controller)
 	__atomic_store_n(&controller->control->heartbeat_ns, weir_host_now_ns(), __ATOMIC_RELEASE);
 }
 
-/* Interfaces that have come since. What fails is reported, and tried with the next event. */
+/* Look for new interfaces. A failure is reported, and retried at the next event. */
 static void follow_interfaces(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
 {
 	controller->followed_ns = now_ns;
@@ -114,7 +120,7 @@ static void follow_interfaces(struct weir_controller *controller, uint64_t now_n
 	controller->must_follow = weir_instance_follow(controller->instance, &controller->follow, diag) == -EBUSY;
 }
 
-/* Each costs some calls of the kernel: once a second, however often the memory is read. */
+/* Each link costs some system calls, so look once a second, however often the memory is read. */
 static void watch_links(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
 {
 	if (now_ns - controller->watched_ns < SECOND_NS - PERIOD_NS / 2)
@@ -124,7 +130,7 @@ static void watch_links(struct weir_controller *controller, uint64_t now_ns, str
 	controller->must_follow |= controller->follow.refused_count && controller->link_watch_fd >= 0;
 }
 
-/* When what was pushed expires, or has expired; 0: long ago. */
+/* When the published thresholds expire, or have expired; 0: long ago. */
 static uint64_t expiry_ns(const struct weir_control *control)
 {
 	return control->heartbeat_ns ? control->heartbeat_ns + control->validity_ns : 0;
@@ -163,8 +169,8 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 	return 0;
 }
 
-/* The program has returned to the rules before by itself: their thresholds move from now on. It is tried once; the
- * rules may have been confirmed, too.
+/* The program has already returned to the previous rules by itself; from now on the controller moves their thresholds.
+ * Tried once, because the rules may have been confirmed instead.
  */
 static void return_unconfirmed(struct weir_controller *controller, struct weir_diag *diag)
 {
@@ -173,7 +179,7 @@ static void return_unconfirmed(struct weir_controller *controller, struct weir_d
 	if (!weir_unconfirmed_is_over(unconfirmed))
 		return;
 	unconfirmed->is_so = false;
-	weir_instance_return(controller->name, diag); /* a warning says what comes of it */
+	weir_instance_return(controller->name, diag); /* a warning reports the result */
 }
 
 static int tick(struct weir_controller *controller, struct weir_diag *diag)
@@ -184,27 +190,27 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 	if (controller->instance)
 		return_unconfirmed(controller, diag);
 
-	if (controller->signals) { /* else the last tick failed to open it all */
+	if (controller->signals) { /* otherwise the last tick failed to open everything */
 		err = weir_controller_read_generation(controller, &generation);
 		if (err)
 			return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", controller->name);
 		if (generation == controller->instance->info.generation)
 			return step(controller, diag);
 	}
-	/* An interface may have gone in this very tick: what is reopened does not know it. */
+	/* An interface may have gone during this tick, and the reopened instance would not know about it. */
 	if (controller->instance)
 		weir_instance_watch_links(controller->instance, diag);
 	err = weir_controller_open_all(controller, diag);
 	return err ? err : step(controller, diag);
 }
 
-/* When the next tick is due. Without a rule that moves too, since a reload may bring one. */
+/* Set the time of the next tick. Needed even if no rule's threshold moves, since a reload may bring one. */
 static int arm(const struct weir_controller *controller, struct weir_diag *diag)
 {
 	uint64_t period_ns = controller->memory ? MEMORY_PERIOD_NS : PERIOD_NS;
 	uint64_t next_ns = (weir_host_now_ns() - TICK_DELAY_NS) / period_ns * period_ns + period_ns + TICK_DELAY_NS;
 	uint64_t sharing_ns =
-		controller->sharing_calls->due_ns(controller->sharing) + 1; /* a time of 0 would be none */
+		controller->sharing_calls->due_ns(controller->sharing) + 1; /* + 1, because 0 means no time */
 	struct itimerspec due = {};
 
 	if (sharing_ns && sharing_ns < next_ns)
@@ -216,7 +222,7 @@ static int arm(const struct weir_controller *controller, struct weir_diag *diag)
 	return 0;
 }
 
-/* How long until interfaces may be looked for again, in milliseconds; -1: nothing keeps us. */
+/* The time until interfaces may be looked for again, in milliseconds; -1: no need to wait. */
 static int follow_pause_ms(const struct weir_controller *controller)
 {
 	const uint64_t passed_ms = (weir_host_now_ns() - controller->followed_ns) / 1000000;
@@ -228,7 +234,7 @@ static int follow_pause_ms(const struct weir_controller *controller)
 	return controller->must_follow ? 0 : -1;
 }
 
-/* The next tick is due, or there are interfaces to look at (0), or wake_fd can be read (1). */
+/* Wait until the next tick is due or interfaces have changed (0), or wake_fd is readable (1). */
 static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct weir_diag *diag)
 {
 	struct pollfd polled[] = {
@@ -247,13 +253,13 @@ static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct
 		polled[3].fd = controller->link_watch_fd;
 	if (poll(polled, ARRAY_SIZE(polled), pause_ms) < 0 && errno != EINTR)
 		return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
-	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* the cgroup is gone: it would never end */
+	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* its cgroup is gone: it would stay ready */
 		weir_memory_forget_pressure(controller->memory);
 	controller->must_follow |= polled[3].revents != 0;
 	return polled[0].revents != 0;
 }
 
-/* The same after a tick that failed, by what hardly can. */
+/* As wait_for_tick(), after a failed tick. Uses only calls that hardly ever fail. */
 static int wait_to_retry(int wake_fd)
 {
 	return poll(&(struct pollfd){.fd = wake_fd, .events = POLLIN}, 1, RETRY_MS) > 0;
@@ -269,9 +275,9 @@ int weir_controller_serve(struct weir_controller *controller, int wake_fd, struc
 			return 0;
 		if (!err && !weir_controller_is_gone(controller))
 			err = tick(controller, diag);
-		if (err == -EPROTO) /* reloaded by another version, for good */
+		if (err == -EPROTO) /* another version reloaded the instance: this cannot be retried */
 			return err;
-		if (weir_controller_is_gone(controller)) { /* whatever failed, that is why */
+		if (weir_controller_is_gone(controller)) { /* this is the cause, whatever failed */
 			weir_diag_free(diag);
 			return -ENOENT;
 		}
@@ -283,7 +289,7 @@ int weir_controller_serve(struct weir_controller *controller, int wake_fd, struc
 
 /* ---- the contract ---- */
 
-/* From here on none is missed: those that came before are looked for in the first step. */
+/* From now on no new interface is missed. The first step looks for those that appeared earlier. */
 static int watch_interfaces(struct weir_controller *controller, struct weir_diag *diag)
 {
 	if (controller->instance->info.netns != weir_host_netns())
@@ -307,7 +313,7 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, const struc
 	controller->lock_fd = controller->timer_fd = controller->link_watch_fd = -1;
 	controller->sharing_calls = sharing_calls;
 
-	/* First, as it says it best when nothing is attached. */
+	/* First, because this gives the best message if nothing is attached. */
 	err = weir_instance_open_now(instance, &controller->instance, diag);
 	if (!err && attached_ns && controller->instance->info.attached_ns != attached_ns) {
 		weir_diag_error(diag, NULL, NULL, NULL, "another command detached instance '%s' and attached it again",
@@ -334,7 +340,7 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, const struc
 	return 0;
 }
 
-/* The program is to go by the rules' own rates from now on. */
+/* From now on the program uses the rules' own rates. */
 static void expire_now(struct weir_controller *controller)
 {
 	const uint64_t now_ns = weir_host_now_ns();
@@ -350,7 +356,7 @@ void weir_controller_free(struct weir_controller *controller)
 	if (!controller)
 		return;
 	if (controller->control) {
-		/* Whoever has it mapped has the lock: the next controller's heartbeat is not undone. */
+		/* We have the map open and hold the lock, so this cannot undo the next controller's heartbeat. */
 		expire_now(controller);
 		__atomic_store_n(&controller->control->heartbeat_ns, 0, __ATOMIC_RELEASE);
 		if (controller->is_noted)

@@ -2,10 +2,10 @@
 /*
  * Room control: the process that moves the thresholds of an instance, and what others can read about it.
  *
- * The controller: the process that moves thresholds of an attached instance, second by second (WarmUp) and with the
- * memory in use (MemoryAdaptive), samples load and CPU usage once a second for system rules, and informs the program
- * through a heartbeat that it is alive. It keeps nothing that is not in maps: it may be killed at any moment, and
- * another continues where it was. One at a time for an instance.
+ * The controller is the process that moves the thresholds of an attached instance: every second for WarmUp, and with
+ * memory usage for MemoryAdaptive. It samples load and CPU usage once a second for system rules, and a heartbeat shows
+ * the program that the controller is alive. All its state is in maps, so it may be killed at any moment and another
+ * controller continues from there. An instance has one controller at a time.
  */
 #ifndef WEIR_CONTROL_CONTROLLER_H
 #define WEIR_CONTROL_CONTROLLER_H
@@ -23,41 +23,45 @@ struct weir_controller;
 struct weir_sharing;
 
 /*
- * The controller's work for limits that hosts share, which is the room store's (store/sharing.h): that stands above
- * this room, so who opens a controller brings it along. NULL for a `sharing`: hosts share no rule.
+ * How the controller works on limits that hosts share. The room store implements these calls (store/sharing.h). That
+ * room is above this one, so whoever opens a controller passes them in. A NULL `sharing` means that hosts share no
+ * rule.
  */
 struct weir_sharing_calls {
 	/* Bring *sharing in line with the instance: at the start (*sharing is NULL), and after each reload. */
 	int (*follow)(struct weir_sharing **sharing, const struct weir_instance *instance, struct weir_diag *diag);
 	void (*free)(struct weir_sharing *sharing);
-	/* What to poll for, and until when: step() is to be called when either comes. */
+	/* What to poll for, and until when. Call step() when the descriptor is ready or the time has come. */
 	struct pollfd (*poll)(const struct weir_sharing *sharing);
 	uint64_t (*due_ns)(const struct weir_sharing *sharing);
-	/* Take what has come, say what is due, push what has changed. */
+	/* Read what has arrived, send what is due, and push what has changed. */
 	void (*step)(struct weir_sharing *sharing, struct weir_diag *diag);
-	/* The program limits nobody any more: give all shares back. */
+	/* The program no longer limits anything: give back all shares. */
 	void (*leave)(struct weir_sharing *sharing);
-	/* How many rules. */
+	/* The number of rules. */
 	uint32_t (*rule_count)(const struct weir_sharing *sharing);
 };
 
 /*
- * Become the controller of an instance, and do the first step. -EBUSY: it has one. attached_ns other than 0: only if
- * the instance is that attachment, else -ESTALE. Warns in diag if memory is needed and cannot be read.
+ * Become the controller of an instance, and take the first step. -EBUSY: the instance already has a controller. If
+ * attached_ns is not 0, the instance must be that attachment, or the call fails with -ESTALE. Warns in diag if rules
+ * need the memory usage and it cannot be read.
  */
 int weir_controller_open(const char *instance, uint64_t attached_ns, const struct weir_sharing_calls *sharing_calls,
 			 struct weir_controller **ret_controller, struct weir_diag *diag);
-/* At the end of a controller safe thresholds hold at once. One that is killed is missed when its heartbeat is stale. */
+/* When a controller ends this way, safe thresholds take effect at once. A killed controller is noticed only when its
+ * heartbeat goes stale.
+ */
 void weir_controller_free(struct weir_controller *controller);
 
-/* The instance limits nobody any more, or will not in a moment: what hosts share is given back, which takes half a
- * second at most. Without it the other hosts reserve this one's fallback.
+/* Give back what hosts share, because the instance limits nothing any more, or is about to stop. Takes half a second at
+ * most. Without this call, the other hosts reserve this host's fallback.
  */
 void weir_controller_give_back(struct weir_controller *controller);
 
 /*
- * In a child that was forked: keep nothing that makes it look like the controller. The lock stays the parent's alone,
- * and is free when that dies. The controller is not to be used any more, nor freed.
+ * For a forked child: drop everything that makes the child look like the controller. Only the parent then holds the
+ * lock, which is free when the parent dies. The child must neither use nor free the controller afterwards.
  */
 void weir_controller_leave(struct weir_controller *controller);
 
@@ -67,50 +71,52 @@ static inline void weir_controller_freep(struct weir_controller **controller)
 }
 
 /*
- * Let drops be reported as long as this word keeps changing, and a few seconds longer. Who changes it may read
- * events, and may not write where it is read that somebody listens: the server. NULL: no more.
+ * Let drops be reported as long as this word keeps changing, and for a few seconds longer. The server changes the word:
+ * it may read events, but must not write the map in which the program sees that somebody listens. NULL stops the
+ * reports.
  */
 void weir_controller_hear(struct weir_controller *controller, const uint64_t *drops_wanted);
 
-/* How many rules it works for, now: it moves their thresholds, or samples what they go by. */
+/* The number of rules that it works for now, because it moves their thresholds or samples the load that they depend on.
+ */
 uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 
-/* There is something in diag to print at once. */
+/* diag contains something to print at once. */
 #define WEIR_CONTROLLER_WARNS 1
 
 /*
- * Tick until wake_fd can be read (0), or memory begins or ceases to be readable, or an interface goes, or something
- * fails (WEIR_CONTROLLER_WARNS), or the instance was detached (-ENOENT, without a word). It may be called again, with
- * an empty diag: what failed is retried after a second, and the limits stay in force meanwhile, on safe thresholds. A
- * reload by another command is followed.
+ * Tick until wake_fd is readable (returns 0), until memory becomes readable or unreadable, an interface disappears or
+ * an operation fails (WEIR_CONTROLLER_WARNS), or until the instance is detached (-ENOENT, with no message). It may be
+ * called again with an empty diag: a failed operation is retried after a second, and the limits stay in force
+ * meanwhile, with safe thresholds. The controller follows a reload by another command.
  */
 int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag);
 
-/* ---- looking on ---- */
+/* ---- reading from outside ---- */
 
 enum weir_controller_state {
 	WEIR_CONTROLLER_RUNNING,
-	WEIR_CONTROLLER_STALE,	    /* rules need one, and it died: they are at their safe thresholds */
-	WEIR_CONTROLLER_ABSENT,	    /* ... and there never was one, or it ended in good order */
-	WEIR_CONTROLLER_NOT_NEEDED, /* nor is there one */
+	WEIR_CONTROLLER_STALE,	    /* rules need a controller, and it died: they use their safe thresholds */
+	WEIR_CONTROLLER_ABSENT,	    /* rules need a controller, but none was ever started, or it ended normally */
+	WEIR_CONTROLLER_NOT_NEEDED, /* no rule needs a controller, and none is running */
 };
 
 struct weir_controller_report {
 	enum weir_controller_state state;
-	uint64_t stale_ns;    /* WEIR_CONTROLLER_STALE: for so long */
-	pid_t pid;	      /* of the controller, which hangs if it is stale; 0: none, or it cannot be determined */
-	uint32_t rule_count;  /* rules that need one */
-	uint64_t *thresholds; /* in force now, units per interval, by place; the user's rules */
+	uint64_t stale_ns;    /* for how long, if WEIR_CONTROLLER_STALE */
+	pid_t pid;	      /* of the controller, which hangs if the state is stale; 0: no controller, or unknown */
+	uint32_t rule_count;  /* rules that need a controller */
+	uint64_t *thresholds; /* in force now, units per interval, indexed by place; only the user's rules */
 	bool needs_memory;    /* there are MemoryAdaptive rules */
-	int memory_err;	      /* if so: 0, or the -errno of reading it now */
-	uint64_t used_bytes;  /* if it could be read */
+	int memory_err;	      /* if needs_memory: 0, or the -errno of reading memory usage now */
+	uint64_t used_bytes;  /* valid if memory_err is 0 */
 };
 
 /* The caller frees ret_report->thresholds. */
 int weir_controller_look(const struct weir_instance *instance, struct weir_controller_report *ret_report,
 			 struct weir_diag *diag);
 
-/* Warn if rules need a controller and none is running, or memory, which cannot be read at this moment. */
+/* Warn if rules need a controller and none is running, or if they need the memory usage and it cannot be read now. */
 void weir_controller_warn(const char *name, struct weir_diag *diag);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a controller controls: becoming the only one, and reopening what is attached after each reload. */
+/* What a controller controls: becoming its only controller, and reopening it after each reload. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -24,7 +24,7 @@ size_t weir_controller_control_bytes(void)
 	return sysconf(_SC_PAGESIZE);
 }
 
-/* ---- becoming the one ---- */
+/* ---- becoming the controller ---- */
 
 pid_t weir_controller_find_holder(const char *name)
 {
@@ -37,7 +37,7 @@ pid_t weir_controller_find_holder(const char *name)
 	if (!locks || stat(path, &status))
 		return 0;
 	snprintf(wanted, sizeof(wanted), "%02x:%02x:%lu", major(status.st_dev), minor(status.st_dev), status.st_ino);
-	/* "1: FLOCK  ADVISORY  WRITE 4711 00:1f:12345 0 EOF"; who waits has "->" before FLOCK */
+	/* "1: FLOCK  ADVISORY  WRITE 4711 00:1f:12345 0 EOF"; a waiter's line has "->" before FLOCK */
 	while (fgets(line, sizeof(line), locks))
 		if (sscanf(line, "%*s FLOCK %*s %*s %d %63s", &pid, place) == 2 && !strcmp(place, wanted))
 			return pid > 0 ? pid : 0;
@@ -92,7 +92,7 @@ int weir_controller_read_generation(const struct weir_controller *controller, ui
 	return err;
 }
 
-/* The words of a reload that has not come to its end: it died, or it takes its time. */
+/* The error for a reload that has not finished: its command died, or is still running. */
 static int fail_unsettled(const char *name, struct weir_diag *diag)
 {
 	if (!weir_bpffs_is_locked())
@@ -126,7 +126,7 @@ static int map_control(struct weir_controller *controller, struct weir_diag *dia
 	int fd = controller->instance->map_fd[WEIR_TABLE_CONTROL];
 	void *control = mmap(NULL, weir_controller_control_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	/* A reload may have replaced it. */
+	/* A reload may have replaced the map. */
 	if (controller->control)
 		munmap(controller->control, weir_controller_control_bytes());
 	controller->control = NULL;
@@ -159,19 +159,19 @@ static int open_thresholds(struct weir_controller *controller, struct weir_diag 
 		weir_memory_free(TAKE_PTR(controller->memory));
 		return err;
 	}
-	/* Whoever is confined may not hear of pressure as soon as it did before: what is open stays so. */
+	/* A confined process may get a slower memory pressure trigger than before, so keep the one that is open. */
 	if (controller->memory && weir_memory_is_of(controller->memory, instance->info.memory_cgroup))
 		return 0;
 	weir_memory_free(TAKE_PTR(controller->memory));
 	controller->memory = weir_memory_open(instance->info.memory_cgroup);
 	if (!controller->memory)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot watch the memory");
-	controller->memory_use = (struct weir_memory_use){}; /* another cgroup's, perhaps */
+	controller->memory_use = (struct weir_memory_use){}; /* may be that of another cgroup */
 	controller->misses_memory = false;
 	return 0;
 }
 
-/* Samples of an earlier time must not look like those of now. */
+/* Old samples must not look like present ones. */
 static int open_signals(struct weir_controller *controller, struct weir_diag *diag)
 {
 	const struct weir_instance *instance = controller->instance;

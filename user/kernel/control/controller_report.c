@@ -24,7 +24,7 @@ static enum weir_controller_state state_of(const struct weir_control *control, u
 	return control->heartbeat_ns ? WEIR_CONTROLLER_STALE : WEIR_CONTROLLER_ABSENT;
 }
 
-/* What the program would go by now. */
+/* The threshold that the program would use now. */
 static uint64_t in_force(const struct weir_rule_info *rule, const struct weir_pushed *pushed, bool is_running)
 {
 	return (rule->moves && is_running ? pushed->word : rule->threshold_word) & WEIR_THRESHOLD_MASK;
@@ -41,7 +41,7 @@ static void look_at_memory(const struct weir_instance *instance, struct weir_con
 		report->memory_err = weir_memory_read_once(instance->info.memory_cgroup, &report->used_bytes);
 }
 
-/* Rules that hosts share, whoever is running. */
+/* Rules that hosts share. Their thresholds do not depend on whether a controller runs. */
 static int look_at_shares(const struct weir_instance *instance, uint64_t *thresholds, uint64_t now_ns,
 			  struct weir_diag *diag)
 {
@@ -107,10 +107,10 @@ void weir_controller_warn(const char *name, struct weir_diag *diag)
 
 	weir_diag_free(&mistakes);
 	if (err || !instance->is_settled)
-		return; /* the next command is at work already, and will look itself */
+		return; /* the next command is already at work, and will warn itself */
 	err = weir_controller_look(instance, &report, &mistakes);
 	free(report.thresholds);
-	/* What the command was for has been done: it did not fail. */
+	/* The command has done its job, so this failure is only a warning. */
 	weir_diag_move(diag, &mistakes, true);
 	if (err)
 		return;

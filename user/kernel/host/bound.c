@@ -9,8 +9,8 @@
 #include "base/util.h"
 #include "host/host.h"
 
-/* For what a later reload needs more: descriptions twice, and counters of up to 8,192 rules on each CPU. Chosen, not
- * derived: well above all of it, and well below what hurts a machine.
+/* Room for what a later reload may need in addition: descriptions twice, and counters of up to 8,192 rules on each CPU.
+ * Chosen, not derived: well above all of that, and well below what would harm a machine.
  */
 #define MORE_BYTES (256ull << 20)
 #define MORE_BYTES_A_CPU (1ull << 20)

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How much memory a process that stays may take for itself: what it has once its rules are read, and some. So a fault
- * by which a stranger has it allocate without end costs an allocation that fails, and not the machine. RLIMIT_DATA,
- * which counts heap and stacks; RLIMIT_AS would count the tables of a later reload, too, which are the kernel's.
+ * A bound on the memory of a long-running process: what it uses once its rules are read, plus a margin. If an attacker
+ * finds a fault that makes the process allocate without end, an allocation fails and the machine survives. The bound is
+ * RLIMIT_DATA, which counts heap and stacks. RLIMIT_AS would also count the tables of a later reload, which belong to
+ * the kernel.
  */
 #ifndef WEIR_HOST_BOUND_H
 #define WEIR_HOST_BOUND_H
 
-/* From now on; again after each reload. What cannot be read or set leaves it as it is: it is a second wall. */
+/* Set the bound now, and again after each reload. If the usage cannot be read or the bound cannot be set, nothing
+ * changes: this is only a second line of defence.
+ */
 void weir_bound_memory(void);
 
-/* For a child that does other work: reads rules, or looks at all flows. */
+/* Lift the bound in a child that does other work, such as reading rules or scanning all flows. */
 void weir_unbound_memory(void);
 
 #endif

@@ -21,20 +21,20 @@
 
 #define OWN_ROOT "/sys/fs/bpf"
 
-/* Attaching 8,192 rules takes well under a second, two million listed prefixes some, and either ten times as long on a
- * machine that has other things to do. Chosen, not derived.
+/* Attaching 8,192 rules takes well under a second, attaching two million listed prefixes a few, and either ten times as
+ * long on a busy machine. Chosen, not derived.
  */
 #define LOCK_WAIT_MS 30000
 
-/* A server has other clients, who wait meanwhile, and time out after some 10 s. Chosen, not derived. */
+/* A server has other clients. They wait meanwhile, and time out after some 10 s. Chosen, not derived. */
 #define LOCK_ASK_WAIT_MS 5000
 #define LOCK_ASK_PAUSE_MS 10
 
-/* Where it is. Found once: a process keeps its mount namespace, and we mount at most once. */
+/* The location of the file system. Determined once: a process keeps its mount namespace, and we mount at most once. */
 static struct {
-	pid_t witness;	   /* whose mount namespace is the machine's; 0: no one's may be looked at */
-	bool is_elsewhere; /* and it is not ours */
-	char root[64];	   /* empty: not looked for yet */
+	pid_t witness;	   /* whose mount namespace is the machine's; 0: no process may be inspected */
+	bool is_elsewhere; /* and that namespace is not ours */
+	char root[64];	   /* empty: not determined yet */
 	char base[80];
 } place;
 
@@ -58,7 +58,7 @@ static pid_t parent_of(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (weir_host_read_text(path, line, sizeof(line)))
 		return 0;
-	/* A process may have parentheses in its name: the last one ends it. */
+	/* A process's name may contain parentheses: the last one ends it. */
 	return strrchr(line, ')') && sscanf(strrchr(line, ')'), ") %*c %d", &parent) == 1 ? parent : 0;
 }
 
@@ -75,7 +75,7 @@ static pid_t find_witness(void)
 	return witness;
 }
 
-/* 1, 0, or -errno when that cannot be determined. */
+/* 1, 0, or -errno if this cannot be determined. */
 static int is_bpffs(const char *path)
 {
 	struct statfs fs;
@@ -98,7 +98,7 @@ static void find_place(void)
 	snprintf(place.root, sizeof(place.root), OWN_ROOT);
 	if (place.is_elsewhere)
 		snprintf(place.root, sizeof(place.root), "/proc/%d/root" OWN_ROOT, place.witness);
-	/* `weir run` may outlive an ancestor: hold on to the directory, to the end of the process. */
+	/* `weir run` may outlive the ancestor, so keep the directory open until the process ends. */
 	fd = place.is_elsewhere && is_bpffs(place.root) > 0 ? open(place.root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (fd >= 0)
 		snprintf(place.root, sizeof(place.root), "/proc/self/fd/%d", fd);
@@ -143,7 +143,7 @@ static int mount_here(void)
 	return mount("bpf", OWN_ROOT, "bpf", 0, "mode=0700") ? -errno : 0;
 }
 
-/* Mount it where the witness sees it: a child goes there, and need not come back. */
+/* Mount it where the witness sees it. A child enters that namespace, and need not come back. */
 static int mount_elsewhere(void)
 {
 	_cleanup_(weir_closep) int fd = -1;
@@ -172,12 +172,12 @@ static int mount_root(struct weir_diag *diag)
 
 	if (is_mounted > 0)
 		return 0;
-	/* Another one on top would hide all pins. */
+	/* Mounting another one on top would hide all pins. */
 	if (is_mounted < 0)
 		return weir_diag_fail(diag, -is_mounted, is_mounted == -EACCES ? "run it as root" : NULL,
 				      "cannot find out whether the BPF file system is mounted at '%s'",
 				      weir_bpffs_root());
-	/* It might be a private mount namespace, with which the pins would vanish. */
+	/* This might be a private mount namespace, and the pins would vanish with it. */
 	if (!place.witness) {
 		weir_diag_error(diag, NULL, NULL, by_hand,
 				"the BPF file system is not mounted, and weir cannot find out whether this mount "
@@ -193,13 +193,13 @@ static int mount_root(struct weir_diag *diag)
 	return 0;
 }
 
-/* -EAGAIN: another command's weir_bpffs_tidy was faster, and it has to be recreated. */
+/* -EAGAIN: another command's weir_bpffs_tidy() removed the directory in between, so it has to be created again. */
 static int open_base(int *ret_fd, struct weir_diag *diag)
 {
 	const char *base = weir_bpffs_base();
 
 	*ret_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*ret_fd < 0 && errno == ENOENT) { /* only then: a server may make nothing, whether it is there or not */
+	if (*ret_fd < 0 && errno == ENOENT) { /* only then: a confined server may not call mkdir at all */
 		if (mkdir(base, 0700) && errno != EEXIST)
 			return weir_diag_fail(diag, errno, errno == EACCES ? "run it as root" : NULL,
 					      "cannot make '%s'", base);
@@ -212,7 +212,7 @@ static int open_base(int *ret_fd, struct weir_diag *diag)
 	return 0;
 }
 
-/* Until it has ended, but not longer than LOCK_WAIT_MS: then it is ended. */
+/* Wait until the child has ended. After LOCK_WAIT_MS it is killed. */
 static void await_child(pid_t child)
 {
 	_cleanup_(weir_closep) int fd = pidfd_open(child, 0);
@@ -224,7 +224,9 @@ static void await_child(pid_t child)
 	waitpid(child, NULL, 0);
 }
 
-/* Who may make no process has no turn, and must be lucky. He only reads, and that rarely takes a lock. */
+/* A process that may not fork cannot wait in the queue and has to be lucky. It only reads, and reading rarely needs the
+ * lock.
+ */
 static int wait_by_asking(int fd)
 {
 	for (int waited_ms = 0; waited_ms < LOCK_ASK_WAIT_MS; waited_ms += LOCK_ASK_PAUSE_MS) {
@@ -234,18 +236,19 @@ static int wait_by_asking(int fd)
 			return -errno;
 		poll(NULL, 0, LOCK_ASK_PAUSE_MS);
 	}
-	return 0; /* the caller asks once more, and says what is wrong */
+	return 0; /* the caller tries once more, and reports the error */
 }
 
 /*
- * The kernel gives a lock to those who wait for it in their order, but lets them wait without end; who asks again and
- * again may find others quicker each time. So a child waits: the lock is the open file's, which it shares with us.
+ * The kernel grants a lock to waiters in order, but a waiter may wait for ever. Polling avoids that, but other
+ * processes may be faster each time. So a child waits in the queue: the lock belongs to the open file, which the child
+ * shares with us.
  */
 static int wait_in_turn(int fd)
 {
 	pid_t child = fork();
 
-	if (child < 0 && errno == EPERM) /* of confine.c */
+	if (child < 0 && errno == EPERM) /* denied by confine.c */
 		return wait_by_asking(fd);
 	if (child < 0)
 		return -errno;
@@ -263,7 +266,7 @@ static int wait_for_lock(int fd, struct weir_diag *diag)
 
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		err = wait_in_turn(fd);
-	if (!err && flock(fd, LOCK_EX | LOCK_NB)) /* what we have already is given again */
+	if (!err && flock(fd, LOCK_EX | LOCK_NB)) /* if the child got the lock, we hold it already and this succeeds */
 		err = -errno;
 	if (err != -EWOULDBLOCK)
 		return err ? weir_diag_fail(diag, -err, NULL, "cannot lock '%s'", weir_bpffs_base()) : 0;
@@ -290,7 +293,7 @@ int weir_bpffs_lock(int *ret_lock_fd, struct weir_diag *diag)
 			err = wait_for_lock(fd, diag);
 		if (err)
 			return err;
-		/* Who held the lock before may have removed the directory that we now hold. */
+		/* The previous holder may have removed the directory that we have now locked. */
 		if (fstat(fd, &locked) || stat(weir_bpffs_base(), &present) || locked.st_ino != present.st_ino)
 			continue;
 		*ret_lock_fd = TAKE_FD(fd);
@@ -319,6 +322,6 @@ bool weir_bpffs_is_locked(void)
 
 void weir_bpffs_tidy(void)
 {
-	/* Not empty as long as there are instances, ignoring. */
+	/* Fails if the directory is not empty because there are instances, ignoring. */
 	rmdir(weir_bpffs_base());
 }

@@ -14,11 +14,13 @@
 
 #include "base/util.h"
 
-/* libseccomp's macros for an argument of a call leave out what compares with one value: clang warns of that. */
+/* libseccomp's macros for system call arguments leave out a field if they compare with a single value; clang warns of
+ * that.
+ */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
-#define MMAP_SHARED_OR_PRIVATE 0xf /* MAP_TYPE of the kernel */
-#define SOCK_TYPE 0xf		   /* SOCK_TYPE_MASK of the kernel */
+#define MMAP_SHARED_OR_PRIVATE 0xf /* the kernel's MAP_TYPE */
+#define SOCK_TYPE 0xf		   /* the kernel's SOCK_TYPE_MASK */
 
 const char *weir_confine_version(void)
 {
@@ -32,7 +34,9 @@ const char *weir_confine_version(void)
 
 /* ---- capabilities ---- */
 
-/* A controller's, as far as it has them. Who has CAP_SYS_ADMIN instead of one, as in containers of old, keeps that. */
+/* The capabilities of a controller, as far as the process has them. If it has CAP_SYS_ADMIN instead of one of them, as
+ * in old containers, it keeps CAP_SYS_ADMIN.
+ */
 static void select_controllers(void)
 {
 	static const unsigned int wanted[] = {CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON};
@@ -51,9 +55,9 @@ static void select_controllers(void)
 		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_ADMIN);
 }
 
-/* The bounding set, of what a program that it runs could have, becomes empty: it runs none. That takes CAP_SETPCAP,
- * which a service may not have; its own is small already. Without it the library would write an error to the system's
- * log.
+/* Empty the bounding set, which limits the capabilities of programs that the process runs: it runs none. This takes
+ * CAP_SETPCAP, which a service may not have; but a service's bounding set is small already. Without the check, the
+ * library would write an error to the system log.
  */
 static int drop_capabilities(enum weir_confinement confinement)
 {
@@ -67,17 +71,17 @@ static int drop_capabilities(enum weir_confinement confinement)
 	else
 		capng_clear(CAPNG_SELECT_BOTH);
 	if (may_bound && capng_apply(CAPNG_SELECT_BOUNDS))
-		(void)errno; /* less than what the capabilities themselves hold is not lost */
+		(void)errno; /* the bounding set was only a second measure: dropping the capabilities is what counts */
 	return capng_apply(CAPNG_SELECT_CAPS);
 }
 
 /* ---- system calls ---- */
 
-/* What both may call, with any arguments. Names, as numbers differ between machines; those that a machine does not have
- * are passed over.
+/* What both kinds of process may call, with any arguments. By name, because the numbers differ between machines. Names
+ * that a machine does not know are skipped.
  */
 static const char *const calls_of_both[] = {
-	/* memory, time, itself */
+	/* memory, time, the process itself */
 	"alarm",
 	"brk",
 	"clock_getres",
@@ -117,14 +121,14 @@ static const char *const calls_of_both[] = {
 	"sched_getaffinity",
 	"sched_yield",
 	"set_robust_list",
-	"setitimer", /* alarm(3), where that is no call */
+	"setitimer", /* alarm(3) on machines without a system call alarm */
 	"setpriority",
 	"sigaltstack",
 	"sysinfo",
 	"tgkill",
 	"time",
 	"uname",
-	/* files that are open, and looking at others */
+	/* open files, and the attributes of others */
 	"access",
 	"close",
 	"close_range",
@@ -154,7 +158,7 @@ static const char *const calls_of_both[] = {
 	"statx",
 	"write",
 	"writev",
-	/* sockets that are there, and waiting */
+	/* existing sockets, and waiting */
 	"accept",
 	"accept4",
 	"epoll_create1",
@@ -192,7 +196,7 @@ static const char *const calls_of_controllers[] = {
 	"perf_event_open",
 	"socket",
 	"socketpair",
-	/* pins, the lock, output; a server and reloads, which are children */
+	/* pins, the lock, output; child processes (a server, reloads) */
 	"chmod",
 	"clone",
 	"clone3",
@@ -230,18 +234,18 @@ static const char *const calls_of_controllers[] = {
 	"vfork",
 	"wait4",
 	"waitid",
-	/* to give up more */
+	/* giving up more privileges */
 	"capget",
 	"capset",
 	"seccomp",
-	/* libbpf pins a thread to a CPU, and locks more memory on old kernels */
+	/* libbpf pins a thread to a CPU, and raises the locked-memory limit on old kernels */
 	"sched_setaffinity",
 	"setrlimit",
-	/* a network namespace that the rules are for, with CAP_SYS_ADMIN */
+	/* entering the network namespace that the rules are for, with CAP_SYS_ADMIN */
 	"setns",
 };
 
-/* What bpf(2) may be asked by who only reads. */
+/* The bpf(2) commands that a reader may use. */
 static const enum bpf_cmd reading_commands[] = {
 	BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_OBJ_GET, BPF_OBJ_GET_INFO_BY_FD, BPF_MAP_LOOKUP_BATCH,
 };
@@ -262,7 +266,7 @@ static int allow_calls(scmp_filter_ctx filter, const char *const *names, size_t 
 	return err;
 }
 
-/* Files for reading; maps of memory that are private, or not written; nothing that could be executed. */
+/* Opening files for reading; memory mappings that are private or read-only; no executable memory. */
 static int allow_reading(scmp_filter_ctx filter)
 {
 	const struct scmp_arg_cmp reads = SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
@@ -277,7 +281,8 @@ static int allow_reading(scmp_filter_ctx filter)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, is_read_only);
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, cannot_execute);
-	/* To ask for interfaces and their names. Neither leads anywhere else, as connect(2) is not allowed. */
+	/* Sockets to query interfaces and their names. Neither can reach anything else, as connect(2) is not allowed.
+	 */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
 				       SCMP_A1(SCMP_CMP_MASKED_EQ, SOCK_TYPE, SOCK_DGRAM));
@@ -292,7 +297,8 @@ static int allow_reading(scmp_filter_ctx filter)
 	return err;
 }
 
-/* Whatever is not allowed fails with EPERM: a call that a newer libc makes is then an error that is reported, no death.
+/* A call that is not allowed fails with EPERM. If a newer libc makes a call that we do not list, this gives an error
+ * message instead of killing the process.
  */
 static int filter_calls(enum weir_confinement confinement)
 {

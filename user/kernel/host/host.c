@@ -17,8 +17,8 @@
 #include "base/util.h"
 
 /*
- * The part of the available memory that stays free: maps take 1 to 3 % more than their bytes (docs/scale.md),
- * and who else runs needs some. Chosen, not derived.
+ * The part of the available memory that stays free. Maps take 1 to 3 % more than their bytes (docs/scale.md), and other
+ * processes need some. Chosen, not derived.
  */
 #define SPARED_PART 16
 
@@ -123,7 +123,7 @@ bool weir_host_kernel_is_at_least(unsigned int major, unsigned int minor)
 	return own_major > major || (own_major == major && own_minor >= minor);
 }
 
-/* The number after `label` at the start of a line of a /proc file; false when there is none. */
+/* The number after `label` at the start of a line of a /proc file; false if there is none. */
 static bool read_field(const char *path, const char *label, int base, unsigned long long *ret_value)
 {
 	_cleanup_(weir_fclosep) FILE *file = fopen(path, "re");
@@ -163,7 +163,7 @@ int weir_host_check_privilege(struct weir_diag *diag)
 	unsigned long long effective;
 	char missing[64] = "";
 
-	/* Without /proc the kernel says no by itself, only less clearly. */
+	/* Without /proc the kernel itself refuses later, only with a less clear error. */
 	if (!read_field("/proc/self/status", "CapEff:", 16, &effective) || effective >> CAP_SYS_ADMIN & 1)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
@@ -181,7 +181,7 @@ int weir_host_check_privilege(struct weir_diag *diag)
 
 static void free_interfaces(struct if_nameindex **interfaces)
 {
-	if (*interfaces) /* glibc looks into it */
+	if (*interfaces) /* glibc inspects the name */
 		if_freenameindex(*interfaces);
 }
 
@@ -200,7 +200,7 @@ int weir_host_interfaces(struct weir_names *ret_names)
 	return 0;
 }
 
-/* "lo, eth0, ..." of the present network namespace. */
+/* "lo, eth0, ...": the interfaces of the present network namespace. */
 static void list_interfaces(char *text, size_t text_bytes)
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
@@ -214,7 +214,9 @@ static void list_interfaces(char *text, size_t text_bytes)
 				 names.names[i]);
 }
 
-/* Or -ENODEV. As if_nametoindex(), which says ENOENT whatever it was that it got no socket for. */
+/* The interface's index, or -errno. Like if_nametoindex(), which however returns ENOENT for any reason why it cannot
+ * open a socket.
+ */
 static int find_ifindex(const char *name)
 {
 	struct ifreq request = {};
@@ -229,7 +231,7 @@ static int find_ifindex(const char *name)
 	return request.ifr_ifindex;
 }
 
-/* The network namespace that weir_host_enter_netns() has entered; empty: the one that this process began in. */
+/* The network namespace that weir_host_enter_netns() entered; empty: the one that this process started in. */
 static char entered_netns[128];
 
 const char *weir_host_netns_words(char ret_words[WEIR_NETNS_WORDS_BYTES])
@@ -282,13 +284,13 @@ int weir_host_enter_netns(const char *netns, struct weir_diag *diag)
 	err = weir_diag_fail(diag, errno,
 			     errno == EPERM ? "run it as root" : "write a name that 'ip netns list' shows, or a path",
 			     "cannot enter network namespace '%s'", path);
-	return err == -EINVAL ? -ENOENT : err; /* the kernel's: it is something else */
+	return err == -EINVAL ? -ENOENT : err; /* the kernel's -EINVAL does not mean a wrong request */
 }
 
 uint64_t weir_host_netns(void)
 {
 	struct stat status;
 
-	/* thread-self: a process can have threads in several. */
+	/* thread-self, because the threads of a process can be in different network namespaces. */
 	return stat("/proc/thread-self/ns/net", &status) ? 0 : status.st_ino;
 }

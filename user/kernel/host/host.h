@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room host: the machine without weir: CPUs, clock and privilege (this header), memory in use, and the BPF file
- * system with its lock. It knows nothing of programs or instances.
+ * Room host: the machine, independent of weir: CPUs, clock and privilege (this header), memory in use, and the BPF file
+ * system with its lock. This room knows nothing of programs or instances.
  *
- * What the machine is and has: CPUs, clock, memory, privilege, interfaces. Read from /proc, system
- * calls and ioctls; nothing here changes anything but the caller's own network namespace.
+ * The properties and resources of the machine: CPUs, clock, memory, privilege and interfaces. They are read from /proc,
+ * system calls and ioctls. Nothing here changes anything except the caller's own network namespace.
  */
 #ifndef WEIR_HOST_H
 #define WEIR_HOST_H
@@ -16,68 +16,71 @@
 #include "base/diag.h"
 #include "host/names.h"
 
-/* Possible CPUs (not only those online: per-CPU maps have a copy for each), or -errno. */
+/* The number of possible CPUs, or -errno. Not only those online: per-CPU maps have a copy for each possible CPU. */
 int weir_host_cpus(void);
 
-/* Numbers of possible CPUs are left out between others: the program takes all below their count for CPUs. */
+/* The numbers of possible CPUs have gaps. The program assumes that all numbers below their count are CPUs. */
 bool weir_host_cpus_have_gaps(void);
 
 /* The data plane's clock: CLOCK_MONOTONIC. */
 uint64_t weir_host_now_ns(void);
 
-/* CPU time that this process has used. */
+/* The CPU time that this process has used. */
 uint64_t weir_host_cpu_ns(void);
 
-/* A time by that clock as the clock on the wall shows it now: ns of CLOCK_REALTIME. */
+/* Converts a time of weir_host_now_ns() to wall-clock time as the clock is set now: ns of CLOCK_REALTIME. */
 uint64_t weir_host_wall_ns(uint64_t monotonic_ns);
 
-/* CLOCK_BOOTTIME: nobody can set it, and it runs while the machine sleeps. */
+/* CLOCK_BOOTTIME: nobody can set this clock, and it keeps running while the machine sleeps. */
 uint64_t weir_host_boot_ns(void);
 
-/* Length of a jiffy, or 0 when it cannot be determined. */
+/* The length of a jiffy, or 0 if it cannot be determined. */
 uint64_t weir_host_tick_ns(void);
 
-/* The machine may show plain stores and loads to other CPUs in another order. */
+/* Other CPUs may see this machine's plain stores and loads in another order. */
 bool weir_host_is_weakly_ordered(void);
 
 /* A PREEMPT_RT kernel, on which two packets can interleave on one CPU. */
 bool weir_host_is_realtime(void);
 
-/* The running kernel is at least this version. */
+/* The running kernel has at least this version. */
 bool weir_host_kernel_is_at_least(unsigned int major, unsigned int minor);
 
-/* MemAvailable, or 0 when it cannot be determined. */
+/* MemAvailable, or 0 if it cannot be determined. */
 uint64_t weir_host_memory_available_bytes(void);
 
 /*
- * Whether maps of so many bytes can be made, and a sixteenth of what is available stays free; yes when that is
- * unknown. The kernel would rather kill somebody than say no.
+ * Whether maps of this size would leave a sixteenth of the available memory free; true if the available memory is
+ * unknown. The check is needed because the kernel would invoke the OOM killer rather than refuse the allocation.
  */
 bool weir_host_has_memory(uint64_t needed_bytes, uint64_t *ret_available_bytes);
 
-/* 0, or -EPERM and what is missing. */
+/* 0, or -EPERM and a message saying what is missing. */
 int weir_host_check_privilege(struct weir_diag *diag);
 
-/* Number of an interface in the present network namespace (> 0), or -ENODEV and which ones there are. */
+/* The index of an interface in the present network namespace (> 0), or -ENODEV and a message that lists the existing
+ * interfaces.
+ */
 int weir_host_ifindex(const char *name, struct weir_diag *diag);
 
-/* The same for weir_compile_options.ifindex: 0 when there is none. */
+/* As weir_host_ifindex(), for weir_compile_options.ifindex: 0 if there is no such interface. */
 uint32_t weir_host_find_ifindex(const char *name, void *unused);
 
-/* Those of the present network namespace, in the kernel's order. Returns 0 or -errno. */
+/* The interfaces of the present network namespace, in the kernel's order. Returns 0 or -errno. */
 int weir_host_interfaces(struct weir_names *ret_names);
 
-/* Go into a network namespace, given by name (as `ip netns` knows it) or path. */
+/* Enter a network namespace, given by name (as known to `ip netns`) or path. */
 int weir_host_enter_netns(const char *netns, struct weir_diag *diag);
 
-/* For messages: "network namespace 'far'" once it was entered, else "this network namespace". */
+/* For messages: "network namespace 'far'" if one was entered, else "this network namespace". */
 #define WEIR_NETNS_WORDS_BYTES 160
 const char *weir_host_netns_words(char ret_words[WEIR_NETNS_WORDS_BYTES]);
 
-/* What distinguishes the present network namespace from others: its inode number; 0 when it cannot be determined. */
+/* The inode number of the present network namespace, which distinguishes it from others; 0 if it cannot be determined.
+ */
 uint64_t weir_host_netns(void);
 
-/* Read a small text file; its end is trimmed. Returns 0 or -errno. */
+/* Read a small text file and trim the end of its text. Returns 0 or -errno. */
 int weir_host_read_text(const char *path, char *text, size_t text_bytes);
 
 #endif

@@ -15,7 +15,7 @@ int weir_load_read(uint64_t *ret_load1_micro)
 
 	if (err)
 		return err;
-	/* "0.42 0.30 0.25 1/234 5678": always two decimals (fs/proc/loadavg.c) */
+	/* "0.42 0.30 0.25 1/234 5678": always with two decimals (fs/proc/loadavg.c) */
 	if (sscanf(text, "%u.%2u", &whole, &hundredths) != 2)
 		return -EINVAL;
 	*ret_load1_micro = whole * 1000000ull + hundredths * 10000ull;
@@ -30,7 +30,7 @@ static int read_times(struct weir_cpu_times *ret_times)
 
 	if (err)
 		return err;
-	/* The first line is of all CPUs together. What guests used is in `user` and `nice` already (proc(5)). */
+	/* The first line is the sum over all CPUs. `user` and `nice` already include the time of guests (proc(5)). */
 	if (sscanf(text,
 		   "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
 		   &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal) != 8)
@@ -48,7 +48,7 @@ int weir_cpu_usage_read(struct weir_cpu_times *times, uint64_t *ret_micro)
 
 	if (err)
 		return err;
-	/* The kernel's sums of idle time can step back a little (proc(5)). */
+	/* The kernel's sums of idle time can decrease a little (proc(5)). */
 	if (!before.total || times->total <= before.total)
 		return -EAGAIN;
 	total = times->total - before.total;

@@ -12,28 +12,29 @@
 #include "host/bpffs.h"
 #include "host/host.h"
 
-/* When some task was held up for 5 ms within half a second, the shortest window the kernel takes
- * (Documentation/accounting/psi.rst). Chosen, not derived: it is early, and at most two wakes a second.
+/* Triggers if some task was delayed for 5 ms within half a second, the shortest window that the kernel accepts
+ * (Documentation/accounting/psi.rst). Chosen, not derived: it reacts early, and wakes us at most twice a second.
  */
 #define PRESSURE_TRIGGER "some 5000 500000"
-/* Who lacks CAP_SYS_RESOURCE gets windows of whole two seconds only (Linux 6.4, and none before): the same part of one.
+/* Without CAP_SYS_RESOURCE, only windows that are multiples of two seconds are allowed (from Linux 6.4; none at all
+ * before). This trigger is the same fraction of such a window.
  */
 #define PRESSURE_TRIGGER_UNPRIVILEGED "some 20000 2000000"
 
 struct weir_memory {
-	char *cgroup; /* NULL: the system's */
-	int fd;	      /* of the file with the figure; negative: not there, or not any more */
+	char *cgroup; /* NULL: the system's memory */
+	int fd;	      /* of the file with the usage; negative: the file does not exist, or no longer exists */
 	int pressure_fd;
-	bool watches; /* will be read again */
+	bool watches; /* the object will be read repeatedly */
 };
 
-/* ---- where a cgroup is ---- */
+/* ---- locating a cgroup ---- */
 
-/* The directory of a cgroup that has this file; false when there is none. */
+/* The path of this file in a cgroup's directory; false if there is none. */
 static bool find_cgroup(const char *cgroup, const char *file, char path[PATH_MAX])
 {
-	/* Version 2 alone, version 1 beside it or alone. In a mount namespace such as `ip netns exec` makes,
-	 * they are hidden: process 1 sees them.
+	/* The mount points of version 2 alone, and of version 1 with or without it. A mount namespace such as the one
+	 * made by `ip netns exec` hides them, but process 1 sees them.
 	 */
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory", ""};
 	static const char *const views[] = {"", "/proc/1/root"};
@@ -62,7 +63,7 @@ static int open_figure(const char *cgroup)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* A descriptor that becomes ready with the trigger; no such file, or no right to, is no failure. */
+/* A descriptor that becomes ready when the trigger fires. A missing file, or a lack of permission, is not a failure. */
 static int open_pressure(const char *cgroup, enum weir_memory_pressure *ret_pressure)
 {
 	_cleanup_(weir_closep) int fd = -1;
@@ -83,7 +84,7 @@ static int open_pressure(const char *cgroup, enum weir_memory_pressure *ret_pres
 	return TAKE_FD(fd);
 }
 
-/* Both of the same cgroup: one that went may have come back as another. */
+/* Open both for the same cgroup: after a removal, another cgroup of that name may exist now. */
 static void open_both(struct weir_memory *memory)
 {
 	enum weir_memory_pressure unused;
@@ -136,7 +137,7 @@ bool weir_memory_is_of(const struct weir_memory *memory, const char *cgroup)
 
 /* ---- readings ---- */
 
-/* The number behind `label` at the start of a line, in KiB. */
+/* The number after `label` at the start of a line, in KiB. */
 static bool find_kib(const char *text, const char *label, uint64_t *ret_kib)
 {
 	const char *found = strstr(text, label);
@@ -169,7 +170,7 @@ static int parse_cgroup(const char *text, uint64_t *ret_bytes)
 
 int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes)
 {
-	char text[512]; /* both figures of /proc/meminfo are in its first three lines */
+	char text[512]; /* both values of /proc/meminfo are in its first three lines */
 	ssize_t bytes;
 
 	if (memory->fd < 0 && memory->watches)
@@ -180,7 +181,7 @@ int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes)
 		return memory->fd;
 	bytes = pread(memory->fd, text, sizeof(text) - 1, 0);
 	if (bytes <= 0) {
-		/* A cgroup that was removed: another of its name may come. */
+		/* The cgroup was removed. Another of the same name may appear. */
 		int err = bytes ? -errno : -EPROTO;
 
 		weir_closep(&memory->fd);
@@ -226,7 +227,7 @@ enum weir_memory_pressure weir_memory_pressure(void)
 	return pressure;
 }
 
-/* Version 2 says "max" where there is no limit; version 1 a number beyond all memory. */
+/* Without a limit, version 2 says "max", and version 1 a number larger than any memory. */
 static uint64_t cgroup_limit_bytes(const char *cgroup)
 {
 	char path[PATH_MAX], text[64];

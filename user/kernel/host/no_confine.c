@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Instead of confine.c, in a build without libcap-ng and libseccomp (make WITHOUT=confine). */
+/* Replaces confine.c in a build without libcap-ng and libseccomp (make WITHOUT=confine). */
 #include "host/confine.h"
 
 void weir_confine(enum weir_confinement confinement, struct weir_diag *diag)

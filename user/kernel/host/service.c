@@ -16,7 +16,7 @@
 
 #define NSEC_PER_USEC 1000
 
-/* A path, or after '@' a name of the abstract kind. */
+/* A path or, after '@', a name in the abstract namespace. */
 static bool find_socket(struct sockaddr_un *address, socklen_t *bytes)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
@@ -75,7 +75,7 @@ void weir_service_stopping(void)
 	notify("STOPPING=1\n");
 }
 
-/* 0: nobody waits for a sign of this process. */
+/* 0: no watchdog waits for this process. */
 static uint64_t watchdog_ns(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Putting an instance on interfaces. What can be refused is refused before anything is touched; then maps are filled
- * and pinned, and links come last: a packet never meets half of it, and a failure leaves nothing behind.
+ * Putting an instance on interfaces. Everything that can be refused is refused before anything is changed. Then maps
+ * are filled and pinned, and the links come last. So a packet never meets half an instance, and a failure leaves
+ * nothing behind.
  */
 #include "instance/instance_internal.h"
 
@@ -19,7 +20,7 @@
 #include "pace/pace.h"
 #include "program/array.h"
 
-/* Which interfaces are asked for, and which of them are there. */
+/* Which interfaces are wanted, and which of them exist. */
 struct plan {
 	const struct weir_attach_options *options;
 	struct weir_wanted wanted[WEIR_WANTED_MAX];
@@ -28,7 +29,9 @@ struct plan {
 
 /* ---- refusals ---- */
 
-/* What can be refused before anything is touched. At tc there is room for other programs, and no header is needed. */
+/* Checks everything that can be refused before anything is changed. At tc, other programs may run on the same
+ * interface, and no Ethernet header is needed.
+ */
 static int check_host(const struct weir_targets *targets, enum weir_attach_mode mode, struct weir_diag *diag)
 {
 	int err = 0;
@@ -61,7 +64,7 @@ static int check_host(const struct weir_targets *targets, enum weir_attach_mode 
 
 #define INTERFACE_WORDS_BYTES 128
 
-/* The interfaces that it is on and that are still there, as far as there is room. */
+/* Lists the existing interfaces that the instance is on, as far as there is room. */
 static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYTES])
 {
 	_cleanup_(weir_freep) struct weir_link *links = NULL;
@@ -76,8 +79,9 @@ static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYT
 					    written ? ", " : "", links[i].interface);
 }
 
-/* An instance without a link is what an attach that was killed left behind. One whose interfaces are all gone limits
- * nothing, and never will again: as after a container that is restarted, under the same names.
+/* An instance without a link was left by a killed attach. An instance whose interfaces are all gone limits nothing and
+ * never will again, for example after a container was restarted with new interfaces of the same names. Both are
+ * removed.
  */
 static int refuse_second_attach(const char *instance, bool is_on_others, struct weir_diag *diag)
 {
@@ -103,7 +107,7 @@ static int refuse_second_attach(const char *instance, bool is_on_others, struct 
 
 /* ---- the instance ---- */
 
-/* As the controller, which takes over at once. */
+/* Do what the controller, which takes over at once, would do. */
 static int publish_and_beat(const struct weir_settings *settings, const struct weir_image *image,
 			    const struct weir_object *object, struct weir_diag *diag)
 {
@@ -161,8 +165,9 @@ static int attach_pace(const char *instance, const struct weir_targets *targets,
 	return weir_pace_attach(instance, ifindexes, targets->count, diag);
 }
 
-/* What a pattern means may be refused for reasons of its own: then the others are limited all the same. What has gone
- * since it was looked for is no matter where somebody watches, who will see what comes in its place.
+/* An interface that only a pattern matches may be refused for reasons of its own; the others are then limited anyway.
+ * If such an interface has gone since it was listed, this does not matter if a controller watches: it will see any
+ * successor.
  */
 static int put_links(const struct weir_link_terms *terms, const struct weir_targets *targets, bool is_watched,
 		     struct weir_diag *diag)
@@ -190,7 +195,7 @@ static int put_links(const struct weir_link_terms *terms, const struct weir_targ
 	return put ? 0 : refusal;
 }
 
-/* Under the lock. Fills first, attaches last. */
+/* Call this under the lock. Fills the maps first, attaches last. */
 static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ruleset, const struct weir_image *image,
 			  const struct weir_object *object, uint64_t *ret_attached_ns, struct weir_diag *diag)
 {
@@ -230,7 +235,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 	if (err) {
 		struct weir_diag ignored = {};
 
-		weir_instance_remove(options->instance, &ignored); /* the first mistake is the one to report */
+		weir_instance_remove(options->instance, &ignored); /* the first error is the one to report */
 		weir_diag_free(&ignored);
 		return err;
 	}
@@ -243,7 +248,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 	return 0;
 }
 
-/* No XDP program is on any of the interfaces: another instance could be attached there. */
+/* No interface has an XDP program, so another instance could be attached to them. */
 static bool are_free(const struct weir_targets *targets)
 {
 	for (size_t i = 0; i < targets->count; i++) {
@@ -256,7 +261,7 @@ static bool are_free(const struct weir_targets *targets)
 	return targets->count;
 }
 
-/* Where nobody watches, a pattern that means nothing now will never mean anything. */
+/* If nobody watches, a pattern that matches no interface now will never match one. */
 static int refuse_no_target(const struct weir_attach_options *options, struct weir_diag *diag)
 {
 	char netns[WEIR_NETNS_WORDS_BYTES];
@@ -342,7 +347,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 	return err;
 }
 
-/* ---- attached already ---- */
+/* ---- is it attached already? ---- */
 
 static bool has_link(const struct weir_instance *instance, const char *interface)
 {
@@ -357,7 +362,7 @@ static bool has_link(const struct weir_instance *instance, const char *interface
 	return false;
 }
 
-/* By the links of what comes in, which each interface has. */
+/* Counts the links for incoming packets, since each interface has one. */
 static size_t count_live(const struct weir_instance *instance)
 {
 	size_t live = 0;
@@ -367,7 +372,7 @@ static size_t count_live(const struct weir_instance *instance)
 	return live;
 }
 
-/* To all that the options mean, whether by name or not, and nothing else. */
+/* The instance is on everything that the options select, by name or not, and on nothing else. */
 static bool is_on_same(const struct weir_instance *instance, const struct weir_attach_options *options)
 {
 	size_t live = count_live(instance);
@@ -403,7 +408,7 @@ static bool has_mode(const struct weir_instance *instance, enum weir_attach_mode
 bool weir_instance_is_attached_as(const struct weir_attach_options *options, struct weir_attachment *ret_attachment)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	struct weir_diag ignored = {}; /* who attaches then says it */
+	struct weir_diag ignored = {}; /* the attach that follows will report it */
 	int err = weir_instance_open(options->instance, &instance, &ignored);
 
 	if (err == -EPROTO && options->takes_over_incompatible)

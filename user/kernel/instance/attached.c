@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Instances by name: which are attached, and what is said of one that is not. */
+/* Instances by name: which ones are attached, and the error for one that is not. */
 #include "instance/instance_internal.h"
 
 #include <ctype.h>
@@ -45,7 +45,7 @@ int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag)
 	return 0;
 }
 
-/* 0, -ENOENT when it has no directory of pins, or why that cannot be seen. */
+/* 0, -ENOENT if it has no directory of pins, or the reason why this cannot be determined. */
 static int look_for(const char *name)
 {
 	char path[PATH_MAX];
@@ -83,8 +83,8 @@ const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTI
 
 #define HINT_BYTES 256
 
-/* "did you mean 'dns'?", "attached: 'dns', 'web'; choose one with '--instance NAME'", as far as names fit; or how to
- * attach one.
+/* "did you mean 'dns'?", "attached: 'dns', 'web'; choose one with '--instance NAME'", with as many names as fit. If
+ * nothing is attached: how to attach an instance.
  */
 static void hint_at_attached(const char *instance, char hint[HINT_BYTES])
 {

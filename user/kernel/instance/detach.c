@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Taking an instance off one interface or all. No program may run whose pins are gone: nobody could find it any more.
- * So links go first, and with the last of them everything else.
+ * Taking an instance off one interface or all. No program may run without its pins, because nobody could find it any
+ * more. So the links go first, and everything else goes with the last of them.
  */
 #include "instance/instance_internal.h"
 
@@ -15,7 +15,7 @@
 #include "pace/pace.h"
 #include "pins/info.h"
 
-/* All (NULL), or those to one interface: as many as can be. */
+/* Remove all links (NULL), or those to one interface. Removes as many as possible. */
 static int remove_links(const char *instance, const struct weir_names *pins, const char *attached_as)
 {
 	struct weir_link link;
@@ -40,13 +40,15 @@ int weir_instance_remove_links(const char *instance, const char *attached_as)
 	return err ? err : remove_links(instance, &pins, attached_as);
 }
 
-/* A filter that stays keeps all else: it limits, and whoever looks finds it. */
+/* If a filter cannot be removed, everything else stays too: the filter still limits, and commands must be able to find
+ * it.
+ */
 static int fail_to_take_off(const char *instance, int err, struct weir_diag *diag)
 {
 	return weir_diag_fail(diag, -err, "run it again", "cannot take the program of instance '%s' off", instance);
 }
 
-/* A network namespace that is not there any more took all of it along; its interfaces are gone, then. */
+/* If the network namespace no longer exists, neither do its interfaces and the pacing devices. */
 static void remove_pace(const char *instance, bool was_live, struct weir_diag *diag)
 {
 	const bool paced = weir_pace_is_attached(instance);
@@ -68,7 +70,7 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	const bool was_live = weir_instance_count_live_links(instance) > 0;
-	const char *kept = NULL; /* a pin that does not go: why the directory does not */
+	const char *kept = NULL; /* the pin that could not be removed, and therefore the directory */
 	char path[PATH_MAX];
 	int err = weir_pins_read(instance, &pins), kept_err = 0;
 
@@ -112,7 +114,7 @@ void weir_instance_trim_pace(const char *instance)
 		weir_pace_trim(instance, ifindexes, count);
 }
 
-/* All links to interfaces that nothing means any more. */
+/* Remove all links to interfaces that no word selects any more. */
 static void remove_unwanted(const struct weir_instance *instance)
 {
 	for (size_t i = 0; i < instance->link_count; i++) {
@@ -138,7 +140,7 @@ static int remove_pattern(struct weir_instance *instance, const char *pattern, s
 	return 0;
 }
 
-/* What a pattern means stays off as an exception. */
+/* If a pattern matches the interface, an exception keeps it off. */
 static int unwant(struct weir_instance *instance, const char *interface, struct weir_diag *diag)
 {
 	char exception[WEIR_WANTED_BYTES];
@@ -157,7 +159,7 @@ static int remove_named(struct weir_instance *instance, const char *interface, s
 
 	if (!err)
 		err = unwant(instance, interface, diag);
-	/* One that was renamed is wanted by its old name. */
+	/* An interface that was renamed is wanted by its old name. */
 	if (!err && strcmp(attached_as, interface) != 0)
 		err = unwant(instance, attached_as, diag);
 	if (err)
@@ -166,7 +168,7 @@ static int remove_named(struct weir_instance *instance, const char *interface, s
 	return err ? fail_to_take_off(instance->name, err, diag) : 0;
 }
 
-/* Under the lock, so that no controller puts back what is taken off before it is not wanted any more. */
+/* Call this under the lock. Otherwise a controller could put a link back before the interface is marked as unwanted. */
 static int detach_one(const char *name, const char *interface, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -184,7 +186,7 @@ static int detach_one(const char *name, const char *interface, struct weir_diag 
 	return instance->is_all_incompatible ? 0 : weir_instance_write_info(instance, diag);
 }
 
-/* The instance of this name is the one that was attached at attached_ns. */
+/* Whether the instance of this name is still the one that was attached at attached_ns. */
 static bool is_same_attachment(const char *instance, uint64_t attached_ns)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_INSTANCE));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * More interfaces for an instance that is attached: those that an operator adds, and those that come, or come back,
- * and are wanted (wanted.c). The program in force is put on them; no rule changes, and no state.
+ * Adding interfaces to an attached instance: those that an operator adds, and wanted ones (wanted.c) that appear or
+ * come back. The program in force is put on them. Rules and state do not change.
  */
 #include "instance/instance_internal.h"
 
@@ -27,14 +27,14 @@ static const struct weir_link *find_in_direction(const struct weir_instance *ins
 	return NULL;
 }
 
-/* That of what comes in, which each interface has. */
+/* The link for incoming packets, which each interface has. */
 static const struct weir_link *find_link(const struct weir_instance *instance, uint32_t ifindex)
 {
 	return find_in_direction(instance, ifindex, false);
 }
 
-/* Rules evaluate what goes out, and there is no link for it: the command that put the other one was killed, or somebody
- * took it off.
+/* Rules evaluate outgoing packets, but the interface has no link for these: either the command that put the other link
+ * there was killed, or somebody removed the link.
  */
 static bool lacks_out(const struct weir_instance *instance, uint32_t ifindex)
 {
@@ -51,7 +51,7 @@ static int read_links_again(struct weir_instance *instance, struct weir_diag *di
 	return weir_instance_read_links(instance, diag);
 }
 
-/* The filter that delays packets comes first, as it does at attach. */
+/* The pacing filter comes first, as at attach. */
 static int put_on(const struct weir_instance *instance, const struct weir_link_terms *terms,
 		  const struct weir_target *target, struct weir_diag *diag)
 {
@@ -73,7 +73,7 @@ static int put_on(const struct weir_instance *instance, const struct weir_link_t
 
 /* ---- by an operator ---- */
 
-/* What was taken off by name is no exception any more when it is asked for. */
+/* An interface that was taken off by name is no longer an exception once the user asks for it. */
 static int want(struct weir_instance *instance, const char *word, struct weir_diag *diag)
 {
 	char exception[WEIR_WANTED_BYTES + 1];
@@ -107,7 +107,9 @@ static bool has_left_out(const struct weir_instance *instance, const struct weir
 	return false;
 }
 
-/* By a pattern it was limited, and what it stands on is by now: a port of a bridge has come. */
+/* Takes off interfaces that a pattern matches but that are now covered by an interface below, for example because a
+ * port was added to a bridge.
+ */
 static void take_off_left_out(const struct weir_instance *instance, const struct weir_targets *targets,
 			      struct weir_diag *diag)
 {
@@ -126,7 +128,7 @@ static void take_off_left_out(const struct weir_instance *instance, const struct
 		weir_instance_trim_pace(instance->name);
 }
 
-/* Each of them that was not there before. */
+/* Warns for each interface that is new. */
 static void warn_of_repeats(const struct weir_instance *before, const struct weir_targets *targets,
 			    struct weir_diag *diag)
 {
@@ -135,7 +137,7 @@ static void warn_of_repeats(const struct weir_instance *before, const struct wei
 			weir_instance_warn_of_repeats(before->name, targets->targets[i].ifindex, diag);
 }
 
-/* All that the words mean now, or none. */
+/* Put the program on all interfaces that the words select now, or on none. */
 static int put_all(struct weir_instance *instance, const struct weir_link_terms *terms,
 		   const struct weir_targets *targets, struct weir_diag *diag)
 {
@@ -273,7 +275,7 @@ int weir_instance_want(const char *name, const struct weir_attach_options *optio
 	return err ? err : weir_instance_write_info(instance, diag);
 }
 
-/* ---- as they come ---- */
+/* ---- interfaces that appear ---- */
 
 static bool is_refused(const struct weir_follow *follow, uint32_t ifindex)
 {
@@ -283,7 +285,9 @@ static bool is_refused(const struct weir_follow *follow, uint32_t ifindex)
 	return false;
 }
 
-/* It is tried again with each event, and reported once. When memory is out it is reported again, ignoring. */
+/* A refused interface is tried again at each event, but reported only once. Without memory it is reported again,
+ * ignoring.
+ */
 static void note_refused(struct weir_follow *follow, uint32_t ifindex)
 {
 	uint32_t *slot = weir_array_add((void **)&follow->refused, follow->refused_count, sizeof(*slot));
@@ -294,7 +298,7 @@ static void note_refused(struct weir_follow *follow, uint32_t ifindex)
 	follow->refused_count++;
 }
 
-/* Whose interface has gone, and what it was called is not wanted by name: nobody would ever take them off. */
+/* Remove links whose interface has gone and is not wanted by name, since nobody else would ever remove them. */
 static void forget_gone(const struct weir_instance *instance)
 {
 	for (size_t i = 0; i < instance->link_count; i++) {
@@ -316,7 +320,7 @@ static bool was_left_out(const struct weir_follow *follow, uint32_t ifindex)
 	return false;
 }
 
-/* Each is reported once. Attach has reported those that are there at the start. */
+/* Report each interface once. Attach has already reported those that existed at the start. */
 static void note_left_out(struct weir_follow *follow, const struct weir_targets *targets, struct weir_diag *diag)
 {
 	uint32_t *left_out = NULL;
@@ -328,7 +332,7 @@ static void note_left_out(struct weir_follow *follow, const struct weir_targets 
 		if (follow->has_looked && !was_left_out(follow, targets->left_out[i].ifindex))
 			weir_left_out_tell(&targets->left_out[i], diag);
 		if (!slot)
-			continue; /* it is reported again, ignoring */
+			continue; /* it will be reported again, ignoring */
 		*slot = targets->left_out[i].ifindex;
 		count++;
 	}
@@ -347,7 +351,7 @@ static bool lacks_one(const struct weir_instance *instance, const struct weir_ta
 	return false;
 }
 
-/* Under the lock: what is attached now, and not when it was looked at. */
+/* Call this under the lock, so that the links that exist now count, not those of an earlier look. */
 static int put_what_came(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
 {
 	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = WEIR_NO_PROGRAMS};
@@ -373,7 +377,7 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 			      : put_on(instance, &terms, target, &told);
 		are_all_limited &= !err;
 		if (err && (err == -ENODEV || is_refused(follow, target->ifindex))) {
-			weir_diag_free(&told); /* gone again meanwhile, or reported already */
+			weir_diag_free(&told); /* the interface has gone again, or has been reported already */
 			continue;
 		}
 		weir_diag_move(diag, &told, err);
@@ -386,7 +390,9 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 	return read_links_again(instance, diag);
 }
 
-/* Before they are limited, so that no packet of theirs meets other resources. Reported once. */
+/* Call this before new interfaces are limited, so that their packets match the right resources. A failure is reported
+ * once.
+ */
 static void follow_cases(const struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
 {
 	int err = weir_cases_follow(instance->name);
@@ -408,7 +414,7 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 		return 0;
 	err = read_info(instance, &info);
 	if (!err && info.generation != instance->info.generation)
-		return -EBUSY; /* a reload: it is reopened at once */
+		return -EBUSY; /* after a reload the instance is reopened at once */
 	if (!err)
 		memcpy(instance->info.wanted, info.wanted, sizeof(info.wanted));
 	if (!err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a reload would change, without doing it. */
+/* Finds out what a reload would change, without doing it. */
 #include "instance/instance_internal.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static void read_before(const struct weir_instance *instance, struct weir_rulese
 	weir_diag_free(&ignored);
 }
 
-/* What the maps of these rules take; 0: unknown. */
+/* The memory that the maps of these rules take; 0: unknown. */
 static uint64_t bytes_of(const struct weir_ruleset *ruleset, enum weir_attach_mode mode,
 			 const struct weir_previous *previous)
 {
@@ -51,7 +51,7 @@ static void find_emptied(const struct weir_instance *instance, const struct weir
 	}
 }
 
-/* The kernel takes the program, and its maps. They are gone again at once. */
+/* Ask the kernel whether it accepts the program and its maps, and remove them again at once. */
 static int try_load(const struct weir_instance *instance, const struct weir_image *image,
 		    const struct weir_ruleset *ruleset, uint64_t *ret_load_ns, struct weir_diag *diag)
 {
@@ -65,7 +65,7 @@ static int try_load(const struct weir_instance *instance, const struct weir_imag
 	return err;
 }
 
-/* Under the lock. */
+/* Call this under the lock. */
 static int foresee(struct weir_instance *instance, const struct weir_transition *transition, bool loads,
 		   struct weir_reload_forecast *ret_forecast, struct weir_diag *diag)
 {
@@ -108,7 +108,7 @@ int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 	_cleanup_(weir_closep) int lock_fd = -1;
 	int err;
 
-	/* A user who only compares sees what a reload would report, and the rest. */
+	/* A user who only compares sees, in addition to the rest, what a reload would refuse. */
 	if (!options->starts_afresh)
 		transition.emptied = loads ? WEIR_EMPTIED_REFUSED : WEIR_EMPTIED_TO_BE_REFUSED;
 	err = weir_instance_open_any(name, &instance, diag);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The history of an instance (rules/history.h), in a map of its own that no program reads: pinned with the others, it
- * lives as long as they do, needs no directory on a disk, and is replaced in one step.
+ * The history of an instance (rules/history.h), in a map of its own that no program reads. It is pinned with the other
+ * maps, and so lives as long as they do, needs no directory on a disk, and is replaced in one step.
  */
 #include "instance/instance_internal.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 
-/* The map is an array of pages, mapped as one. */
+/* The map is an array of pages, which are mapped as one region. */
 #define CHUNK_BYTES 4096u
 
 static int create(size_t bytes)
@@ -23,7 +23,7 @@ static int create(size_t bytes)
 			      (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES, &options);
 }
 
-/* A new map that holds it: a descriptor, or -errno. */
+/* Write the history to a new map. Returns a descriptor or -errno. */
 static int write_map(const struct weir_history *history)
 {
 	_cleanup_(weir_freep) uint8_t *bytes = NULL;
@@ -73,8 +73,8 @@ static int read_map(int fd, struct weir_history *ret_history)
 	return err;
 }
 
-/* A reload writes the history before it counts the generation, and may be killed in between. One that is older is of a
- * load before: a version of weir that knows no history came after it.
+/* A reload writes the history before it increments the generation, and may be killed in between. An older history does
+ * not describe the present rules: they were loaded by a version of weir without histories.
  */
 static bool is_of(const struct weir_history *history, uint64_t generation)
 {

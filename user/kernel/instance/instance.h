@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room instance: what is attached, from attach to detach. Other rooms need this header alone; instance_internal.h says
- * which file does what.
+ * Room instance: what is attached, from attach to detach. Other rooms include only this header; instance_internal.h
+ * says what each file does.
  *
- * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives under
- * /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that change instances take
- * transitions by a lock; those that only read need none, except to distinguish what is half done from what is broken.
- * Never evaluates packets, never prints.
+ * An instance is one set of pinned maps, and the links that hold its program on interfaces. It lives under
+ * /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that change instances take a
+ * lock, one after the other. Commands that only read need the lock only to find out whether an incomplete instance is
+ * in transition or broken. Never evaluates packets, never prints.
  */
 #ifndef WEIR_INSTANCE_H
 #define WEIR_INSTANCE_H
@@ -26,17 +26,17 @@
 #define WEIR_INSTANCE_NAME_BYTES 64
 
 enum weir_attach_mode {
-	WEIR_MODE_AUTO,	  /* native, or where that does not work skb, with a warning */
+	WEIR_MODE_AUTO,	  /* native; if that does not work skb, with a warning */
 	WEIR_MODE_NATIVE, /* in the driver */
-	WEIR_MODE_SKB,	  /* after the driver: any interface, but slower */
-	WEIR_MODE_TC,	  /* at tc ingress: any interface, and super-frames count as what they are */
+	WEIR_MODE_SKB,	  /* after the driver: works on any interface, but is slower */
+	WEIR_MODE_TC,	  /* at tc ingress: works on any interface, and a super-frame counts as the packets in it */
 };
 
-/* Rules that are to be confirmed (docs/changing.md). */
+/* Rules that have to be confirmed (docs/changing.md). */
 struct weir_unconfirmed {
 	bool is_so;
-	uint64_t returns_ns; /* CLOCK_BOOTTIME: from then on the rules before are in force */
-	uint64_t generation; /* of those that are not confirmed */
+	uint64_t returns_ns; /* CLOCK_BOOTTIME: from then on the previous rules are in force */
+	uint64_t generation; /* of the unconfirmed rules */
 };
 
 struct weir_instance {
@@ -47,33 +47,36 @@ struct weir_instance {
 	struct weir_rule_info *rules;	      /* info.rule_slots */
 	struct weir_resource_info *resources; /* info.resource_slots */
 	struct weir_window_spec *specs;	      /* info.spec_count */
-	/* slots in use, in the order of the rule files; shadow windows, which are no rules of the user's, are left out
+	/* The slots in use, in the order of the rule files. Shadow windows are left out, since they are not the user's
+	 * rules.
 	 */
 	uint32_t *rule_order, *resource_order;
 	uint32_t rule_count, resource_count;
 	struct weir_link *links;
 	size_t link_count;
 	struct weir_unconfirmed unconfirmed;
-	bool is_settled; /* each place is one rule's: not so while a reload describes old and new ones together */
-	/* Tables of another version (enum weir_table_id), with those that are of no use without them. They are not
+	bool is_settled; /* each place belongs to one rule; false while a reload describes old and new rules together */
+	/* Tables of another version (by enum weir_table_id), and the tables that are useless without them. They are not
 	 * open: map_fd is -1.
 	 */
 	bool is_incompatible[WEIR_TABLE_COUNT];
-	/* Its descriptions are of another version, and so is everything: of `info` there is only the head, and no
-	 * rules. Only reload opens such.
+	/* Another version wrote its descriptions, so everything is incompatible: `info` has only the head, and there
+	 * are no rules. Only a reload opens such an instance.
 	 */
 	bool is_all_incompatible;
 };
 
 /*
- * Fail with -EPROTO, and say so, when one of these tables is another version's. `tables` has bits of
- * WEIR_TABLE_BIT(); `what` is in them, for people.
+ * Fail with -EPROTO and a message if one of these tables belongs to another version. `tables` has bits of
+ * WEIR_TABLE_BIT(); `what` says, for people, what the tables contain.
  */
 #define WEIR_TABLE_BIT(table) (1ull << (table))
 int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t tables, const char *what,
 				struct weir_diag *diag);
 
-/* Show each entry of a table of its to `visit` (program/array.h). Returns 0, -errno, or what ended it. */
+/* Call `visit` for each entry of one of the instance's tables (program/array.h). Returns 0, -errno, or the result of
+ * the visit that stopped the scan.
+ */
 static inline int weir_instance_scan(const struct weir_instance *instance, enum weir_table_id table,
 				     weir_percpu_visit *visit, void *data)
 {
@@ -83,75 +86,79 @@ static inline int weir_instance_scan(const struct weir_instance *instance, enum 
 /* Letters, digits, '_' and '-', at most 63: the BPF file system allows no dots. */
 bool weir_instance_name_is_valid(const char *name);
 
-/* The option with which a command means this instance: " --instance NAME", or nothing. Returns `words`. */
+/* The option with which a command selects this instance: " --instance NAME", or nothing. Returns `words`. */
 #define WEIR_INSTANCE_OPTION_BYTES (WEIR_INSTANCE_NAME_BYTES + 16)
 const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTION_BYTES]);
 
-/* Names of all instances, sorted; none at all is no failure. The caller frees *ret_names. */
+/* The names of all instances, sorted. No instance at all is not a failure. The caller frees *ret_names. */
 int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
 
-/* Whether it has a directory of pins, whatever is in it; or whether that cannot be seen. */
+/* Whether the instance has a directory of pins, whatever is in it. Also true if this cannot be determined. */
 bool weir_instance_exists(const char *name);
 
 /*
- * Read an attached instance; -ENOENT when there is none of this name, -EPROTO when it is another version's,
- * -EAGAIN when a reload of it was cut short. While it is put on or taken off only half of it is there, and in a reload
- * too much: then this waits until no other command is at work, so who calls must not hold the lock. The caller owns
- * *ret_instance.
+ * Read an attached instance. -ENOENT: there is none of this name; -EPROTO: another version attached it; -EAGAIN: a
+ * reload of it was interrupted. During an attach or detach the instance is incomplete, and during a reload it has more
+ * than it should. In these cases the call waits until no other command is at work, so the caller must not hold the
+ * lock. The caller owns *ret_instance.
  */
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
-/* The same of one that weir_instance_list named. *ret_instance is NULL when it is gone by now, which is no failure. */
+/* The same for an instance that weir_instance_list() returned. If the instance is gone by now, *ret_instance is NULL,
+ * which is not a failure.
+ */
 int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
-/* The same, but it does not wait for a reload: see is_settled. */
+/* As weir_instance_open(), but does not wait for a reload: see is_settled. */
 int weir_instance_open_now(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
 /*
- * Bring an instance that is kept open up to date, at a tenth of what opening it takes: its links are read again. False:
- * it was reloaded since, or taken off, or cannot be read: it has to be reopened.
+ * Update an instance that is kept open, for a tenth of the cost of opening it: only its links are re-read. False: the
+ * instance was reloaded or detached, or cannot be read, so the caller has to reopen it.
  */
 bool weir_instance_refresh(struct weir_instance *instance);
 
-/* Say that a reload of it was cut short. Returns -EAGAIN. */
+/* Report that a reload of the instance was interrupted. Returns -EAGAIN. */
 int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag);
 
-/* It is wanted on interfaces by a pattern: it may be on none of them, and wait. */
+/* The instance is wanted on interfaces by a pattern, so it may be on no interface and wait for one. */
 bool weir_instance_has_patterns(const struct weir_instance *instance);
 
-/* The program that evaluates, whether it is on the links itself or has a guard there; 0: none. */
+/* The program that evaluates packets, whether it is on the links itself or behind a guard; 0: none. */
 uint32_t weir_instance_program_id(const struct weir_instance *instance);
 
-/* What the interface of this number is called, which it is on; NULL: it is not, or the interface is gone. */
-/* The slot of the rule of that name; NULL means WEIR_ANY_RULE. -EINVAL, and a word: there is none. */
+/* The slot of the rule of that name. A NULL name means WEIR_ANY_RULE. -EINVAL and a message: there is no such rule. */
 #define WEIR_ANY_RULE UINT32_MAX
 int weir_instance_find_rule(const struct weir_instance *instance, const char *name, uint32_t *ret_slot,
 			    struct weir_diag *diag);
 
+/* The present name of the interface with this index. NULL: the instance is not on it, or the interface is gone. */
 const char *weir_instance_interface(const struct weir_instance *instance, uint32_t ifindex);
 
-/* Look at its interfaces again: what they are called, and warn of each that has gone since. */
+/* Look at the instance's interfaces again: update their names, and warn of each one that has gone. */
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
 
-/* An instance on two interfaces of which one stands on the other: it evaluates what comes in by both twice. */
+/* An instance on two interfaces, one of which is on top of the other. It evaluates packets that arrive through both
+ * twice.
+ */
 struct weir_repeat {
 	char upper[IF_NAMESIZE], lower[IF_NAMESIZE];
 };
 
-/* All of them, as far as its network namespace can be looked into. The caller frees *ret_repeats; NULL: none. */
+/* All repeats, as far as the instance's network namespace can be read. The caller frees *ret_repeats; NULL: none. */
 size_t weir_instance_find_repeats(const struct weir_instance *instance, struct weir_repeat **ret_repeats);
 
-/* How long its limits hold yet, from now (tables/narrow_span.h). */
+/* How much longer its limits hold, from now (tables/narrow_span.h). */
 uint64_t weir_instance_left_ns(const struct weir_instance *instance);
 
-/* The virtual time of a rule with tokens as it is now, its rate with it: of a rule whose rate moves, what the program
- * goes by. Returns 0 or -errno.
+/* The present virtual time of a rule with tokens, and its rate. If the rate moves, this is the rate that the program
+ * uses. Returns 0 or -errno.
  */
 int weir_instance_read_clock(const struct weir_instance *instance, const struct weir_rule_info *rule,
 			     struct weir_token_clock *ret_clock);
 
-/* Whether it is another version's, so far that it cannot be opened or shown. *ret_head: what all versions share, as in
- * pins/info.h.
+/* Whether another version attached the instance, and this version can neither open nor show it. *ret_head gets the part
+ * that all versions share, as in pins/info.h.
  */
 bool weir_instance_is_incompatible(const char *name, struct weir_instance_info *ret_head);
 
@@ -162,56 +169,58 @@ static inline void weir_instance_freep(struct weir_instance **instance)
 	weir_instance_free(*instance);
 }
 
-/* The instance, of whatever version, that has put this program on an interface; false when there is none to be seen. */
+/* The instance, of any version, that has put this program on an interface; false if none is visible. */
 bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES]);
 
 /* The instance, of this version or another, that limits an interface of the present network namespace, and its program
- * for what comes in there, at whatever hook; false when there is none to be seen.
+ * for incoming packets, at any hook; false if none is visible.
  */
 bool weir_instance_on(uint32_t ifindex, char ret_name[WEIR_INSTANCE_NAME_BYTES], uint32_t *ret_program_id);
 
 struct weir_attach_options {
 	const char *instance;
-	/* In the present network namespace, no two the same: names, patterns (fnmatch(3)), and exceptions from the
-	 * patterns, which begin with '!'. A pattern means no loopback interface, none without an Ethernet header unless
-	 * in tc mode, and none all of whose packets come in by others that it means.
+	/* In the present network namespace, all different: names, patterns (fnmatch(3)), and exceptions from the
+	 * patterns, which begin with '!'. A pattern excludes loopback interfaces, interfaces without an Ethernet header
+	 * (except in tc mode), and interfaces all of whose packets arrive through others that it matches.
 	 */
 	const char *const *interfaces;
 	size_t interface_count;
 	enum weir_attach_mode mode;
-	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
+	/* The caller becomes the controller at once, so thresholds that move are in force from the first packet on. */
 	bool is_controlled;
-	bool ends_with_run;	      /* the caller will detach it in the end, or whoever takes it over */
-	bool takes_over_incompatible; /* for weir_instance_is_attached_as(): what another version attached, too */
-	bool allows_merging;	      /* packets that were merged may count as one in skb mode (network/merging.h) */
+	bool ends_with_run;	      /* the caller, or its successor, will detach the instance in the end */
+	bool takes_over_incompatible; /* for weir_instance_is_attached_as(): accept another version's, too */
+	bool allows_merging;	      /* in skb mode merged packets may count as one (network/merging.h) */
 };
 
-/* Whether they mean the interface of this name: by name, or by a pattern and no exception. */
+/* Whether the options select the interface of this name, either by its name or by a pattern with no exception for it.
+ */
 bool weir_attach_means(const struct weir_attach_options *options, const char *interface);
 
 /*
- * Load the rules and put them on the interfaces: maps first, links last. When anything fails nothing
- * is left behind; -EINVAL means that the rules are wrong. *diag may hold warnings after success. *ret_attached_ns (may
- * be NULL) distinguishes this attachment from a later one of the same name.
+ * Load the rules and put them on the interfaces: maps first, links last. If anything fails, nothing is left behind;
+ * -EINVAL means that the rules are wrong. *diag may hold warnings after success. *ret_attached_ns (may be NULL)
+ * distinguishes this attachment from a later one of the same name.
  */
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
 			 uint64_t *ret_attached_ns, struct weir_diag *diag);
 
 struct weir_attachment {
-	uint64_t attached_ns; /* distinguishes it from a later one of the same name */
-	bool ends_with_run;   /* as it was attached */
+	uint64_t attached_ns; /* distinguishes this attachment from a later one of the same name */
+	bool ends_with_run;   /* as given when it was attached */
 };
 
 /*
- * Put the program in force on more interfaces: on all that the options name and on those that their patterns mean, or,
- * when one of them fails, on none. They are wanted from then on. -ENOENT: the instance is not attached.
+ * Put the program in force on more interfaces: on all that the options name and all that their patterns match. If one
+ * of them fails, no interface is added. From then on all of them are wanted. -ENOENT: the instance is not attached.
  */
 int weir_instance_add(const struct weir_attach_options *options, struct weir_diag *diag);
 
-/* From now on these are the interfaces that an attached instance is wanted on; weir_instance_follow does the rest. */
+/* Set the interfaces on which an attached instance is wanted from now on. weir_instance_follow() does the rest. */
 int weir_instance_want(const char *name, const struct weir_attach_options *options, struct weir_diag *diag);
 
-/* Interfaces that were refused when they came, or left out of a pattern: each is reported once. Starts as {}. */
+/* Interfaces that were refused when they appeared, or that a pattern leaves out. Each is reported once. Starts as {}.
+ */
 struct weir_follow {
 	uint32_t *refused; /* ifindex */
 	size_t refused_count;
@@ -222,26 +231,26 @@ struct weir_follow {
 };
 
 /*
- * Put the program on interfaces that are wanted and have come, or come back, since: to be called whenever links have
- * changed (network/link_watch.h). Notes each in diag, and warns of one that refuses. Does nothing in another network
- * namespace than the instance's. -EBUSY: another command is at work; ask again soon.
+ * Put the program on wanted interfaces that have appeared or come back. Call this whenever links have changed
+ * (network/link_watch.h). Notes each interface in diag, and warns of each one that refuses the program. Does nothing if
+ * the instance is in another network namespace. -EBUSY: another command is at work; try again soon.
  */
 int weir_instance_follow(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag);
 void weir_follow_free(struct weir_follow *follow);
 
 /*
- * Whether the instance is attached already as the options ask: to these interfaces of the present network namespace,
- * to no others that are still there, and in that mode. A run that was killed leaves it so. *ret_attachment is touched
- * only then.
+ * Whether the instance is already attached as the options ask: to these interfaces of the present network namespace, to
+ * no other existing interface, and in that mode. A killed `weir run` leaves an instance like this. *ret_attachment is
+ * touched only if the answer is yes.
  */
 bool weir_instance_is_attached_as(const struct weir_attach_options *options, struct weir_attachment *ret_attachment);
 
 struct weir_reload_result {
 	uint64_t generation;
-	uint64_t returns_s;	    /* it is to be confirmed until then; 0: it is not */
+	uint64_t returns_s;	    /* seconds left to confirm it; 0: it need not be confirmed */
 	uint32_t rules, kept_rules; /* kept: with their windows and counters */
 	struct weir_rule_changes changes;
-	/* prefixes in the lists; before: 0 of what another version attached */
+	/* Prefixes in the lists. The numbers before the reload are 0 if another version attached the instance. */
 	uint32_t allow_before, allow_now, deny_before, deny_now;
 	bool observed_before, observes_now;
 };
@@ -249,18 +258,18 @@ struct weir_reload_result {
 void weir_reload_result_free(struct weir_reload_result *result);
 
 struct weir_reload_options {
-	/* Tables with another version's layout, and windows of a rule that its new ones cannot continue with,
-	 * start empty, with a warning. False: say which they are, and change nothing (-EINVAL).
+	/* Start empty, with a warning, the tables that have another version's layout, and the windows of a rule that
+	 * its new definition cannot continue. False: list them and change nothing (-EINVAL).
 	 */
 	bool starts_afresh;
-	uint64_t confirm_ns; /* the rules before return so long after, unless these are confirmed; 0: these stay */
+	uint64_t confirm_ns; /* without a confirmation the previous rules return after this; 0: the new ones stay */
 };
 
 /*
- * Replace the rules, atomically for every packet. When anything fails the old ones stay; -EINVAL means that the new
- * ones are wrong. But WEIR_RELOAD_NOT_DESCRIBED: the new ones are in force, and what says so to other commands could
- * not be written, or only in part; another reload puts that right. *diag may hold warnings after success. The caller
- * frees *ret_result, which is touched only on success.
+ * Replace the rules, atomically for every packet. If anything fails, the old rules stay; -EINVAL means that the new
+ * rules are wrong. The exception is WEIR_RELOAD_NOT_DESCRIBED: the new rules are in force, but the descriptions that
+ * show this to other commands could not be written, or only in part. Another reload repairs them. *diag may hold
+ * warnings after success. The caller frees *ret_result, which is touched only on success.
  */
 #define WEIR_RELOAD_NOT_DESCRIBED (-EUCLEAN)
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
@@ -270,17 +279,17 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
 /* What a reload would change, keep, start empty, and cost. */
 struct weir_reload_forecast {
 	struct weir_forecast changes;
-	bool is_before_known;  /* what is in force was kept: then lines are compared, and not only names */
-	uint64_t needed_bytes; /* beside what there is, until the old rules are gone */
-	uint64_t total_bytes;  /* of the instance's maps, then and (0: unknown) now */
+	bool is_before_known;  /* the rules in force were kept, so lines are compared and not only names */
+	uint64_t needed_bytes; /* in addition to what is allocated, until the old rules are gone */
+	uint64_t total_bytes;  /* of the instance's maps: after the reload and (0: unknown) now */
 	uint64_t total_bytes_before;
-	uint64_t compile_ns, load_ns; /* what it took just now; load_ns 0: it was not loaded */
+	uint64_t compile_ns, load_ns; /* time that each step took just now; load_ns 0: the program was not loaded */
 };
 
 /*
- * Evaluate a reload, and change nothing: the same checks, and the same compiler over the same descriptions. With
- * `loads` the kernel is asked, too, whether it takes the program and its maps; and rules that are not confirmed are in
- * the way, as they are for a reload. The caller frees *ret_forecast.
+ * Evaluate a reload without changing anything: the same checks, and the same compiler with the same descriptions. With
+ * `loads`, also ask the kernel whether it accepts the program and its maps. As with a reload, unconfirmed rules are a
+ * reason to refuse. The caller frees *ret_forecast.
  */
 int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 			  const struct weir_reload_options *options, bool loads,
@@ -288,49 +297,57 @@ int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 void weir_reload_forecast_free(struct weir_reload_forecast *forecast);
 
 /*
- * The rule set before the last reload takes the place of the one in force, as a reload does; a second rollback goes
- * forth again. Where the last reload is not confirmed, it is as if that had never been. -ENOENT: there is none.
+ * Replace the rule set in force by the one before the last reload, in the same way as a reload does. A second rollback
+ * returns to the newer rule set. If the last reload is not confirmed, it is undone as if it had never happened.
+ * -ENOENT: there is no previous rule set.
  */
 int weir_instance_rollback(const char *name, struct weir_reload_result *ret_result, struct weir_diag *diag);
 
-/* Rules that were reloaded to be confirmed stay. -ENOENT: there are none. -ETIME: too late. *ret_generation: theirs. */
+/* Keep rules that were reloaded subject to confirmation. -ENOENT: there are none. -ETIME: too late. *ret_generation is
+ * the generation of these rules.
+ */
 int weir_instance_confirm(const char *name, uint64_t *ret_generation, struct weir_diag *diag);
 
-/* The moment to return is past. Whoever opens the instance then brings its descriptions in line with what the program
- * does since.
+/* The time to confirm is over, and the program uses the previous rules. The next command that opens the instance
+ * updates its descriptions accordingly.
  */
 bool weir_unconfirmed_is_over(const struct weir_unconfirmed *unconfirmed);
 
-/* Does so: the rules before are described as what is in force, and the guard is taken off. Warns that it did, or that
- * it failed (-errno). Every open of an instance does it; who keeps one open watches the time.
+/* Update these descriptions: describe the previous rules as those in force, and take the guard off. Warns that it did
+ * so, or that it failed (-errno). Every open of an instance does this. A process that keeps an instance open must watch
+ * the time itself.
  */
 int weir_instance_return(const char *name, struct weir_diag *diag);
 
-/* Until it returns, in whole seconds and rounded up; 0: it is over. */
+/* The time until the previous rules return, in whole seconds, rounded up; 0: it is over. */
 uint64_t weir_unconfirmed_left_s(const struct weir_unconfirmed *unconfirmed);
 
-/* What is kept of its rule sets (rules/history.h): empty where nothing is. The caller frees *ret_history. */
+/* The rule sets that the instance has kept (rules/history.h): empty if it has kept none. The caller frees *ret_history.
+ */
 void weir_instance_history(const struct weir_instance *instance, struct weir_history *ret_history);
 
-/* Fail with -ENOENT, and say so, unless the instance is attached to this interface (weir_link_find says what a name
- * means). */
+/* Fail with -ENOENT and a message unless the instance is attached to this interface. weir_link_find() says what a name
+ * means.
+ */
 int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag);
 
 /*
- * Take the program off `interface`, a name or a pattern that was asked for, or off all of them (NULL). It is not wanted
- * there any more. With the last one the instance goes, unless it waits for others by a pattern.
- * attached_ns other than 0: only if the instance is that attachment, else -ESTALE.
+ * Take the program off `interface` (a name, or a pattern that the user gave), or off all interfaces (NULL). The
+ * instance is not wanted there any more. When the last interface is removed, the instance goes too, unless it waits for
+ * others by a pattern. If attached_ns is not 0, the instance must be that attachment, or the call fails with -ESTALE.
  */
 int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag);
 
 /*
- * Note in the instance's journal what was done to it: a line for people, which `weir events` shows. Where there is no
- * journal, as in what another version of weir has attached, nothing is noted, ignoring.
+ * Write a line for people into the instance's journal, which `weir events` shows. If the instance has no journal, for
+ * example because another version of weir attached it, nothing is written, ignoring.
  */
 void weir_instance_note(const char *instance, enum weir_journal_kind kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Let drops be reported until then, CLOCK_MONOTONIC, for a reader who may not write (weir_event_watch_open_sample). */
+/* Let drops be reported until this time (CLOCK_MONOTONIC), on behalf of a reader that may not write
+ * (weir_event_watch_open_sample).
+ */
 void weir_instance_listen(const char *instance, uint64_t until_ns);
 
 #endif

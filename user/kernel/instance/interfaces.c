@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The links of an instance: one or two for each interface that it is on. Each has a pin that says interface and hook,
- * and the kernel knows the rest: which program, and whether the interface is still there. Nothing is changed here.
+ * The links of an instance: one or two for each interface that it is on. The name of a link's pin gives interface and
+ * hook. The kernel knows which program the link has, and whether the interface still exists. Nothing is changed here.
  */
 #include "instance/instance_internal.h"
 
@@ -61,7 +61,7 @@ size_t weir_instance_count_live_links(const char *instance)
 	for (size_t i = 0; i < pins.count; i++) {
 		struct weir_link link = {};
 
-		/* One that cannot be read may live. */
+		/* A link that cannot be read may be alive. */
 		links += weir_is_link_pin(pins.names[i]) &&
 			 (weir_link_read(instance, pins.names[i], &link) || link.ifindex);
 	}
@@ -90,7 +90,7 @@ int weir_instance_expect_wanted(const struct weir_instance *instance, const char
 	return -ENOENT;
 }
 
-/* In the instance's own namespace the controller sees interfaces come. */
+/* In the instance's own namespace the controller notices when interfaces appear. */
 static const char *gone_hint(const struct weir_instance *instance, char hint[256])
 {
 	char option[WEIR_INSTANCE_OPTION_BYTES];
@@ -104,7 +104,7 @@ static const char *gone_hint(const struct weir_instance *instance, char hint[256
 	return hint;
 }
 
-/* A detach takes a filter off before its pin: what looks gone then is not. */
+/* A detach removes a filter before its pin, so a missing filter alone does not mean that the interface is gone. */
 static bool is_gone(const struct weir_instance *instance, const struct weir_link *link)
 {
 	_cleanup_(weir_closep) int lock_fd = -1;
@@ -112,7 +112,7 @@ static bool is_gone(const struct weir_instance *instance, const struct weir_link
 	char pin[WEIR_LINK_PIN_BYTES];
 
 	weir_link_pin(link, pin);
-	/* What cannot be read is being detached. */
+	/* A link that cannot be read is being detached. */
 	if (weir_link_read(instance->name, pin, &now) || now.ifindex)
 		return false;
 	return !link->is_filter || (!weir_bpffs_try_lock(&lock_fd) && weir_pin_is_there(instance->name, pin));
@@ -122,7 +122,9 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 {
 	char hint[256];
 
-	/* Elsewhere they keep those of the last reload: to go there each time may mean to search all processes. */
+	/* Links in another namespace keep the names of the last reload: entering it each time may mean searching all
+	 * processes.
+	 */
 	if (instance->info.netns == weir_host_netns())
 		weir_links_name_here(instance->name, instance->links, instance->link_count);
 	for (size_t i = 0; i < instance->link_count; i++) {
@@ -132,7 +134,7 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 			continue;
 		link->ifindex = 0;
 		if (weir_hook_is_out(link->hook))
-			continue; /* its other link says so */
+			continue; /* the interface's other link reports it */
 		weir_diag_warning(diag, NULL, NULL, gone_hint(instance, hint),
 				  "interface '%s' is gone, and its limits with it", link->interface);
 		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is gone, and its limits with it",
@@ -140,9 +142,9 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 	}
 }
 
-/* ---- whose it is ---- */
+/* ---- whose link or interface it is ---- */
 
-/* Whether a link of the instance is what is looked for: the first that is becomes *ret_link. */
+/* Whether a link of the instance matches. The first one that does becomes *ret_link. */
 typedef bool (*link_test)(const struct weir_link *link, uint32_t wanted);
 
 static bool find_link_of(const char *instance, link_test is_wanted, uint32_t wanted, struct weir_link *ret_link)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is written into the events of an instance (include/weir_events.h): its journal, of what commands and its
- * controller have done to it, and that somebody listens for drops.
+/* What is written into the events of an instance (include/weir_events.h): its journal, which records what commands and
+ * its controller have done to it, and the fact that somebody listens for drops.
  */
 #include "instance/instance.h"
 
@@ -11,12 +11,12 @@
 #include "host/host.h"
 #include "program/events.h"
 
-/* NULL: there are none that we know. */
+/* NULL: the instance has no events that this version knows. */
 static struct weir_events *map_events(const char *instance)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_EVENTS));
 
-	/* Another version of weir may have laid it out in another way. */
+	/* Another version of weir may use another layout. */
 	if (fd < 0 || weir_table_is_shaped(WEIR_TABLE_EVENTS, fd) <= 0)
 		return NULL;
 	return weir_events_map(fd, true);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Putting programs that are loaded on one interface, and why that may not be: another program is there, the driver
- * refuses, or packets are merged before skb mode sees them. What comes in is evaluated by XDP or at tc, what goes out
- * at tc: by a tcx link, or by a filter of clsact where the kernel has none.
+ * Putting loaded programs on one interface, and the reasons to refuse: another program is there, the driver refuses, or
+ * packets are merged before skb mode sees them. Incoming packets are evaluated by XDP or at tc, outgoing packets at tc:
+ * by a tcx link or, if the kernel has no tcx, by a clsact filter.
  */
 #include "instance/instance_internal.h"
 
@@ -89,14 +89,14 @@ static int explain_link_failure(const char *interface, uint32_t ifindex, int err
 	return err;
 }
 
-/* The driver's own no; anything else would fail in skb mode as well, or hide a mistake. */
+/* The driver itself refuses. Any other error would occur in skb mode as well, or hide a mistake. */
 static bool is_refused_by_driver(int err)
 {
 	return err == -EOPNOTSUPP || err == -EINVAL || err == -ERANGE || err == -E2BIG || err == -ENOSPC;
 }
 
-/* Returns the link, or -errno: -ENODEV of an interface that has gone, of which the kernel says EINVAL, as a driver does
- * that refuses.
+/* Returns the link, or -errno. For an interface that has gone, the kernel returns EINVAL, as for a driver that refuses;
+ * this function then returns -ENODEV.
  */
 static int create_link(int program_fd, uint32_t ifindex, bool is_native)
 {
@@ -109,7 +109,9 @@ static int create_link(int program_fd, uint32_t ifindex, bool is_native)
 	return link_fd;
 }
 
-/* What is merged before skb mode sees it is evaluated as one packet: other limits than those that were written. */
+/* Packets that are merged before skb mode sees them are evaluated as one, so the limits would differ from the written
+ * ones.
+ */
 static int check_merging(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
 			 struct weir_diag *diag)
 {
@@ -141,7 +143,7 @@ static int check_merging(const struct weir_link_terms *terms, const char *interf
 	return -EOPNOTSUPP;
 }
 
-/* As above, but of senders on this host: no reason to refuse, nor to say nothing. */
+/* As above, but for senders on this host: warn of it without refusing. */
 static void warn_of_super_frames(const char *interface, uint32_t ifindex, bool is_native, struct weir_diag *diag)
 {
 	struct weir_super_frames frames;
@@ -154,7 +156,9 @@ static void warn_of_super_frames(const char *interface, uint32_t ifindex, bool i
 			  is_native ? "" : " in skb mode");
 }
 
-/* Links of before whose interface has gone have the same name. One that lives is on an interface that was renamed. */
+/* Links of this name may be left from an earlier interface that has gone. One that is alive belongs to an interface
+ * that was renamed.
+ */
 static int clear_pins(const char *instance, const char *interface, uint32_t ifindex, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
@@ -221,7 +225,7 @@ static const char *direction(const struct weir_link *link)
 	return weir_hook_is_out(link->hook) ? "egress" : "ingress";
 }
 
-/* What stays as it was may decide before weir does. Filters of clsact come after tcx links. */
+/* Existing programs may decide before weir does. Filters of clsact run after tcx links. */
 static void warn_of_programs_before(const struct weir_link *link, uint32_t tcx_before, struct weir_diag *diag)
 {
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
@@ -259,7 +263,7 @@ static int explain_tc_failure(const struct weir_link *link, int err, struct weir
 	return err;
 }
 
-/* Nothing is left when it fails. */
+/* If this fails, nothing is left. */
 static int put_tc(const char *instance, struct weir_link *link, int program_fd, struct weir_diag *diag)
 {
 	const bool is_out = weir_hook_is_out(link->hook);
@@ -282,7 +286,9 @@ static int put_tc(const char *instance, struct weir_link *link, int program_fd, 
 
 /* ---- the contract ---- */
 
-/* An interface that is added must be evaluated where the others are: programs are loaded for that alone. */
+/* An added interface must be evaluated at the same kind of hook as the others, because programs are loaded only for
+ * that.
+ */
 static int expect_program(const struct weir_link_terms *terms, const struct weir_link *link, struct weir_diag *diag)
 {
 	if (terms->program_fd[link->hook] >= 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What attaching and reloading do alike: from a rule set to an image that this host has room for, and what is said of
- * it in the instance's own description and in its thresholds.
+ * What attaching and reloading share: from a rule set to an image that fits on this host, and what the load writes into
+ * the instance's description and its thresholds.
  */
 #include "instance/instance_internal.h"
 
@@ -16,7 +16,7 @@
 #include "program/interface_map.h"
 #include "program/thresholds.h"
 
-#define WEIR_FULL_FRAME_BYTES 1514 /* of Ethernet, without a tag */
+#define WEIR_FULL_FRAME_BYTES 1514 /* Ethernet without a VLAN tag */
 
 int weir_not_the_rules(int err)
 {
@@ -39,7 +39,7 @@ void weir_instance_hook_fds(const struct weir_object *object, int ret_fds[WEIR_H
 		ret_fds[hook] = weir_object_hook_fd(object, hook);
 }
 
-/* What one flow of a rule may have waiting. Frames of a rule that counts bytes are taken for full ones. */
+/* The packets that one flow of a rule may have waiting. If the rule counts bytes, full frames are assumed. */
 static uint64_t packets_that_wait(const struct weir_ruleset_rule *rule)
 {
 	const uint64_t per_packet_micro = (rule->counts_bytes ? WEIR_FULL_FRAME_BYTES : 1) * 1000000ull;
@@ -112,7 +112,7 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, enum weir_atta
 	return 0;
 }
 
-/* What the smallest of the tables of rows in use has room for: a reload keeps those that there are. */
+/* The flows that fit in the smallest table of rows in use: a reload keeps existing tables. */
 static uint32_t flows_in_force(const struct weir_image *image)
 {
 	const struct weir_config *config = &image->config;
@@ -129,7 +129,7 @@ static uint32_t flows_in_force(const struct weir_image *image)
 	return least == UINT32_MAX ? image->flows_per_cpu : least * WEIR_WAYS;
 }
 
-/* Each fits: the rule reader refuses what does not (rules/cluster.c). */
+/* Each string fits: the rule reader refuses longer ones (rules/cluster.c). */
 static void describe_cluster(const struct weir_settings *settings, struct weir_cluster_info *cluster)
 {
 	char *const *fields = settings->cluster;

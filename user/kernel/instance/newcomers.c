@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * `match.interface` of interfaces that come while rules are in force. What the compiler knows of names and patterns
- * (struct weir_interface_case) is pinned beside the program's map `interfaces`, so that any command that puts the
- * program on an interface can say first which resources have it.
+ * `match.interface` for interfaces that appear while rules are in force. The compiler's knowledge of names and patterns
+ * (struct weir_interface_case) is pinned beside the program's map `interfaces`. So any command that puts the program on
+ * an interface can first write which resources select the interface.
  *
- * Pins are taken one by one, and a reload may be killed between two of them: the head says which map the rest is of.
- * While rules are not confirmed, only the new ones learn of what comes; should those before return, they are loaded
- * again by the first command that comes by, which looks at all interfaces.
+ * The pins are replaced one by one, and a reload may be killed between two of them, so the head of the cases names the
+ * map to which they belong. While rules are not confirmed, only the new rules are updated for new interfaces. If the
+ * previous rules return, the next command that runs loads them again, and that load looks at all interfaces.
  */
 #include "instance/instance_internal.h"
 
@@ -26,7 +26,7 @@ static uint32_t map_id(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &info_bytes) ? 0 : info.id;
 }
 
-/* A map of them: a descriptor, or -errno. */
+/* Write the cases to a map. Returns a descriptor or -errno. */
 static int write_cases(const struct weir_image *image, int interfaces_fd)
 {
 	const uint32_t count = image->case_count + 1;
@@ -93,7 +93,7 @@ void weir_cases_drop_new(const char *instance)
 	weir_unpin_new(instance, WEIR_PIN_INTERFACES);
 }
 
-/* The caller frees *ret_cases, whose first is the head. */
+/* The caller frees *ret_cases. The first element is the head. */
 static int read_cases(int fd, struct weir_interface_case **ret_cases, uint32_t *ret_count)
 {
 	_cleanup_(weir_freep) struct weir_interface_case *cases = NULL;
@@ -128,7 +128,7 @@ int weir_cases_follow(const char *instance)
 	if (cases_fd < 0 || interfaces_fd < 0)
 		return cases_fd < 0 ? cases_fd : interfaces_fd;
 	err = read_cases(cases_fd, &cases, &count);
-	if (err || !cases) /* of another layout: another version's, too */
+	if (err || !cases) /* -EPROTO: another layout, so another version wrote it */
 		return err == -EPROTO ? 0 : err;
 	if (cases[0].kind != WEIR_CASE_HEAD || cases[0].map_id != map_id(interfaces_fd))
 		return 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Opening an instance while a command may be at work on it: what looks broken is looked at once more under the lock,
- * when no command can be. Rules that were not confirmed in time are described as returned by whoever opens it.
+ * Opening an instance while a command may be at work on it. If the instance looks broken, it is read once more under
+ * the lock, when no command can be at work. If rules were not confirmed in time, whoever opens the instance describes
+ * the previous ones as those in force.
  */
 #include "instance/instance_internal.h"
 
@@ -39,7 +40,7 @@ int weir_instance_return(const char *name, struct weir_diag *diag)
 	return err;
 }
 
-/* It is half done, or broken: once no other command is at work it is one or the other. */
+/* The instance is in transition or broken. Once no other command is at work, it is complete, gone, or really broken. */
 static int open_when_quiet(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int lock_fd = -1;
@@ -58,7 +59,7 @@ static int open_when_quiet(const char *name, struct weir_instance **ret_instance
 static int open_soon(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
 		     struct weir_diag *diag)
 {
-	struct weir_diag in_between = {}; /* what was wrong may be over in a moment */
+	struct weir_diag in_between = {}; /* the errors may be gone in a moment */
 	int err = weir_instance_open_as_is(name, ret_instance, &in_between);
 
 	weir_diag_free(&in_between);
@@ -77,9 +78,9 @@ static int open_listed(const char *name, bool waits_for_reload, struct weir_inst
 
 	if (err || !*ret_instance || !weir_unconfirmed_is_over(&(*ret_instance)->unconfirmed))
 		return err;
-	/* The program has returned to the rules before, and nobody has described them yet. */
+	/* The program has returned to the previous rules, but the descriptions do not say so yet. */
 	if (weir_instance_return(name, diag))
-		return 0; /* reported: what is opened is what was described last */
+		return 0; /* reported; the instance is opened as it was last described */
 	weir_instance_free(TAKE_PTR(*ret_instance));
 	return open_soon(name, waits_for_reload, ret_instance, diag);
 }

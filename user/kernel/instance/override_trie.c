@@ -30,7 +30,7 @@ int weir_overrides_find(int fd, const struct weir_rule_info *rule, const struct 
 	return 0;
 }
 
-/* Entries that one system call copies. Chosen, not derived. */
+/* Number of entries that one system call copies. Chosen, not derived. */
 #define BATCH_ENTRIES 1024u
 
 int weir_overrides_scan(int fd, weir_override_visit *visit, void *data)
@@ -43,7 +43,7 @@ int weir_overrides_scan(int fd, weir_override_visit *visit, void *data)
 		uint32_t count = BATCH_ENTRIES;
 
 		err = bpf_map_lookup_batch(fd, from, &place, keys, units, &count, NULL);
-		if (err && err != -ENOENT) /* ENOENT: these are the last */
+		if (err && err != -ENOENT) /* ENOENT: this was the last batch */
 			return err;
 		for (uint32_t i = 0; i < count; i++) {
 			int stop = visit(&keys[i], &units[i], data);

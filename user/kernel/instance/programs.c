@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which programs are on an instance's links, and putting others there, on all of them or on none. */
+/* Which programs are on an instance's links, and replacing them on all links or on none. */
 #include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
@@ -24,8 +24,8 @@ static bool is_program(int fd, uint32_t id)
 	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &info_bytes) && info.id == id;
 }
 
-/* By its pin, or that of a reload that was cut short; by its number, which takes CAP_SYS_ADMIN, where another version
- * has pinned none. Returns a descriptor or -errno.
+/* Open a program by its pin, or by the new pin of an interrupted reload. If another version has pinned none, open it by
+ * its id, which takes CAP_SYS_ADMIN. Returns a descriptor or -errno.
  */
 static int open_program(const char *instance, enum weir_hook hook, uint32_t id)
 {
@@ -49,7 +49,7 @@ static struct weir_old_program *find_program(struct weir_old_program *programs, 
 	return programs;
 }
 
-/* Of a hook that no interface has now: one that comes gets it. */
+/* Add the program of a hook that no interface uses now: a new interface would get it. */
 static void add_pinned(const char *instance, enum weir_hook hook, struct weir_old_program *programs)
 {
 	struct bpf_prog_info info = {};
@@ -104,7 +104,7 @@ static void warn_gone(const struct weir_instance *instance, const struct weir_li
 	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and its limits with it", link->interface);
 }
 
-/* What rules that are about to be in force evaluate, and those before do not. */
+/* The interface has no link for outgoing packets: the new rules evaluate them, but the old ones do not. */
 static bool lacks_out(const struct weir_instance *instance, const struct weir_link *in)
 {
 	if (weir_hook_is_out(in->hook) || !in->ifindex)
@@ -137,7 +137,8 @@ static void remove_out(const struct weir_instance *instance, const struct weir_l
 	}
 }
 
-/* Before what is there is swapped: it can be refused. Taken off again when some link refuses. */
+/* Called before existing programs are replaced, because it can fail. If a link refuses, all of these are removed again.
+ */
 static int put_out(const struct weir_instance *instance, const int program_fd[WEIR_HOOKS], struct weir_diag *diag)
 {
 	struct weir_link_terms terms = {.instance = instance->name};
@@ -162,7 +163,7 @@ static int put_out(const struct weir_instance *instance, const int program_fd[WE
 	return err;
 }
 
-/* All links that have a program to come, or none. */
+/* Replace the program on all links that have a new one, or on none. */
 static int swap(const struct weir_instance *instance, const int program_fd[WEIR_HOOKS], struct weir_old_program *old,
 		struct weir_diag *diag)
 {
@@ -181,7 +182,7 @@ static int swap(const struct weir_instance *instance, const int program_fd[WEIR_
 			weir_diag_fail(diag, -err, "the old rules stay", "cannot replace the program on '%s'",
 				       link->interface);
 	}
-	/* The same call that has just worked the other way round. */
+	/* This is the same call as the one that has just succeeded, in the other direction. */
 	while (err && done--) {
 		const struct weir_link *link = &instance->links[done];
 

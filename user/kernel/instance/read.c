@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reading an instance that is attached: what its pinned maps say of it. A command may be at work on it: see open.c. */
+/* Reading an attached instance: the contents of its pinned maps. A command may be at work on the instance: see open.c.
+ */
 #include "instance/instance_internal.h"
 
 #include <assert.h>
@@ -29,7 +30,7 @@ bool weir_instance_refresh(struct weir_instance *instance)
 	free(instance->links);
 	instance->links = links;
 	instance->link_count = count;
-	weir_guard_look(instance); /* rules are confirmed without another generation */
+	weir_guard_look(instance); /* confirming rules does not change the generation */
 	return true;
 }
 
@@ -60,7 +61,7 @@ static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 	return 0;
 }
 
-/* If a pin is missing though the instance is there, some command was killed before it was done. */
+/* If a pin is missing although the instance exists, a command was killed before it had finished. */
 static int fail_to_open(const char *name, int err, const char *pin, struct weir_diag *diag)
 {
 	char hint[192], option[WEIR_INSTANCE_OPTION_BYTES];
@@ -81,7 +82,7 @@ static int open_map(struct weir_instance *instance, enum weir_table_id map, stru
 	return instance->map_fd[map] < 0 ? fail_to_open(instance->name, -instance->map_fd[map], pin, diag) : 0;
 }
 
-/* Its description first, which says what the others are. */
+/* Open the description first, because it says what the other maps are. */
 static int open_maps(struct weir_instance *instance, struct weir_diag *diag)
 {
 	int err = open_map(instance, WEIR_TABLE_INSTANCE, diag);
@@ -174,7 +175,7 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 		instance->map_fd[map] = -1;
 	instance->thresholds_fd = -1;
 
-	/* Reading takes no capability, but the right to open the pins. */
+	/* Reading needs no capability, only permission to open the pins. */
 	err = weir_instance_expect_attached(name, diag);
 	if (!err)
 		err = open_maps(instance, diag);
@@ -216,7 +217,7 @@ uint64_t weir_instance_left_ns(const struct weir_instance *instance)
 
 /* ---- virtual time ---- */
 
-/* As it was pushed last: read until it is the same twice, because a controller may be pushing. */
+/* The value published last. Reads until two reads agree, because a controller may be writing it. */
 static int read_pushed(const struct weir_instance *instance, uint32_t place, struct weir_pushed *ret_pushed)
 {
 	struct weir_pushed again;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Replacing the rules of an instance while packets go through it. A second program is loaded over the maps that stay,
- * and put in the place of the first on every link; up to there everything can be undone. A reload may be killed
- * anywhere: on each interface it leaves the old rules or the new ones, and the next reload puts it right.
+ * Replacing the rules of an instance while packets pass. A second program is loaded over the maps that stay, and
+ * replaces the first on every link. Until then everything can be undone. A reload may be killed at any point: each
+ * interface then has either the old rules or the new ones, and the next reload repairs the rest.
  */
 #include "instance/instance_internal.h"
 
@@ -21,9 +21,9 @@
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
 
-/* ---- what is blocked or allowed for a while ---- */
+/* ---- entries that are blocked or allowed for a limited time ---- */
 
-/* Into the table that replaces it. 0 or -errno. */
+/* Copy them into the table that replaces the old one. Returns 0 or -errno. */
 static int carry_timed(const struct weir_instance *instance, const struct weir_image *image,
 		       const struct weir_object *object)
 {
@@ -36,7 +36,7 @@ static int carry_timed(const struct weir_instance *instance, const struct weir_i
 					  weir_object_map_fd(object, WEIR_TABLE_TIMED_ADDRESSES), weir_host_now_ns());
 }
 
-/* Before the new program is in its place, so that it misses nothing. */
+/* Called before the new program is in force, so that it misses no entry. */
 static int carry_timed_first(const struct weir_instance *instance, const struct weir_image *image,
 			     const struct weir_object *object, struct weir_diag *diag)
 {
@@ -49,8 +49,9 @@ static int carry_timed_first(const struct weir_instance *instance, const struct 
 
 /* ---- descriptions ---- */
 
-/* One description is written before the swap, the other after it. Another version's are not ours to write: the new
- * program has maps of its own, which hold the new one already.
+/* Called twice: with one description before the swap, and with the other after it. If another version attached the
+ * instance, its descriptions are not ours to write: the new program has maps of its own, which already hold the new
+ * description.
  */
 static int write_descriptions(const struct weir_instance *instance, const struct weir_rule_info *rules,
 			      const struct weir_resource_info *resources, struct weir_diag *diag)
@@ -71,8 +72,8 @@ static int write_descriptions(const struct weir_instance *instance, const struct
 }
 
 /*
- * Describe what was and what will be, so that slots of either are taken whatever happens now: a reload
- * that is killed half-way must not leave slots in use that the next one thinks are free.
+ * Describe the old and the new rules together, so that the slots of both count as taken whatever happens now. A reload
+ * that is killed half-way must not leave slots in use that the next reload assumes to be free.
  */
 static int describe_both(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
@@ -124,8 +125,8 @@ static bool replaces_any(const struct weir_instance *instance, const struct weir
 }
 
 /*
- * Pins are taken one by one, and a reload may be killed between two of them: the description would then speak of other
- * maps than those that are pinned. So tables that are being replaced have no version meanwhile, and the next reload
+ * Pins are replaced one by one, and a reload may be killed between two of them. The description would then refer to
+ * other maps than the pinned ones. So tables that are being replaced have no version meanwhile, and the next reload
  * recreates them.
  */
 static int mark_replaced(const struct weir_instance *instance, const struct weir_image *image,
@@ -146,7 +147,7 @@ static int mark_replaced(const struct weir_instance *instance, const struct weir
 		   : 0;
 }
 
-/* A hook that nothing is evaluated at any more has none. */
+/* A hook at which nothing is evaluated any more has no program. */
 static int take_program(const char *instance, enum weir_hook hook, bool is_there, struct weir_diag *diag)
 {
 	if (is_there)
@@ -155,7 +156,7 @@ static int take_program(const char *instance, enum weir_hook hook, bool is_there
 	return 0;
 }
 
-/* The description, first of all maps, comes before what it speaks of. */
+/* The description's map is replaced first, before the maps that it describes. */
 static int take_new_pins(const struct weir_instance *instance, const struct weir_image *image,
 			 const struct weir_object *object, struct weir_diag *diag)
 {
@@ -184,7 +185,7 @@ static bool is_table_of_ours(const char *name)
 	return false;
 }
 
-/* Tables of another version that this one does not have would take memory until the detach. */
+/* Tables of another version that this version does not have would use memory until the detach. */
 static void drop_old_tables(const struct weir_instance *instance)
 {
 	for (int i = 0; i < WEIR_TABLES_MAX; i++) {
@@ -222,7 +223,7 @@ static int attach_pace(const struct weir_instance *instance, struct weir_diag *d
 	return weir_pace_attach(instance->name, ifindexes, count, diag);
 }
 
-/* What goes out waits in the device itself, where its qdisc can do that. */
+/* Outgoing packets wait in the device itself, if its qdisc supports that. */
 static int check_pace_out(const struct weir_instance *instance, const struct weir_ruleset *ruleset,
 			  struct weir_diag *diag)
 {
@@ -231,7 +232,7 @@ static int check_pace_out(const struct weir_instance *instance, const struct wei
 	int err = 0;
 
 	if (weir_netns_enter(instance->info.netns, &back_fd))
-		return 0; /* what cannot be determined is let pass */
+		return 0; /* if this cannot be determined, assume that it works */
 	for (size_t i = 0; !err && i < instance->link_count; i++)
 		if (instance->links[i].ifindex && !weir_hook_is_out(instance->links[i].hook))
 			err = weir_pace_check_out(instance->links[i].interface, instance->links[i].ifindex,
@@ -239,7 +240,7 @@ static int check_pace_out(const struct weir_instance *instance, const struct wei
 	return err;
 }
 
-/* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
+/* Checks whether the rules can pace, if the old ones did not or if another version's tc program does the pacing. */
 int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image,
 			   const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
@@ -255,8 +256,8 @@ int weir_reload_check_pace(const struct weir_instance *instance, const struct we
 }
 
 /*
- * *ret_is_new: it has to be taken off again if the reload fails. Where another version's tc program paces, it continues
- * until the rules are swapped.
+ * *ret_is_new: pacing was set up, and has to be removed again if the reload fails. Another version's tc program
+ * continues to pace until the rules have been swapped.
  */
 static int start_pace(const struct weir_instance *instance, const struct weir_image *image,
 		      const struct weir_ruleset *ruleset, bool *ret_is_new, struct weir_diag *diag)
@@ -271,14 +272,14 @@ static int start_pace(const struct weir_instance *instance, const struct weir_im
 	return err;
 }
 
-/* Its counters, and what packets carry to it, are another version's: a tc program of ours takes its place. In between
- * packets do not wait. The rules are in force.
+/* If the counters and packet metadata of the running tc program belong to another version, replace that program by
+ * ours. Between the two, packets do not wait. The new rules are already in force.
  */
 static int replace_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
 	if (!image->config.paces || !instance->is_incompatible[WEIR_TABLE_PACE])
 		return 0;
-	weir_pace_detach(instance->name); /* there may be none */
+	weir_pace_detach(instance->name); /* there may be no pacing */
 	if (!attach_pace(instance, diag))
 		return 0;
 	weir_diag_error(diag, NULL, NULL, NULL, "the new rules of instance '%s' are in force, but nothing is paced",
@@ -286,13 +287,15 @@ static int replace_pace(const struct weir_instance *instance, const struct weir_
 	return WEIR_RELOAD_NOT_DESCRIBED;
 }
 
-/* The new rules are in force; let everyone who looks see them. */
+/* The new rules are in force; now make this visible to other processes. */
 static int make_known(struct weir_instance *instance, const struct weir_settings *settings,
 		      const struct weir_image *image, const struct weir_object *object, struct weir_diag *diag)
 {
 	int err;
 
-	/* Again: a second may have begun meanwhile. The controller, if any, comes after the generation's number. */
+	/* Publish again, since a new second may have begun. The controller, if any, continues after it has seen the new
+	 * generation.
+	 */
 	err = weir_instance_publish(settings, image, object, diag);
 	if (!err)
 		err = take_new_pins(instance, image, object, diag);
@@ -301,7 +304,7 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 	if (err)
 		return err;
 	drop_old_tables(instance);
-	/* What was given to the old table meanwhile; as far as there is room, ignoring. */
+	/* Carry over the entries that the old table got in the meantime, as far as there is room, ignoring. */
 	carry_timed(instance, image, object);
 	weir_instance_update_info(&instance->info, settings, image, object);
 	err = weir_array_write(weir_object_map_fd(object, WEIR_TABLE_INSTANCE), &instance->info, 1,
@@ -312,7 +315,7 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 		   : 0;
 }
 
-/* The old programs by hook, of which each has one: else a reload was cut short. False: some hook has two. */
+/* The old programs by hook. Each hook has one, unless a reload was interrupted. False: some hook has two. */
 static bool find_old(const struct weir_old_program *old, int ret_fds[WEIR_HOOKS])
 {
 	static const int none[WEIR_HOOKS] = WEIR_NO_PROGRAMS;
@@ -338,7 +341,7 @@ static int refuse_two_rule_sets(const struct weir_instance *instance, struct wei
 	return -EAGAIN;
 }
 
-/* Rules that are to be confirmed are not on the links themselves: their guard is. */
+/* Rules that have to be confirmed are not on the links themselves: their guard is. */
 static int swap_programs(const struct weir_instance *instance, const struct weir_object *object,
 			 struct weir_transition *transition, struct weir_old_program *old, struct weir_diag *diag)
 {
@@ -365,7 +368,7 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 	return err;
 }
 
-/* Up to the swap everything can be undone; after it the new rules are in force. */
+/* Until the swap everything can be undone; after it the new rules are in force. */
 static int swap_in(struct weir_instance *instance, struct weir_transition *transition, const struct weir_image *image,
 		   const struct weir_object *object, struct weir_diag *diag)
 {
@@ -395,7 +398,7 @@ static int swap_in(struct weir_instance *instance, struct weir_transition *trans
 	}
 	if (!make_known(instance, settings, image, object, diag)) {
 		if (!transition->returns_ns)
-			weir_guard_remove(instance->name); /* of what was on the links before, if there is one */
+			weir_guard_remove(instance->name); /* a guard that was on the links before, if there was one */
 		return 0;
 	}
 	snprintf(hint, sizeof(hint), "run it again: 'weir reload%s FILE...'",
@@ -406,7 +409,8 @@ static int swap_in(struct weir_instance *instance, struct weir_transition *trans
 	return WEIR_RELOAD_NOT_DESCRIBED;
 }
 
-/* The rules that kept their slots, but whose windows went with a table of another version. */
+/* The number of rules that kept their slots, but lost their windows because these were in a table of another version.
+ */
 static uint32_t count_emptied(const struct weir_instance *instance, const struct weir_image *image)
 {
 	uint32_t count = 0;
@@ -420,7 +424,7 @@ static uint32_t count_emptied(const struct weir_instance *instance, const struct
 	return count;
 }
 
-/* The new rules are in force: what cannot be determined for want of memory is left out, ignoring. */
+/* The new rules are in force: anything that cannot be reported because memory is exhausted is left out, ignoring. */
 static void describe_result(const struct weir_instance *instance, const struct weir_instance_info *before,
 			    const struct weir_image *image, struct weir_reload_result *ret_result)
 {
@@ -443,14 +447,16 @@ static void describe_result(const struct weir_instance *instance, const struct w
 	*ret_result = result;
 }
 
-/* Packets that wait, when all is decided: while rules are not confirmed, those before may need it yet. */
+/* Remove pacing if nothing needs it and everything is decided: while the new rules are not confirmed, the previous ones
+ * may still need it.
+ */
 static void finish_pace(const struct weir_instance *instance, const struct weir_transition *transition, bool paces)
 {
 	if (!paces && !transition->returns_ns && weir_pace_is_attached(instance->name))
 		weir_pace_detach(instance->name);
 }
 
-/* Under the lock. */
+/* Call this under the lock. */
 static int make_transition(struct weir_instance *instance, struct weir_transition *transition,
 			   struct weir_reload_result *ret_result, struct weir_diag *diag)
 {
@@ -468,7 +474,7 @@ static int make_transition(struct weir_instance *instance, struct weir_transitio
 		err = weir_not_the_rules(swap_in(instance, transition, image, object, diag));
 	if (!err)
 		err = replace_pace(instance, image, diag);
-	/* The new rules, which pace, may be in force all the same. */
+	/* With WEIR_RELOAD_NOT_DESCRIBED the new rules are in force despite the error, and they pace. */
 	if (err && paces_anew && err != WEIR_RELOAD_NOT_DESCRIBED)
 		weir_pace_detach(instance->name);
 	if (err)
@@ -498,7 +504,9 @@ static void note_transition(const char *name, enum weir_transition_kind kind, co
 			   result->rules == 1 ? "" : "s", result->kept_rules, until);
 }
 
-/* Rules that were kept may be put in force again from anywhere: interfaces are named where the instance is. */
+/* A command in any namespace may put kept rules back in force, but their interface names belong to the instance's
+ * namespace.
+ */
 static int go_there(const struct weir_instance *instance, enum weir_transition_kind kind, int *back_fd)
 {
 	return kind == WEIR_TRANSITION_LOADED ? 0 : weir_netns_enter(instance->info.netns, back_fd);
@@ -522,7 +530,7 @@ int weir_instance_transition(const char *name, enum weir_transition_kind kind, c
 		err = weir_transition_plan(instance, kind, ruleset, options, &transition, diag);
 	if (err)
 		return err;
-	go_there(instance, transition.kind, &back_fd); /* where it cannot be found, rules that need it are refused */
+	go_there(instance, transition.kind, &back_fd); /* if this fails, rules that need it are refused */
 	err = make_transition(instance, &transition, ret_result, diag);
 	if (!err)
 		note_transition(name, transition.kind, ret_result);

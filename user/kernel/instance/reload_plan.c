@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a reload comes to, before anything is changed: what stays, what is recreated, and what is refused. */
+/* Plans a reload before anything is changed: what stays, what is recreated, and what is refused. */
 #include "instance/instance_internal.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 /* ---- what stays, and what is recreated ---- */
 
-/* A table of another size than the image wants held nothing of use (compile/compile.h); but timed entries, which are
- * carried over.
+/* A table whose size differs from the image's contained nothing of use (compile/compile.h), except timed entries, which
+ * are carried over.
  */
 static bool has_other_size(const struct weir_instance *instance, const struct weir_image *image,
 			   enum weir_table_id table)
@@ -25,7 +25,9 @@ static bool has_other_size(const struct weir_instance *instance, const struct we
 	return image->config.sizes[table] != instance->info.tables[table].size;
 }
 
-/* Connections left in the tables have been counted by other steps, or in flows of another table: nobody needs them. */
+/* The connections in the tables were counted in steps of another length, or in flows of another table, so nobody needs
+ * them.
+ */
 static bool forgets_connections(const struct weir_instance *instance, const struct weir_image *image)
 {
 	const struct weir_instance_info *info = &instance->info;
@@ -52,7 +54,7 @@ bool weir_reload_replaces(const struct weir_instance *instance, const struct wei
 	case WEIR_TABLE_LONE_BREAKERS:
 	case WEIR_TABLE_LONE_GROUPS:
 	case WEIR_TABLE_BREAKERS:
-	case WEIR_TABLE_REQUEST_GROUPS: /* which requests name */
+	case WEIR_TABLE_REQUEST_GROUPS: /* requests refer to these */
 		return has_other_size(instance, image, WEIR_TABLE_REQUESTS);
 	default:
 		return false;
@@ -83,7 +85,7 @@ struct weir_rule_info *weir_reload_rules_now(const struct weir_instance *instanc
 		return rules;
 	for (uint32_t slot = 0; slot < slots; slot++) {
 		rules[slot] = instance->rules[slot];
-		/* A virtual time that cannot be read has not moved since the load. */
+		/* If the virtual time cannot be read, it has not moved since the load. */
 		if (rules[slot].state == WEIR_SLOT_USED && weir_has_tokens(&rules[slot]))
 			weir_instance_read_clock(instance, &instance->rules[slot], &rules[slot].tokens.clock);
 	}
@@ -104,19 +106,21 @@ struct weir_previous weir_reload_what_runs(const struct weir_instance *instance,
 
 	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
 	       sizeof(previous.connection_timeout_ms));
-	/* Rules keep their slots; what another version has there is not to decide what size it gets. */
+	/* Rules keep their slots, but a table of another version must not determine the size of its replacement. */
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
 		previous.sizes[table] = instance->is_incompatible[table] ? 0 : instance->info.tables[table].size;
 	return previous;
 }
 
-/* The rules whose warm-up continues; NULL: none. */
+/* The old rules, whose warm-up continues; NULL: none does. */
 static const struct weir_rule_info *rules_that_warm(const struct weir_instance *instance)
 {
 	return instance->is_incompatible[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
 }
 
-/* Another version's description does not say; and a `weir run` that takes over may have been given another. */
+/* Derived from the links: another version's description does not contain the mode, and a `weir run` that takes over may
+ * have been started with another one.
+ */
 enum weir_attach_mode weir_reload_mode(const struct weir_instance *instance)
 {
 	for (size_t i = 0; i < instance->link_count; i++)
@@ -168,7 +172,8 @@ static bool names_interfaces(const struct weir_ruleset *ruleset)
 	return false;
 }
 
-/* Interface names are looked up here, and would mean others in another network namespace. */
+/* Interface names are looked up in the present network namespace, which would be wrong if the instance is in another.
+ */
 static int check_netns(const struct weir_instance *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
 	char name[NAME_MAX + 1] = "NAME", hint[NAME_MAX + 64];
@@ -183,7 +188,9 @@ static int check_netns(const struct weir_instance *instance, const struct weir_r
 	return -EINVAL;
 }
 
-/* Rules whose buckets cannot be distinguished must not be put in force, or not for long. */
+/* Rules whose buckets can no longer be distinguished must not be put in force; if they soon will be indistinguishable,
+ * warn.
+ */
 static int check_span(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
 	static const char *const hint = "detach it and attach again";
@@ -202,8 +209,8 @@ static int check_span(const struct weir_instance *instance, const struct weir_im
 	return -EOVERFLOW;
 }
 
-/* One without any is what is left of an attach, or a detach, that was killed. Nor would rules limit anything where all
- * interfaces are gone.
+/* An instance without links was left by a killed attach or detach. And if all interfaces are gone, the rules would
+ * limit nothing.
  */
 static int check_links(const struct weir_instance *instance, struct weir_diag *diag)
 {
@@ -212,7 +219,7 @@ static int check_links(const struct weir_instance *instance, struct weir_diag *d
 	for (size_t i = 0; i < instance->link_count; i++)
 		if (instance->links[i].ifindex)
 			return 0;
-	if (weir_instance_is_controlled(instance->name)) /* which waits for them */
+	if (weir_instance_is_controlled(instance->name)) /* the controller waits for interfaces */
 		return 0;
 	snprintf(hint, sizeof(hint), "'weir detach%s' cleans up", weir_instance_option(instance->name, option));
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
@@ -221,7 +228,7 @@ static int check_links(const struct weir_instance *instance, struct weir_diag *d
 	return -ENOENT;
 }
 
-/* What is blocked or allowed for a while goes into a table of another size: all of it, or the reload is refused. */
+/* Entries that are blocked or allowed for a limited time must all fit in the new table, or the reload is refused. */
 static int check_timed(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
 	const uint32_t room = image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES];
@@ -284,7 +291,7 @@ int weir_reload_prepare(struct weir_instance *instance, const struct weir_transi
 	if (!rules)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
 	previous = weir_reload_what_runs(instance, rules);
-	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
+	/* Not in a dry run before the decision: until then the unconfirmed rules are the ones that run. */
 	if (transition->kind == WEIR_TRANSITION_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
 		weir_guard_take_back(instance, &previous);
 	err = weir_instance_build_image(transition->ruleset, weir_reload_mode(instance),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Packets that an instance evaluates twice: it is on a bridge and on a port of it, on a VLAN and on its parent. Each
- * then takes from the limit twice, so that half of it passes. That may be meant, of rules that go by the interface; so
- * it is said, and not refused. Likewise, of rules for both directions, what comes in on one of its interfaces and goes
- * out on another: at tc it is marked where it comes in, which XDP cannot do.
+ * Packets that an instance evaluates twice, because it is on a bridge and on one of its ports, or on a VLAN and on its
+ * parent. Each such packet counts twice, so that only half of the limit passes. This may be intended, with rules that
+ * distinguish interfaces, so it causes a warning and no refusal. Likewise, rules for both directions count twice a
+ * packet that comes in on one of the instance's interfaces and leaves through another. At tc, such a packet is marked
+ * when it comes in, which XDP cannot do.
  */
 #include "instance/instance_internal.h"
 
@@ -26,13 +27,13 @@ static int add_repeat(const struct weir_stacked *upper, const struct weir_stacke
 	return 0;
 }
 
-/* By the link of what comes in, which each interface has. */
+/* Considers only the link for incoming packets, which each interface has. */
 static const struct weir_stacked *find_in(const struct weir_stack *stack, const struct weir_link *link)
 {
 	return weir_hook_is_out(link->hook) ? NULL : weir_stack_find(stack, link->ifindex);
 }
 
-/* In the present network namespace. With `only`, those that this interface is one of. */
+/* Repeats in the present network namespace. With `only`, those that involve this interface. */
 static size_t find(const struct weir_link *links, size_t link_count, uint32_t only, struct weir_repeat **repeats)
 {
 	_cleanup_(weir_stack_free) struct weir_stack stack = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The tables of an instance that another version of weir attached: which of them this version can read, and what it
- * means to an operator when the others start afresh.
+ * means for an operator when the others start afresh.
  */
 #include "instance/instance_internal.h"
 
@@ -12,44 +12,46 @@
 #include "pins/info.h"
 #include "tables/rule_kind.h"
 
-/* ---- which ---- */
+/* ---- which tables ---- */
 
-/* Without them nobody knows what the others hold: all go by slots, and rows by window specs. */
+/* Without these, the contents of all other tables are meaningless: they are indexed by slots, and rows depend on window
+ * specs.
+ */
 static const int described_by[] = {WEIR_TABLE_INSTANCE, WEIR_TABLE_RULE_INFO, WEIR_TABLE_RESOURCE_INFO,
 				   WEIR_TABLE_WINDOW_SPECS};
 
-/* What is of no use without another. */
+/* Tables that are of no use without another one. */
 static const struct {
 	int table, without;
 } needs[] = {
-	/* Rows on CPUs that nobody looks at would count for nothing. */
+	/* Rows on CPUs that nobody looks at would not count. */
 	{WEIR_TABLE_NARROW_FLOWS, WEIR_TABLE_SHARERS},
 	{WEIR_TABLE_MEDIUM_FLOWS, WEIR_TABLE_SHARERS},
 	{WEIR_TABLE_WIDE_FLOWS, WEIR_TABLE_SHARERS},
-	/* Connections name the flows that count them, and are counted there. */
+	/* Connections refer to the flows that count them, and the counts are kept there. */
 	{WEIR_TABLE_CONNECTIONS, WEIR_TABLE_CONNECTION_FLOWS},
 	{WEIR_TABLE_CONNECTIONS, WEIR_TABLE_CONNECTION_TOTALS},
 	{WEIR_TABLE_CONNECTION_FLOWS, WEIR_TABLE_CONNECTIONS},
 	{WEIR_TABLE_CONNECTIONS, WEIR_TABLE_LONE_CONNECTIONS},
 	{WEIR_TABLE_CONNECTION_TOTALS, WEIR_TABLE_CONNECTIONS},
 	{WEIR_TABLE_LONE_CONNECTIONS, WEIR_TABLE_CONNECTIONS},
-	/* Whose a penalty is; and whether there are any to be looked for. */
+	/* The keys say whose a penalty is, and the rules whether there are any penalties to look for. */
 	{WEIR_TABLE_PENALISED_FLOWS, WEIR_TABLE_PENALTY_KEYS},
 	{WEIR_TABLE_PENALTY_KEYS, WEIR_TABLE_PENALISED_FLOWS},
 	{WEIR_TABLE_PENALISED_FLOWS, WEIR_TABLE_PENALISED_RULES},
-	/* Whose drops they are. */
+	/* The keys say whose drops they are. */
 	{WEIR_TABLE_TOP_DROPS, WEIR_TABLE_TOP_DROP_KEYS},
 	{WEIR_TABLE_TOP_DROP_KEYS, WEIR_TABLE_TOP_DROPS},
-	/* Whether there are any is said apart from them. */
+	/* Whether there are any entries is stored separately. */
 	{WEIR_TABLE_TIMED_ADDRESSES, WEIR_TABLE_TIMED_STATE},
 	{WEIR_TABLE_TIMED_PREFIXES, WEIR_TABLE_TIMED_STATE},
-	/* Requests name their breakers, and wait in their rings. */
+	/* Requests refer to their breakers, and wait in the breakers' rings. */
 	{WEIR_TABLE_REQUESTS, WEIR_TABLE_BREAKERS},
 	{WEIR_TABLE_BREAKERS, WEIR_TABLE_REQUEST_GROUPS},
 	{WEIR_TABLE_REQUEST_GROUPS, WEIR_TABLE_LONE_BREAKERS},
 	{WEIR_TABLE_LONE_BREAKERS, WEIR_TABLE_LONE_GROUPS},
 	{WEIR_TABLE_LONE_GROUPS, WEIR_TABLE_REQUESTS},
-	/* Tokens are what was left after the seconds that have been counted. */
+	/* The tokens are those that were left after the seconds that have been counted. */
 	{WEIR_TABLE_WARM_STATES, WEIR_TABLE_RULE_SECONDS},
 	{WEIR_TABLE_RULE_SECONDS, WEIR_TABLE_WARM_STATES},
 };
@@ -59,7 +61,7 @@ static bool is_ours(const struct weir_instance_info *info, int table)
 	return info->tables[table].version == weir_table_version(table);
 }
 
-/* Nothing can be said of its rules. */
+/* Nothing is known about its rules. */
 static bool is_all_incompatible(const struct weir_instance_info *info, bool is_info_incompatible)
 {
 	for (size_t i = 0; !is_info_incompatible && i < ARRAY_SIZE(described_by); i++)
@@ -74,7 +76,7 @@ void weir_instance_find_incompatible(struct weir_instance *instance, bool is_inf
 	instance->is_all_incompatible = is_all_incompatible(&instance->info, is_info_incompatible);
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
 		is_incompatible[table] = instance->is_all_incompatible || !is_ours(&instance->info, table);
-	/* Five times: tables of breakers, by way of each other. */
+	/* Five rounds, because the tables of breakers depend on each other in a cycle. */
 	for (size_t i = 0; i < 5 * ARRAY_SIZE(needs); i++)
 		is_incompatible[needs[i % ARRAY_SIZE(needs)].table] |=
 			is_incompatible[needs[i % ARRAY_SIZE(needs)].without];
@@ -91,7 +93,7 @@ bool weir_instance_is_incompatible(const char *name, struct weir_instance_info *
 	       !is_ours(ret_head, WEIR_TABLE_THRESHOLDS);
 }
 
-/* ---- what to say ---- */
+/* ---- messages ---- */
 
 static bool is_narrow(const struct weir_rule_info *rule)
 {
@@ -160,7 +162,7 @@ static bool everybody(const struct weir_rule_info *rule)
 	return true;
 }
 
-/* Who keeps something in a table, and what is lost when it starts afresh. */
+/* Which rules use a table, and what is lost when it starts afresh. */
 static const struct {
 	bool (*is_used_by)(const struct weir_rule_info *rule);
 	const char *loss;
@@ -171,7 +173,7 @@ static const struct {
 #undef TABLE
 };
 
-/* Whether it is missed by nobody when it starts afresh. */
+/* Whether nobody would miss the table's contents. */
 static bool is_idle(const struct weir_instance *instance, int map)
 {
 	if (map == WEIR_TABLE_PACE)
@@ -273,13 +275,14 @@ int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t t
 
 /* ---- at a reload ---- */
 
-/* What the other version does not have, or a reload that died has begun to replace, holds nothing to lose. */
+/* A table that the other version does not have, or that a killed reload has begun to replace, contains nothing to lose.
+ */
 static bool is_lost(const struct weir_instance *instance, int map)
 {
 	return instance->is_incompatible[map] && instance->info.tables[map].version && !is_idle(instance, map);
 }
 
-/* Refused, or a warning. Returns how many there are. */
+/* Reports each loss, as an error or a warning. Returns how many there are. */
 static int list_losses(const struct weir_instance *instance, bool is_refused, struct weir_diag *diag)
 {
 	char words[WHY_BYTES];
@@ -328,7 +331,7 @@ int weir_instance_accept_incompatible(const struct weir_instance *instance, bool
 {
 	char words[WHY_BYTES];
 
-	/* Not even the head of its description: nobody knows where its interfaces are. */
+	/* Without even the head of the description, nobody knows where the interfaces are. */
 	if (!instance->info.magic)
 		return weir_instance_fail_incompatible(instance, diag);
 	if (!starts_afresh)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Going from one rule set to another, and back: which one is meant, and what is kept of both. How rules are replaced is
- * reload.c's.
+ * Changing from one rule set to another, and back: which rule set to load, and what to keep of both. reload.c does the
+ * replacing.
  */
 #include "instance/instance_internal.h"
 
@@ -57,7 +57,7 @@ static int fail_no_way_back(const struct weir_instance *instance, const char *wh
 
 /* ---- which rule set ---- */
 
-/* `kind`: how it comes into force, as `weir show` and `weir confirm` say it. */
+/* `kind`: how the rule set comes into force, for `weir show` and `weir confirm`. */
 static int read_kept(struct weir_transition *transition, struct weir_kept_set *set, enum weir_transition_kind kind,
 		     uint64_t generation, struct weir_diag *diag)
 {
@@ -104,7 +104,7 @@ static int plan_rollback(const struct weir_instance *instance, struct weir_trans
 			 instance->info.generation + 1, diag);
 }
 
-/* A reload that was killed may have put its rules on the links, and not into the history. */
+/* A killed reload may have put its rules on the links, but not into the history. */
 static void forget_unconfirmed(const struct weir_instance *instance, struct weir_history *history)
 {
 	if (history->sets[0] && history->sets[0]->generation == instance->unconfirmed.generation)
@@ -166,7 +166,7 @@ int weir_transition_plan(struct weir_instance *instance, enum weir_transition_ki
 	return 0;
 }
 
-/* ---- rules that stay ---- */
+/* ---- keeping unconfirmed rules ---- */
 
 struct programs {
 	int fd[WEIR_HOOKS];
@@ -178,7 +178,7 @@ static void close_programs(const struct programs *programs)
 		weir_closep(&programs->fd[hook]);
 }
 
-/* -ENOENT: there is none. */
+/* -ENOENT: there is no such program. */
 static int open_programs(const struct weir_instance *instance, struct programs *programs, struct weir_diag *diag)
 {
 	int err = -ENOENT;
@@ -195,7 +195,7 @@ static int open_programs(const struct weir_instance *instance, struct programs *
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot open the program of instance '%s'", instance->name) : 0;
 }
 
-/* The guard and the rules that it hands packets to evaluate alike from now on. */
+/* The guard and the rules behind it evaluate packets identically from now on. */
 int weir_instance_finish_confirm(struct weir_instance *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;
@@ -207,7 +207,7 @@ int weir_instance_finish_confirm(struct weir_instance *instance, struct weir_dia
 	if (!err)
 		err = weir_instance_swap_links(instance, now.fd, old, diag);
 	if (!err)
-		err = weir_instance_read_links(instance, diag); /* they have another program now */
+		err = weir_instance_read_links(instance, diag); /* the links have another program now */
 	if (!err)
 		weir_guard_remove(instance->name);
 	return err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What commands ask for: other rules, those before, and that rules which are to be confirmed stay. */
+/* The requests of commands: load other rules, return to the previous ones, or keep rules that have to be confirmed. */
 #include "instance/instance_internal.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
 			 struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
+	/* Checked before the lock is taken, so that nothing is created or mounted if nothing is attached. */
 	int err = weir_instance_open_any(name, &instance, diag);
 
 	return err ? err : weir_instance_transition(name, WEIR_TRANSITION_LOADED, ruleset, options, ret_result, diag);
@@ -30,7 +30,7 @@ int weir_instance_rollback(const char *name, struct weir_reload_result *ret_resu
 	return err ? err : weir_instance_transition(name, WEIR_TRANSITION_ROLLBACK, NULL, &options, ret_result, diag);
 }
 
-/* ---- to stay ---- */
+/* ---- confirming ---- */
 
 static int confirm_history(const struct weir_instance *instance, struct weir_diag *diag)
 {
@@ -74,7 +74,7 @@ static int fail_nothing_to_confirm(const struct weir_instance *instance, struct 
 	return -ENOENT;
 }
 
-/* Under the lock. */
+/* Call this under the lock. */
 static int confirm(struct weir_instance *instance, struct weir_diag *diag)
 {
 	int err;
@@ -88,7 +88,7 @@ static int confirm(struct weir_instance *instance, struct weir_diag *diag)
 		return fail_late(instance, diag);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot confirm the rules of instance '%s'", instance->name);
-	/* Decided: what is left is to tidy up, which whoever comes next does as well. */
+	/* The decision is made. Only cleaning up is left, which the next command would do as well. */
 	err = weir_instance_finish_confirm(instance, diag);
 	if (!err)
 		err = confirm_history(instance, diag);
@@ -101,7 +101,7 @@ int weir_instance_confirm(const char *name, uint64_t *ret_generation, struct wei
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_closep) int lock_fd = -1;
-	int err = weir_instance_open_any(name, &instance, diag); /* before the lock; it returns what is over */
+	int err = weir_instance_open_any(name, &instance, diag); /* returns expired rules, so before the lock */
 
 	if (err)
 		return err;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rules that are to be confirmed. Until that is decided, the program on the interfaces is a guard (program/guard.h),
- * which goes by a moment in a map: before it packets go to the new rules, from then on to the old ones. So the kernel
- * itself returns to the old rules, and no process is needed for it. What is left to do then, taking the guard off and
- * describing the old rules as those in force, is done by the first command that comes by (rollback.c).
+ * Rules that have to be confirmed. Until this is decided, the program on the interfaces is a guard (program/guard.h).
+ * The guard reads a time from a map: before that time packets go to the new rules, afterwards to the old ones. So the
+ * kernel itself returns to the old rules, and needs no process for it. What is left to do then is to take the guard
+ * off, and to describe the old rules as those in force. The first command that opens the instance does that (open.c).
  *
- * The guard's pins mean something as long as its program is on a link, or its rules are those described (all interfaces
- * may be gone for a while). A reload that was killed may leave others.
+ * The guard's pins are valid as long as its program is on a link, or the rules behind it are the ones described (all
+ * interfaces may be gone for a while). A killed reload may leave invalid ones.
  */
 #include "instance/instance_internal.h"
 
@@ -19,11 +19,11 @@
 #include "program/array.h"
 #include "program/guard.h"
 
-/* Beside those of its programs (weir_pin_of_guard). */
+/* The pins beside those of its programs (weir_pin_of_guard). */
 static const char *const pins[] = {
 	"guard_state",	   /* map `guard` */
-	"guard_sets",	   /* the map of both programs, which the kernel empties when it is not pinned */
-	"guard_tc_sets",   /* likewise, at tc */
+	"guard_sets",	   /* the map with both programs, which the kernel empties if the map is not pinned */
+	"guard_tc_sets",   /* the same, for tc */
 	"guard_rule_info", /* the descriptions before the reload */
 	"guard_resource_info",
 };
@@ -66,7 +66,7 @@ static int pin_if_there(const char *instance, const char *pin, int fd, struct we
 	return fd < 0 ? 0 : weir_pin(instance, pin, fd, diag);
 }
 
-/* The programs last: with them it is whole. */
+/* The programs' pins come last: once they exist, the guard is complete. */
 static int pin_guard(const struct weir_instance *instance, const struct weir_rule_info *rules,
 		     const struct weir_guard_object *guard, struct weir_diag *diag)
 {
@@ -91,7 +91,7 @@ int weir_guard_set_up(const struct weir_instance *instance, const struct weir_ru
 	_cleanup_(weir_guard_object_freep) struct weir_guard_object *guard = NULL;
 	int err = weir_guard_load(new_fd, old_fd, &state, &guard, diag);
 
-	weir_guard_remove(instance->name); /* of a reload that was killed */
+	weir_guard_remove(instance->name); /* left by a reload that was killed */
 	if (!err)
 		err = pin_guard(instance, rules, guard, diag);
 	if (err) {
@@ -102,7 +102,7 @@ int weir_guard_set_up(const struct weir_instance *instance, const struct weir_ru
 	return 0;
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 static uint32_t program_id(int fd)
 {
@@ -162,7 +162,7 @@ void weir_guard_look(struct weir_instance *instance)
 			.is_so = true, .returns_ns = state.returns_ns, .generation = state.generation};
 }
 
-/* The one at XDP, which every load has, whether an interface is limited there or not. */
+/* The program at XDP, which every load has, even if no interface is limited there. */
 uint32_t weir_instance_program_id(const struct weir_instance *instance)
 {
 	_cleanup_(weir_closep) int fd = -1;
@@ -211,7 +211,7 @@ int weir_guard_confirm(const char *instance)
 		return fd < 0 ? fd : -errno;
 	returns_ns = state->returns_ns;
 	__atomic_store_n(&state->returns_ns, WEIR_GUARD_NEVER, __ATOMIC_SEQ_CST);
-	/* If the moment came before that store, packets have gone to the old rules already: there they stay. */
+	/* If the time had passed before that store, packets have already gone to the old rules, and must stay there. */
 	is_late = weir_host_boot_ns() >= returns_ns;
 	if (is_late)
 		__atomic_store_n(&state->returns_ns, returns_ns, __ATOMIC_SEQ_CST);
@@ -239,6 +239,6 @@ void weir_guard_take_back(const struct weir_instance *instance, struct weir_prev
 	_cleanup_(weir_freep) struct weir_resource_info *resources =
 		read_copy(instance->name, pins[PIN_RESOURCES], instance->info.resource_slots, sizeof(*resources));
 
-	if (rules && resources) /* else another version kept them: its rules start over */
+	if (rules && resources) /* otherwise another version kept them, and its rules start afresh */
 		weir_previous_take_back(previous, rules, resources, weir_host_now_ns());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which interfaces an instance is wanted on (struct weir_wanted): words as `-i` has them, and which interfaces of a
- * network namespace they mean now. Nothing is attached here.
+ * The interfaces on which an instance is wanted (struct weir_wanted): the words given with `-i`, and the interfaces of
+ * a network namespace that they select now. Nothing is attached here.
  */
 #include "instance/instance_internal.h"
 
@@ -30,7 +30,7 @@ bool weir_wanted_names(const struct weir_wanted *wanted, const char *name)
 	return weir_words_have(&wanted->word, count_words(wanted), name);
 }
 
-/* Never a device of ours that paces: who means that says so by name. */
+/* A pattern never selects one of our own pacing devices. A user who wants one writes its name. */
 bool weir_wanted_means(const struct weir_wanted *wanted, const char *name)
 {
 	if (weir_pace_is_device(name))
@@ -83,7 +83,7 @@ bool weir_wanted_remove(struct weir_wanted *wanted, const char *word)
 	return false;
 }
 
-/* Exceptions are left out: a detach of one interface leaves them. */
+/* Exceptions are not counted, since detaching one interface adds one. */
 static size_t count_meanings(const struct weir_wanted *wanted)
 {
 	size_t meanings = 0;
@@ -137,13 +137,13 @@ static int leave_out(struct weir_targets *targets, const struct weir_stacked *li
 	return 0;
 }
 
-/* What is to be limited, and how. */
+/* Which interfaces to limit, and in which mode. */
 struct wish {
 	const struct weir_wanted *wanted;
 	enum weir_attach_mode mode;
 };
 
-/* NULL: XDP takes it, or it is evaluated at tc, where no header is needed. */
+/* NULL: XDP can handle the interface, or it is evaluated at tc, where no Ethernet header is needed. */
 static const char *type_that_is_refused(const struct weir_stacked *link, enum weir_attach_mode mode,
 					char buffer[WEIR_LINK_TYPE_BYTES])
 {
@@ -158,9 +158,10 @@ static bool is_limited(const struct weir_stacked *link, const void *data)
 	return !type_that_is_refused(link, wish->mode, buffer) && weir_wanted_means(wish->wanted, link->name);
 }
 
-/* A user who names one wants it, and sees what is wrong with it; a pattern only happens to mean it. From an interface
- * and those that it stands on, the lower ones are taken: all packets arrive there, and the driver may have native mode.
- * Where one of the lower ones is not limited, the upper one stays: packets that arrive there would have no limit.
+/* A user who names an interface wants it, and sees what is wrong with it; a pattern may match it by accident. If a
+ * pattern matches both an interface and those below it, the lower ones are taken: all packets arrive there, and the
+ * driver may support native mode. If one of the lower ones is not limited, the upper one stays, because otherwise
+ * packets that arrive there would have no limit.
  */
 static bool is_of_no_use(const struct weir_stack *stack, const struct wish *wish, const struct weir_stacked *link,
 			 char ret_why[WEIR_LEFT_OUT_BYTES])
@@ -219,7 +220,7 @@ bool weir_targets_leave_out(const struct weir_wanted *wanted, enum weir_attach_m
 	_cleanup_(weir_targets_free) struct weir_targets targets = {};
 
 	if (weir_targets_find(wanted, mode, &targets))
-		return false; /* who puts them there will say so */
+		return false; /* the attach will report it */
 	for (size_t i = 0; i < targets.left_out_count; i++)
 		if (!strcmp(targets.left_out[i].name, name))
 			return true;
@@ -249,7 +250,7 @@ void weir_targets_free(struct weir_targets *targets)
 bool weir_attach_means(const struct weir_attach_options *options, const char *interface)
 {
 	struct weir_wanted wanted[WEIR_WANTED_MAX] = {};
-	struct weir_diag ignored = {}; /* too many words: the attach will say so */
+	struct weir_diag ignored = {}; /* too many words: the attach will report it */
 
 	for (size_t i = 0; i < options->interface_count; i++)
 		if (weir_wanted_add(wanted, options->interfaces[i], &ignored))

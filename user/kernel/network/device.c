@@ -42,7 +42,7 @@ static bool offload_is_on(int fd, const char *name, uint32_t get)
 #define RSS_TABLE_MAX 4096 /* entries; mlx5 has up to 2,048 */
 #define RSS_QUEUES_MAX 1024
 
-/* How many queues stand in the table by which the device spreads flows. */
+/* The number of queues in the table by which the device distributes flows. */
 static uint32_t count_rss_queues(int fd, const char *name)
 {
 	_cleanup_(weir_freep) struct ethtool_rxfh_indir *table =
@@ -53,7 +53,7 @@ static uint32_t count_rss_queues(int fd, const char *name)
 	if (!table)
 		return 0;
 	table->cmd = ETHTOOL_GRXFHINDIR;
-	if (!weir_ethtool_ask(fd, name, table) || table->size > RSS_TABLE_MAX) /* size 0: returns the size */
+	if (!weir_ethtool_ask(fd, name, table) || table->size > RSS_TABLE_MAX) /* a table of size 0: returns the size */
 		return 0;
 	table->cmd = ETHTOOL_GRXFHINDIR;
 	if (!weir_ethtool_ask(fd, name, table))
@@ -214,12 +214,12 @@ void weir_program_name(uint32_t program_id, char name[16])
 		memcpy(name, info.name, sizeof(info.name));
 }
 
-/* ---- what takes a program off ---- */
+/* ---- how to remove a program ---- */
 
-#define DISPATCHER_PROGRAM "xdp_dispatcher" /* libxdp's, which runs other programs one after the other */
-#define FILTER_PROGRAMS "xdpfilt_"	    /* xdp-filter's, where the kernel cannot run them in a dispatcher */
+#define DISPATCHER_PROGRAM "xdp_dispatcher" /* libxdp's dispatcher, which runs other programs one after the other */
+#define FILTER_PROGRAMS "xdpfilt_"	    /* xdp-filter's program, if the kernel cannot run it in a dispatcher */
 
-/* The word by which 'ip link set dev NAME WORD off' takes it off. */
+/* The WORD in 'ip link set dev NAME WORD off' that removes the program. */
 static const char *ip_word(const struct weir_device *device)
 {
 	if (device->native_program)
@@ -237,7 +237,7 @@ static bool is_held_by(uint32_t link_id, uint32_t ifindex, uint32_t program_id)
 	       info.xdp.ifindex == ifindex && info.prog_id == program_id;
 }
 
-/* The number of the link that holds the program on the interface; 0: none does, or we may not look. */
+/* The id of the link that holds the program on the interface; 0: none does, or we may not see it. */
 static uint32_t find_link(uint32_t ifindex, uint32_t program_id)
 {
 	uint32_t id = 0;

@@ -20,7 +20,7 @@ bool weir_ethtool_ask(int fd, const char *name, void *command)
 	return !ioctl(fd, SIOCETHTOOL, &ifr);
 }
 
-/* How many features there are, and the number of the one with this name; false: there is none. */
+/* The number of features, and the number of the feature with this name; false: there is none. */
 static bool find_feature(int fd, const char *name, const char *feature, uint32_t *ret_count, uint32_t *ret_number)
 {
 	_cleanup_(weir_freep) struct ethtool_sset_info *sizes = calloc(1, sizeof(*sizes) + sizeof(sizes->data[0]));
@@ -52,7 +52,7 @@ static bool find_feature(int fd, const char *name, const char *feature, uint32_t
 	return false;
 }
 
-/* The block of 32 features that it is in, and its bit there; false: not known. */
+/* The block of 32 features that contains it, and its bit in the block; false: unknown. */
 static bool read_block(int fd, const char *name, const char *feature, struct ethtool_get_features_block *ret_block,
 		       uint32_t *ret_bit)
 {

@@ -12,7 +12,7 @@
 #include "host/host.h"
 #include "host/names.h"
 
-#define CPUS_MAX 4096 /* what Linux can be built for is twice that; no such machine has been seen */
+#define CPUS_MAX 4096 /* Linux can be built for twice as many; no such machine is known */
 
 struct cpus {
 	bool has[CPUS_MAX];
@@ -32,21 +32,24 @@ static uint32_t count_cpus(const struct cpus *cpus, uint32_t *ret_last)
 
 /* ---- virtio (Virtual I/O Device 1.2, 5.1.3) ---- */
 
-/* Offloads by which the host hands over several packets as one, or with checksums that are still to be made. */
+/* Offloads with which the host merges several packets into one, or leaves out checksums that are still to be computed.
+ */
 #define GUEST_OFFLOADS                                                                                                 \
 	{                                                                                                              \
 		1, 7, 8, 9, 10, 54, 55                                                                                 \
 	} /* CSUM, TSO4, TSO6, ECN, UFO, USO4, USO6 */
 #define CTRL_GUEST_OFFLOADS 2
 
-/* The driver refuses XDP then (virtnet_xdp_set: EOPNOTSUPP); with the right it turns them off by itself. */
+/* With these offloads on, the driver refuses XDP (virtnet_xdp_set: EOPNOTSUPP), unless it has permission to turn them
+ * off: then it does so by itself.
+ */
 static bool keeps_merging(const char *root, const char *name)
 {
 	static const int offloads[] = GUEST_OFFLOADS;
 	char path[PATH_MAX], bits[256];
 
 	snprintf(path, sizeof(path), "%s/sys/class/net/%s/device/features", root, name);
-	/* '0' or '1' for each feature, the first is number 0. Other buses have no such file. */
+	/* '0' or '1' for each feature, starting with number 0. Other buses have no such file. */
 	if (weir_host_read_text(path, bits, sizeof(bits)) || strspn(bits, "01") < 64 ||
 	    bits[CTRL_GUEST_OFFLOADS] == '1')
 		return false;
@@ -75,7 +78,9 @@ static void add_list(const char *list, struct cpus *cpus)
 	}
 }
 
-/* By what drivers call it: "eth0-TxRx-3", "virtio2-input.0", "mlx5_comp4@pci:..."; of others we need not hear. */
+/* Recognised by the names that drivers use: "eth0-TxRx-3", "virtio2-input.0", "mlx5_comp4@pci:...". Other interrupts do
+ * not matter.
+ */
 static bool tells_of_receiving(const char *action)
 {
 	if (strcasestr(action, "rx"))
@@ -84,7 +89,7 @@ static bool tells_of_receiving(const char *action)
 	       !strcasestr(action, "async") && !strcasestr(action, "mgmnt");
 }
 
-/* One that is in use has an action, whose directory is beside the files that all interrupts have. */
+/* An interrupt in use has an action. The action's directory is among the files that all interrupts have. */
 static bool is_for_receiving(const char *root, const char *number)
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
@@ -117,7 +122,7 @@ static void read_affinity(const char *root, const char *number, struct cpus *cpu
 	}
 }
 
-/* The device's, or those of the one that carries it (virtio's PCI function). */
+/* The interrupts of the device, or of the device that carries it (virtio's PCI function). */
 static void read_interrupts(const char *root, const char *name, struct weir_hardware *hardware)
 {
 	_cleanup_(weir_names_free) struct weir_names numbers = {};
@@ -141,7 +146,7 @@ static void read_interrupts(const char *root, const char *name, struct weir_hard
 
 /* ---- RPS ---- */
 
-/* "00000000,0000000c": 32 CPUs a word, the highest first. */
+/* "00000000,0000000c": words of 32 CPUs each, highest first. */
 static void add_mask(const char *mask, struct cpus *cpus)
 {
 	uint32_t cpu = 0;
@@ -177,7 +182,9 @@ static void read_rps(const char *root, const char *name, struct weir_hardware *h
 
 /* ---- the contract ---- */
 
-/* The name may be another interface's there. Two namespaces seldom share a name and its number. */
+/* In another namespace that name may belong to another interface. It is unlikely that two namespaces have the same name
+ * with the same index.
+ */
 static bool is_shown(const char *root, const char *name, uint32_t ifindex)
 {
 	char path[PATH_MAX], number[16];

@@ -7,9 +7,11 @@
 
 #include "base/util.h"
 
-/* Larger than any message of one link without its statistics; what is longer is cut, and nobody reads it. */
+/* Larger than any message about one link without its statistics. A longer message is cut, which does not matter because
+ * nobody reads it.
+ */
 #define PIECE_BYTES 4096
-/* More than this at once is heard of again at once. Chosen, not derived. */
+/* If more than this arrives at once, the rest is reported at once again. Chosen, not derived. */
 #define PIECES_MAX 4096
 
 int weir_link_watch_open(void)
@@ -26,7 +28,7 @@ void weir_link_watch_drain(int fd)
 {
 	char piece[PIECE_BYTES];
 
-	/* ENOBUFS says that events were lost: there is something to look at, as with any other. */
+	/* ENOBUFS means that events were lost. Like any event, this is a reason to look at the interfaces. */
 	for (int i = 0; i < PIECES_MAX; i++)
 		if (recv(fd, piece, sizeof(piece), 0) < 0 && errno != ENOBUFS && errno != EINTR)
 			return;

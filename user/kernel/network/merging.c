@@ -21,7 +21,7 @@ static const char *offload_of(int fd, const char *name)
 	return weir_ethtool_ask(fd, name, &gro) && gro.data ? "gro" : NULL;
 }
 
-/* For the interfaces at the bottom, where packets come in. Nothing is merged on the way through the host itself. */
+/* Examines the interfaces at the bottom, where packets arrive. Nothing is merged on the way through the host itself. */
 bool weir_merging_find(const char *name, uint32_t ifindex, struct weir_merging *ret_merging)
 {
 	_cleanup_(weir_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -10,9 +10,9 @@
 
 #include "base/util.h"
 
-/* The kernel answers at once; this is for one that does not. Chosen, not derived. */
+/* The kernel answers at once; this is for a kernel that does not. Chosen, not derived. */
 #define ANSWER_SECONDS 10
-/* The largest piece of a dump (netlink(7): NLMSG_GOODSIZE is at most 8 KiB; dumps up to 32). */
+/* The largest part of a dump (netlink(7): NLMSG_GOODSIZE is at most 8 KiB; dumps up to 32). */
 #define ANSWER_BYTES 32768
 
 int weir_netlink_open(struct weir_netlink *netlink, int protocol)
@@ -30,7 +30,9 @@ int weir_netlink_open(struct weir_netlink *netlink, int protocol)
 		weir_netlink_close(netlink);
 		return err;
 	}
-	/* The kernel's words, and no copy of the request before them. A kernel older than 4.12 has none, ignoring. */
+	/* Ask for the kernel's message, and for no copy of the request before it. A kernel older than 4.12 has no such
+	 * messages, ignoring.
+	 */
 	mnl_socket_setsockopt(netlink->socket, NETLINK_EXT_ACK, &on, sizeof(on));
 	mnl_socket_setsockopt(netlink->socket, NETLINK_CAP_ACK, &on, sizeof(on));
 	return 0;
@@ -50,7 +52,7 @@ struct nlmsghdr *weir_netlink_begin(struct weir_netlink *netlink, uint16_t type,
 
 	request->nlmsg_type = type;
 	request->nlmsg_flags = NLM_F_REQUEST | flags;
-	/* Each of the two bits by itself means something else (NLM_F_REPLACE, NLM_F_EXCL). */
+	/* NLM_F_DUMP consists of two bits, each of which alone means something else (NLM_F_REPLACE, NLM_F_EXCL). */
 	if ((flags & NLM_F_DUMP) != NLM_F_DUMP)
 		request->nlmsg_flags |= NLM_F_ACK;
 	request->nlmsg_seq = ++netlink->sequence;
@@ -60,7 +62,7 @@ struct nlmsghdr *weir_netlink_begin(struct weir_netlink *netlink, uint16_t type,
 
 /* ---- the answer ---- */
 
-/* NLMSG_ERROR and NLMSG_DONE both begin with an error, 0 for none; what the kernel says of it follows. */
+/* NLMSG_ERROR and NLMSG_DONE both begin with an error code, 0 for success; the kernel's message follows. */
 static int read_end(struct weir_netlink *netlink, const struct nlmsghdr *message)
 {
 	size_t about_bytes = message->nlmsg_type == NLMSG_ERROR ? sizeof(struct nlmsgerr) : sizeof(int);
@@ -79,13 +81,13 @@ static int read_end(struct weir_netlink *netlink, const struct nlmsghdr *message
 
 #define NOT_THE_END 1
 
-/* Returns NOT_THE_END, or what the request came to: 0 or -errno. */
+/* Returns NOT_THE_END, or the result of the request: 0 or -errno. */
 static int read_piece(struct weir_netlink *netlink, const void *piece, int bytes, weir_netlink_reader reader,
 		      void *data, bool *is_interrupted)
 {
 	for (const struct nlmsghdr *message = piece; mnl_nlmsg_ok(message, bytes);
 	     message = mnl_nlmsg_next(message, &bytes)) {
-		/* What still comes of an earlier request, which was given up, is no answer to this one. */
+		/* A late message for an earlier request that timed out is not an answer to this one. */
 		if (message->nlmsg_seq != netlink->sequence)
 			continue;
 		if (message->nlmsg_flags & NLM_F_DUMP_INTR)
@@ -108,7 +110,7 @@ int weir_netlink_ask(struct weir_netlink *netlink, weir_netlink_reader reader, v
 	netlink->reason[0] = '\0';
 	if (mnl_socket_sendto(netlink->socket, request, request->nlmsg_len) < 0)
 		return -errno;
-	/* An interrupted dump is read to its end, too: until then the kernel refuses another one. */
+	/* Read even an interrupted dump to its end: until then the kernel refuses another dump. */
 	while (result == NOT_THE_END) {
 		ssize_t bytes = mnl_socket_recvfrom(netlink->socket, piece, sizeof(piece));
 
@@ -132,7 +134,7 @@ const struct nlattr *weir_netlink_find(const struct nlmsghdr *message, size_t ab
 	return NULL;
 }
 
-/* What weir_netlink_ask_value looks for. */
+/* What weir_netlink_ask_value() looks for. */
 struct value {
 	uint16_t about_bytes, type;
 	void *value;

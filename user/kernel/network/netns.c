@@ -17,14 +17,14 @@
 
 #define NAMED "/run/netns"
 
-/* Each after 10 ms. Chosen, not derived. */
+/* Attempts, 10 ms apart. Chosen, not derived. */
 #define BACK_TRIES 500
 
-/* Which one is looked for. */
+/* The namespace to look for. */
 struct wanted {
-	uint64_t inode;		      /* 0: it is by its id */
-	int32_t id;		      /* as the namespace of `netlink` calls it */
-	struct weir_netlink *netlink; /* of the namespace that gave the id */
+	uint64_t inode;		      /* 0: look for it by its id */
+	int32_t id;		      /* its id in the namespace of `netlink` */
+	struct weir_netlink *netlink; /* a socket to the namespace that gave the id */
 };
 
 static bool has_id(int fd, const struct wanted *wanted)
@@ -50,7 +50,7 @@ static bool is_netns(int fd, const struct wanted *wanted)
 	return !fstat(fd, &status) && status.st_ino == wanted->inode;
 }
 
-/* Open it among DIRECTORY/NAME/SUFFIX. Returns it, or -ENOENT. */
+/* Open it among the files DIRECTORY/NAME/SUFFIX. Returns the descriptor, or -ENOENT. */
 static int find_in(const char *directory, const char *suffix, const struct wanted *wanted, char ret_name[NAME_MAX + 1])
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
@@ -71,7 +71,7 @@ static int find_in(const char *directory, const char *suffix, const struct wante
 	return -ENOENT;
 }
 
-/* Open it where it is mounted, as by 'unshare --net=FILE'. Returns it, or -ENOENT. */
+/* Open it where it is mounted, for example by 'unshare --net=FILE'. Returns the descriptor, or -ENOENT. */
 static int find_mounted(const struct wanted *wanted)
 {
 	_cleanup_(weir_fclosep) FILE *mounts = fopen("/proc/self/mountinfo", "re");
@@ -90,8 +90,8 @@ static int find_mounted(const struct wanted *wanted)
 	return -ENOENT;
 }
 
-/* Named namespaces first, then those of processes, then what is mounted elsewhere. `ret_name` stays empty for all but
- * the first.
+/* Searches named namespaces first, then those of processes, then other mounts. `ret_name` is set only for a named
+ * namespace, else it is empty.
  */
 static int enter(const struct wanted *wanted, char ret_name[NAME_MAX + 1], int *ret_back_fd)
 {
@@ -142,8 +142,8 @@ void weir_netns_leave(const int *back_fd)
 
 	if (*back_fd < 0)
 		return;
-	/* We have just been there, so that it fails for want of memory alone; and who stays where he does not belong
-	 * takes other interfaces for ours.
+	/* We came from that namespace, so only a lack of memory can make this fail. A thread that stays in the wrong
+	 * namespace would take other interfaces for ours, so keep trying.
 	 */
 	for (int tries = 0; setns(*back_fd, CLONE_NEWNET) && tries < BACK_TRIES; tries++)
 		nanosleep(&pause, NULL);

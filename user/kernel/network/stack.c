@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "network/netlink.h"
 
-/* VLANs on a bond on a bridge are four; the kernel allows eight. */
+/* VLANs on a bond on a bridge are four levels; the kernel allows eight. */
 #define LEVELS_MAX 8
 
 /* ---- one interface ---- */
@@ -73,7 +73,7 @@ static void read_kind(const struct nlmsghdr *message, struct weir_stacked *link)
 	link->kind = kind_of(about, info);
 	link->peer_netns = -1;
 	switch (link->kind) {
-	case WEIR_LINK_VETH: /* two ends call each other their link, and neither stands on the other */
+	case WEIR_LINK_VETH: /* each end reports the other as its link, and neither is on top of the other */
 		link->peer = other;
 		if (netns)
 			link->peer_netns = read_u32(netns);
@@ -83,7 +83,7 @@ static void read_kind(const struct nlmsghdr *message, struct weir_stacked *link)
 		link->has_vnet_header = header && mnl_attr_get_payload_len(header) && mnl_attr_get_u8(header);
 		return;
 	default:
-		if (!netns) /* else it has a number of another namespace */
+		if (!netns) /* otherwise the number is an index in another namespace */
 			link->parent = other;
 	}
 }
@@ -122,7 +122,7 @@ int weir_stack_read_links(struct weir_stack *stack)
 		return err;
 	weir_netlink_begin(&netlink, RTM_GETLINK, NLM_F_DUMP, &about, sizeof(about));
 	err = weir_netlink_ask(&netlink, add_link, stack);
-	/* They changed meanwhile: one that has come may be missed, and an event of it follows. */
+	/* The links changed during the dump. A new one may be missing, but an event for it follows. */
 	return err == -EINTR ? 0 : err;
 }
 
@@ -159,7 +159,7 @@ static void add_bottoms(struct weir_stack *stack, const struct weir_stacked *lin
 	*bottom = *link;
 }
 
-/* A packet that has come in by `lower` may come in by `upper` next. */
+/* A packet that has arrived on `lower` may arrive on `upper` next. */
 static bool comes_again(const struct weir_stacked *upper, const struct weir_stacked *lower)
 {
 	return lower->ifindex != upper->ifindex && ((upper->repeats_ports && lower->master == upper->ifindex) ||
@@ -216,7 +216,7 @@ void weir_stack_read(const char *name, uint32_t ifindex, struct weir_stack *stac
 	struct weir_stacked alone = {.ifindex = ifindex, .peer_netns = -1};
 
 	snprintf(alone.name, sizeof(alone.name), "%s", name);
-	weir_stack_read_links(stack); /* without them it is taken to be alone, ignoring */
+	weir_stack_read_links(stack); /* without the links, the interface is assumed to be alone, ignoring */
 	add_bottoms(stack, weir_stack_find(stack, ifindex) ?: &alone, 0);
 }
 

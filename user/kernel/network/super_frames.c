@@ -12,9 +12,9 @@
 #include "network/netns.h"
 #include "network/stack.h"
 
-/* With these off the kernel cuts super-frames before the device has them: 'gso' need not be off for that. */
+/* With these features off, the kernel splits super-frames before they reach the device; 'gso' may stay on. */
 static const struct {
-	const char *feature, *option; /* 'ethtool -k' has the first, 'ethtool -K' takes the second */
+	const char *feature, *option; /* the name in 'ethtool -k', and the option of 'ethtool -K' */
 } senders[] = {
 	{"tx-tcp-segmentation", "tso"},
 	{"tx-tcp6-segmentation", "tso"},
@@ -22,7 +22,8 @@ static const struct {
 	{"tx-sctp-segmentation", "tx-sctp-segmentation"},
 };
 
-/* Those that are on, as 'ethtool -K' turns them off: " tso off tx-udp-segmentation off". Empty: none is. */
+/* The options for 'ethtool -K' that turn off those that are on: " tso off tx-udp-segmentation off". Empty: all are off.
+ */
 static void read_senders(const char *name, char ret_options[96])
 {
 	_cleanup_(weir_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -51,7 +52,7 @@ static bool find_loopback(const struct weir_stacked *link, struct weir_super_fra
 	return true;
 }
 
-/* "'--mode native' sees every packet", where that mode is to be had. */
+/* Advises '--mode native' where that mode is available. */
 static const char *native_words(const struct weir_stacked *link, const struct weir_super_frames *frames, char words[64])
 {
 	if (frames->is_below)
@@ -61,13 +62,15 @@ static const char *native_words(const struct weir_stacked *link, const struct we
 	return words;
 }
 
-/* The peer in the namespace that the thread is in now, and how ethtool gets there (""): it is in the same one). */
+/* Examines the peer in the thread's present namespace. `there` is how ethtool gets into that namespace ("": no prefix
+ * needed).
+ */
 static bool find_peer(const struct weir_stacked *link, const char *there, struct weir_super_frames *frames)
 {
 	char name[IF_NAMESIZE], options[96], native[64];
 
 	if (!if_indextoname(link->peer, name))
-		return false; /* it is gone, and the link will be */
+		return false; /* the peer is gone, and this link soon will be */
 	read_senders(name, options);
 	if (!options[0])
 		return false;

@@ -13,20 +13,20 @@
 
 #include "base/util.h"
 
-/* Behind every other filter: the kernel gives those that ask for no priority 49152 and less (tcf_auto_prio), and what
- * has waited comes back behind clsact, so that a filter after this one would never see it.
+/* After every other filter: a filter that asks for no priority gets 49152 or less from the kernel (tcf_auto_prio).
+ * Delayed packets come back behind clsact, so a filter after this one would never see them.
  */
 #define FILTER_PRIORITY 0xfff0u
 #define FILTER_HANDLE 1
 
-/* Behind those of others, too, and before the one that paces what has been evaluated. */
+/* Also after other programs' filters, and before the pacing filter, which handles packets that have been evaluated. */
 _Static_assert(WEIR_TC_LIMITER_PREFERENCE > 49152 && WEIR_TC_LIMITER_PREFERENCE < FILTER_PRIORITY,
 	       "filters are asked in the order of their preferences");
 
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
-/* A list that somebody changes while it is read is re-read; so often, and no more. Chosen, not derived. */
+/* How often a list that changes during reading is read again, at most. Chosen, not derived. */
 #define DUMPS_MAX 10
 
 /* Whether `nest`, which may be NULL, contains an attribute of this type with this text. */
@@ -114,11 +114,13 @@ int weir_tc_add_fq(struct weir_netlink *netlink, uint32_t ifindex, uint32_t limi
 	mnl_attr_put_strz(request, TCA_KIND, "fq");
 	nest = mnl_attr_nest_start(request, TCA_OPTIONS);
 	mnl_attr_put_u32(request, TCA_FQ_PLIMIT, limit_packets);
-	/* Packets without a socket of this host share 1,024 queues, by hash. */
+	/* Packets without a socket on this host share 1,024 queues, by hash. */
 	mnl_attr_put_u32(request, TCA_FQ_FLOW_PLIMIT, limit_packets);
-	/* The rate of a sender's socket, when it is on this host, is not for us to enforce. */
+	/* If the sender's socket is on this host, its rate is not for us to enforce. */
 	mnl_attr_put_u32(request, TCA_FQ_RATE_ENABLE, 0);
-	/* As far ahead as it goes (in us, 71 minutes); what is planned later goes then, and is not dropped. */
+	/* The farthest possible horizon (in us, 71 minutes). A packet with a later time leaves at the horizon, and is
+	 * not dropped.
+	 */
 	mnl_attr_put_u32(request, TCA_FQ_HORIZON, UINT32_MAX);
 	mnl_attr_put_u8(request, TCA_FQ_HORIZON_DROP, 0);
 	mnl_attr_nest_end(request, nest);
@@ -247,7 +249,9 @@ static struct nlmsghdr *begin_filter(struct weir_netlink *netlink, uint16_t type
 	return begin_any_filter(netlink, type, flags, &about);
 }
 
-/* The action mirred, and not bpf_redirect: an ifb drops what does not come by it, since only mirred says where from. */
+/* Uses the action mirred, not bpf_redirect: an ifb drops packets that arrive without the input device, which only
+ * mirred records.
+ */
 static void put_redirect(struct nlmsghdr *request, uint32_t device)
 {
 	const struct tc_mirred redirect = {.action = TC_ACT_STOLEN, .eaction = TCA_EGRESS_REDIR, .ifindex = device};
@@ -309,10 +313,10 @@ static struct nlmsghdr *begin_limiter(struct weir_netlink *netlink, uint16_t typ
 	return begin_any_filter(netlink, type, flags, &about);
 }
 
-/* What weir_tc_read_limiter looks for. */
+/* What weir_tc_read_limiter() looks for. */
 struct found_limiter {
 	const char *name;
-	uint32_t program_id; /* 0: the filter is another's */
+	uint32_t program_id; /* 0: the filter belongs to somebody else */
 };
 
 static void read_limiter(const struct nlmsghdr *message, void *data)
@@ -334,7 +338,7 @@ int weir_tc_read_limiter(struct weir_netlink *netlink, const struct weir_tc_limi
 
 	begin_limiter(netlink, RTM_GETTFILTER, 0, limiter);
 	err = weir_netlink_ask(netlink, read_limiter, &found);
-	/* Without the qdisc there is none, either; so of an interface that has gone. */
+	/* Without the qdisc there is no filter either; the same holds for an interface that has gone. */
 	if (err == -EINVAL || err == -ENODEV || (!err && !found.program_id))
 		return -ENOENT;
 	if (!err)
@@ -363,7 +367,7 @@ int weir_tc_delete_limiter(struct weir_netlink *netlink, const struct weir_tc_li
 	return weir_netlink_ask(netlink, NULL, NULL);
 }
 
-/* ---- what is there ---- */
+/* ---- existing filters ---- */
 
 static void read_filter(const struct nlmsghdr *message, void *data)
 {
@@ -371,7 +375,7 @@ static void read_filter(const struct nlmsghdr *message, void *data)
 	struct tcmsg about;
 
 	memcpy(&about, mnl_nlmsg_get_payload(message), sizeof(about));
-	/* A dump begins each priority with an entry that is no filter. */
+	/* A dump begins each priority with an entry that is not a filter. */
 	if (message->nlmsg_type != RTM_NEWTFILTER || !about.tcm_handle)
 		return;
 	if (about.tcm_parent == INGRESS && is_weirs(message, &about)) {

@@ -10,10 +10,10 @@
 #define TCX_INGRESS 46
 #define TCX_EGRESS 47
 
-/* BPF_MPROG_MAX (include/linux/bpf_mprog.h): as many as an interface has room for in one direction */
+/* BPF_MPROG_MAX (include/linux/bpf_mprog.h): the most programs that an interface can have in one direction */
 #define PROGRAMS_MAX 64
 
-/* So that the other way can be tested on a kernel that has this one. */
+/* Lets tests use filters on a kernel that has tcx. */
 #define WITHOUT_TCX "WEIR_WITHOUT_TCX"
 
 static enum bpf_attach_type attach_type(bool is_egress)
@@ -29,12 +29,12 @@ int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress)
 	if (secure_getenv(WITHOUT_TCX))
 		return -EOPNOTSUPP;
 	link_fd = bpf_link_create(program_fd, (int)ifindex, attach_type(is_egress), NULL);
-	if (link_fd == -EINVAL) /* of an attach type that it does not know */
+	if (link_fd == -EINVAL) /* the kernel does not know the attach type, or there is no such interface */
 		return if_indextoname(ifindex, name) ? -EOPNOTSUPP : -ENODEV;
 	return link_fd;
 }
 
-/* How many there are, or -errno. */
+/* The number of programs, or -errno. */
 static int read_programs(uint32_t ifindex, bool is_egress, __u32 ids[PROGRAMS_MAX])
 {
 	__u32 count = PROGRAMS_MAX;
@@ -62,7 +62,7 @@ uint32_t weir_tcx_count(uint32_t ifindex, bool is_egress)
 	return count < 0 ? 0 : count;
 }
 
-/* Of an attach type that it does not know it says EINVAL, and of an interface that there is not, ENODEV. */
+/* For an unknown attach type the kernel returns EINVAL, and for an unknown interface ENODEV. */
 bool weir_tcx_is_there(void)
 {
 	__u32 count = 0;

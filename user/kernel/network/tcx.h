@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * tcx (Linux 6.6): BPF links at tc ingress and egress, without a qdisc. Programs run in the order in which they were
- * attached, before those of clsact; one that returns TC_ACT_UNSPEC hands the packet to the next. A link is detached,
- * updated and pinned as any other. The headers and the libbpf that we build with are older than tcx, so its constants
- * are here.
+ * attached, before those of clsact; one that returns TC_ACT_UNSPEC passes the packet to the next. A tcx link is
+ * detached, updated and pinned like any other link. The headers and the libbpf that we build with are older than tcx,
+ * so its constants are defined here.
  */
 #ifndef WEIR_NETWORK_TCX_H
 #define WEIR_NETWORK_TCX_H
@@ -11,18 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Behind all that is there. Returns the link; -EOPNOTSUPP: the kernel has no tcx; or another -errno. */
+/* Attach after all existing programs. Returns the link; -EOPNOTSUPP: the kernel has no tcx; or another -errno. */
 int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress);
 
-/* Whether this program is on that interface of the present network namespace: 1, 0, or -errno. -EPERM: to look takes
+/* Whether this program is on that interface of the present network namespace: 1, 0, or -errno. -EPERM: the query needs
  * CAP_NET_ADMIN.
  */
 int weir_tcx_has(uint32_t program_id, uint32_t ifindex, bool is_egress);
 
-/* How many programs are on it; 0 also where that cannot be seen. */
+/* How many programs are on the interface; also 0 if this cannot be determined. */
 uint32_t weir_tcx_count(uint32_t ifindex, bool is_egress);
 
-/* The kernel has it. */
+/* The kernel supports tcx. */
 bool weir_tcx_is_there(void);
 
 #endif

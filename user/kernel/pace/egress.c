@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Can this device hold back what it is about to send? See pace.h. */
+/* Can this device delay packets that it is about to send? See pace.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -22,12 +22,12 @@
 #include "program/object.h"
 
 #define DEVICE_PREFIX "weir-"
-/* No instance has a '+' in its name, so that a long name never becomes another's short one. */
+/* No instance name contains a '+', so a long name never becomes the device name of another, short one. */
 #define LONG_DEVICE_PREFIX "weir+"
 #define PACED_PIN "paced-"
 
-/* What may wait, in all: an eighth of the machine's memory, in packets with all that the kernel puts around one of full
- * size. Chosen, not derived: what throttling admits is bounded by flow only.
+/* The most that may wait in total: an eighth of the machine's memory, in packets of full size with everything that the
+ * kernel stores around them. Chosen, not derived: throttling limits only what each flow may have waiting.
  */
 #define MEMORY_SHARE 8
 #define WAITING_PACKET_BYTES 4096
@@ -61,24 +61,24 @@ static const char *pin_name(uint32_t ifindex, char buffer[32])
 	return buffer;
 }
 
-/* The number in such a pin; 0 when it is the pin of something else. */
+/* The interface index in such a pin; 0 if it is the pin of something else. */
 static uint32_t paced_ifindex(const char *pin)
 {
 	return strncmp(pin, PACED_PIN, strlen(PACED_PIN)) ? 0 : strtoul(pin + strlen(PACED_PIN), NULL, 10);
 }
 
-/* The instance's network namespace need not be the caller's. */
+/* The instance's network namespace may differ from the caller's. */
 static int enter_netns_of(const char *instance, int *ret_back_fd)
 {
 	return weir_netns_enter(weir_info_netns(instance), ret_back_fd);
 }
 
-/* ---- putting it on ---- */
+/* ---- setting it up ---- */
 
 /* Why the last request failed. */
 static int explain(const struct weir_netlink *netlink, int err, const char *what, struct weir_diag *diag)
 {
-	/* What an unknown kind of interface, qdisc or filter gives. */
+	/* These errors mean an unknown kind of interface, qdisc or filter. */
 	if (err == -EOPNOTSUPP || err == -ENOENT) {
 		int lacking = weir_pace_check(diag);
 
@@ -101,7 +101,7 @@ static uint32_t packets_that_may_wait(void)
 	return packets < INT32_MAX ? packets : INT32_MAX;
 }
 
-/* One of this name is what a killed attach left: an instance has only one, and this one has none yet. */
+/* A device of this name was left by a killed attach: an instance has only one, and this one has none yet. */
 static int remove_old_device(struct weir_netlink *netlink, const char *name, struct weir_diag *diag)
 {
 	uint32_t ifindex = if_nametoindex(name);
@@ -175,7 +175,7 @@ static int pin_anew(const char *instance, uint32_t ifindex, int program_fd, stru
 	return weir_pin(instance, pin, program_fd, diag);
 }
 
-/* Pins first, so that whoever takes it off knows of it. */
+/* The pin comes first, so that whoever removes the filter can find it. */
 static int put_filter(struct weir_netlink *netlink, const char *instance, uint32_t ifindex, int program_fd,
 		      uint32_t device, struct weir_diag *diag)
 {
@@ -197,7 +197,7 @@ static int put_filter(struct weir_netlink *netlink, const char *instance, uint32
 	return err ? explain(netlink, err, "filter", diag) : 0;
 }
 
-/* `adds`: the device is there as long as the instance has a filter somewhere. */
+/* `adds`: an existing device is reused. It exists as long as the instance has a filter somewhere. */
 static int set_up(const char *instance, const uint32_t *ifindexes, size_t count, bool adds, struct weir_diag *diag)
 {
 	_cleanup_(destroy_program) struct pace_bpf *skel = NULL;
@@ -263,7 +263,7 @@ bool weir_pace_is_attached(const char *instance)
 	return false;
 }
 
-/* ---- looking at it ---- */
+/* ---- reading its state ---- */
 
 static int add_counters(uint32_t key, const void *values, int cpus, void *data)
 {
@@ -308,7 +308,7 @@ int weir_pace_read(const char *instance, struct weir_pace_state *ret_state)
 		return err;
 	*ret_state = (struct weir_pace_state){
 		.held = sum.paced,
-		/* One that came while this was read may be counted as held already, and not yet as marked. */
+		/* A packet that arrives during the reading may already be counted as held, but not yet as marked. */
 		.not_held = sum.unmarked + (sum.marked > sum.paced ? sum.marked - sum.paced : 0),
 		.waiting = queue.waiting,
 		.dropped = queue.dropped,
@@ -316,7 +316,7 @@ int weir_pace_read(const char *instance, struct weir_pace_state *ret_state)
 	return 0;
 }
 
-/* ---- taking it off: as much of it as there is, whatever fails ---- */
+/* ---- taking it off: whatever fails, as much as possible is removed ---- */
 
 static void remove_filter(struct weir_netlink *netlink, const char *instance, uint32_t ifindex)
 {
@@ -355,7 +355,7 @@ static void remove_filters_but(struct weir_netlink *netlink, const char *instanc
 	}
 }
 
-/* Wait until nothing waits, and once more, for what fq has given to the ifb. */
+/* Wait until the queue is empty, and then once more for packets that fq has already given to the ifb. */
 static void drain(struct weir_netlink *netlink, uint32_t device)
 {
 	const struct timespec step = {.tv_nsec = DRAIN_STEP_NS};

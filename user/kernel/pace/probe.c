@@ -11,9 +11,9 @@
 #include "network/tc.h"
 #include "pace/pace.h"
 
-#define PROBE_DEVICE "weir-probe" /* in a network namespace of its own */
+#define PROBE_DEVICE "weir-probe" /* in a network namespace of the child's own */
 
-/* What pacing is made of, in the order in which it is set up. */
+/* The parts that pacing needs, in the order in which they are set up. */
 enum part { PART_IFB, PART_FQ, PART_CLSACT, PART_FILTER, PART_REDIRECT, PART_COUNT };
 
 static const struct {
@@ -30,7 +30,7 @@ static const struct {
 #define TOLD_ALL_THERE 100
 #define TOLD_NOTHING 101
 
-/* ---- by the list of modules ---- */
+/* ---- from the list of modules ---- */
 
 static bool is_listed(const char *list, const char *module)
 {
@@ -44,7 +44,7 @@ static bool is_listed(const char *list, const char *module)
 	snprintf(wanted, sizeof(wanted), "/%s.ko", module);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
-		/* Behind the colon are the modules that this one needs. */
+		/* After the colon come the modules that this one depends on. */
 		line[strcspn(line, ":\n")] = '\0';
 		if (strstr(line, wanted))
 			return true;
@@ -68,7 +68,7 @@ static bool has_all_modules(void)
 	return true;
 }
 
-/* ---- by trying ---- */
+/* ---- by experiment ---- */
 
 static bool is_unknown_kind(int err)
 {
@@ -91,7 +91,9 @@ static int try_part(struct weir_netlink *netlink, uint32_t ifindex, enum part pa
 	}
 }
 
-/* In a child, whose network namespace ends with it. Who is not root may have one in a user namespace. */
+/* Runs in a child, and the child's network namespace ends with it. An unprivileged user may be able to create one in a
+ * user namespace.
+ */
 static int try_all(void)
 {
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};

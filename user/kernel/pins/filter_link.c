@@ -28,7 +28,7 @@ uint32_t weir_clsact_of_pin(const char *pin)
 	return strncmp(pin, CLSACT_PIN, strlen(CLSACT_PIN)) ? 0 : strtoul(pin + strlen(CLSACT_PIN), NULL, 10);
 }
 
-/* A map that holds nothing but a number: something to pin. */
+/* A map that contains only a number, to have something that can be pinned. */
 static int pin_number(const char *instance, const char *pin, uint32_t number)
 {
 	_cleanup_(weir_closep) int fd =
@@ -43,7 +43,7 @@ static int pin_number(const char *instance, const char *pin, uint32_t number)
 	return weir_pin(instance, pin, fd, &ignored);
 }
 
-/* The note first: who is killed in between leaves nothing that nobody knows of. */
+/* The note comes first, so that a command killed in between leaves no qdisc that nobody knows about. */
 int weir_clsact_take(struct weir_netlink *netlink, const char *instance, uint32_t ifindex)
 {
 	char buffer[32];
@@ -59,7 +59,7 @@ int weir_clsact_take(struct weir_netlink *netlink, const char *instance, uint32_
 	return err == -EEXIST ? 0 : err;
 }
 
-/* What the kernel says of a qdisc, a filter or an interface that has gone meanwhile is no failure. */
+/* It is not a failure if the qdisc, the filter or the interface has gone in the meantime. */
 static int unless_gone(int err)
 {
 	return err == -ENOENT || err == -EINVAL || err == -ENODEV ? 0 : err;
@@ -75,7 +75,7 @@ int weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, ui
 	if (!weir_pin_is_there(instance, pin))
 		return 0;
 	err = unless_gone(weir_tc_read_filters(netlink, ifindex, &filters));
-	if (err || filters.has_weir || filters.limiters) /* it goes with the last of these */
+	if (err || filters.has_weir || filters.limiters) /* the qdisc is removed with the last of these */
 		return err;
 	err = filters.others ? 0 : unless_gone(weir_tc_delete_clsact(netlink, ifindex));
 	return err ? err : weir_unpin(instance, pin);
@@ -83,7 +83,7 @@ int weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, ui
 
 /* ---- the filter ---- */
 
-/* FNV-1a, and never 0, for which the kernel chooses a handle of its own. */
+/* FNV-1a, but never 0, because for 0 the kernel chooses a handle itself. */
 static uint32_t handle_of(const char *instance)
 {
 	uint32_t hash = 0x811c9dc5;
@@ -134,7 +134,7 @@ static int read_number(int map_fd, uint32_t *ret_number)
 	return bpf_map_lookup_elem(map_fd, &zero, ret_number) ? -errno : 0;
 }
 
-/* To where the instance's interfaces are. */
+/* Enter the network namespace of the instance's interfaces. */
 static int go_there(const char *instance, struct weir_netlink *netlink, int *ret_back_fd)
 {
 	int err = weir_netns_enter(weir_info_netns(instance), ret_back_fd);
@@ -155,7 +155,7 @@ int weir_filter_link_read(const char *instance, int map_fd, struct weir_link *li
 		err = go_there(instance, &netlink, &back_fd);
 	if (!err)
 		err = weir_tc_read_limiter(&netlink, &limiter, &link->program_id);
-	/* A network namespace that nobody has any more took its interfaces along. */
+	/* -ENOENT also covers a network namespace that no longer exists: its interfaces have gone with it. */
 	if (err == -ENOENT)
 		link->ifindex = 0;
 	return err == -ENOENT ? 0 : err;
@@ -172,7 +172,7 @@ int weir_filter_link_update(const char *instance, const struct weir_link *link, 
 	return err ? err : weir_tc_put_limiter(&netlink, &limiter, program_fd);
 }
 
-/* Where the interface still is. */
+/* Remove the filter if its interface still exists. */
 static int remove_filter(const char *instance, const struct weir_link *link)
 {
 	_cleanup_(weir_netns_leave) int back_fd = -1;
@@ -183,7 +183,7 @@ static int remove_filter(const char *instance, const struct weir_link *link)
 	int err = go_there(instance, &netlink, &back_fd);
 
 	if (err)
-		return err == -ENOENT ? 0 : err; /* its network namespace has gone */
+		return err == -ENOENT ? 0 : err; /* its network namespace no longer exists */
 	err = weir_tc_read_limiter(&netlink, &limiter, &program_id);
 	if (!err)
 		err = weir_tc_delete_limiter(&netlink, &limiter);

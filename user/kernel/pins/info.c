@@ -13,7 +13,7 @@
 #define HEAD_BYTES offsetof(struct weir_instance_info, tables)
 _Static_assert(offsetof(struct weir_instance_info, netns) == 160 && HEAD_BYTES == 168, "other versions find it there");
 
-/* The kernel copies as many bytes as the map's values have, which may be more than a description of ours. */
+/* The kernel copies as many bytes as the map's values have, which may be more than our description. */
 static int read_value(int map_fd, void **ret_value, uint32_t *ret_bytes)
 {
 	_cleanup_(weir_freep) void *value = NULL;
@@ -34,7 +34,7 @@ static int read_value(int map_fd, void **ret_value, uint32_t *ret_bytes)
 	return 0;
 }
 
-/* Its tables in our order, whatever order the version had that wrote it; then those that we do not have. */
+/* Sort the tables into our order, whatever order the writing version had; tables that we do not have come last. */
 static void sort_tables(struct weir_instance_info *info)
 {
 	struct weir_table_info sorted[WEIR_TABLES_MAX] = {};

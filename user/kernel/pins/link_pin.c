@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 
-/* No map or program is called so, and none begins as another does. */
+/* No map or program has such a name, and no prefix begins with another one. */
 static const struct {
 	const char *prefix;
 	enum weir_hook hook;
@@ -33,7 +33,7 @@ static const char *prefix_of(const struct weir_link *link)
 	return kinds[i].prefix;
 }
 
-/* '.' and the '%' that stands for it are written as in URLs (RFC 3986, 2.1). */
+/* '.' and '%', the escape character itself, are escaped as in URLs (RFC 3986, 2.1). */
 void weir_link_pin(const struct weir_link *link, char pin[WEIR_LINK_PIN_BYTES])
 {
 	char *out = stpcpy(pin, prefix_of(link));

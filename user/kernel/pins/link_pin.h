@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One link of an instance, and the name of its pin, which says at which hook it is, how it is held there, and what its
- * interface was called when it was attached. Names only.
+ * One link of an instance, and the name of its pin. That name contains the hook, how the link is held, and the
+ * interface's name at the time of attaching. This file handles only names.
  */
 #ifndef WEIR_PINS_LINK_PIN_H
 #define WEIR_PINS_LINK_PIN_H
@@ -13,17 +13,17 @@
 #include "weir_hook.h"
 
 struct weir_link {
-	char attached_as[IF_NAMESIZE]; /* what its interface was called when it was attached: in its pin */
-	char interface[IF_NAMESIZE];   /* what it is called now; where that cannot be determined, attached_as */
-	bool is_name_current; /* it can: the interface is in the instance's network namespace, and we get there */
+	char attached_as[IF_NAMESIZE]; /* the interface's name when the link was attached; part of the pin's name */
+	char interface[IF_NAMESIZE];   /* the interface's present name; if that cannot be determined, attached_as */
+	bool is_name_current; /* `interface` is known to be current: we could look in the instance's namespace */
 	uint32_t ifindex;     /* 0: the interface is gone, and the link is dead */
 	uint32_t program_id;
 	enum weir_hook hook;
-	bool is_native; /* at XDP: else in skb mode */
-	bool is_filter; /* at tc: a filter of clsact, else a tcx link */
+	bool is_native; /* at XDP: native mode, else skb mode */
+	bool is_filter; /* at tc: a clsact filter, else a tcx link */
 };
 
-/* What goes out; else what comes in. An interface that is limited has always a link of the latter. */
+/* For outgoing packets, else for incoming ones. A limited interface always has a link for incoming packets. */
 static inline bool weir_hook_is_out(enum weir_hook hook)
 {
 	return hook == WEIR_HOOK_TC_OUT || hook == WEIR_HOOK_TC_BARE_OUT;
@@ -32,7 +32,7 @@ static inline bool weir_hook_is_out(enum weir_hook hook)
 /* "native", "skb" or "tc" */
 const char *weir_link_mode_name(const struct weir_link *link);
 
-/* The hook at tc of a direction, for packets with or without an Ethernet header. */
+/* The tc hook for a direction, for packets with or without an Ethernet header. */
 static inline enum weir_hook weir_hook_at_tc(bool is_out, bool is_bare)
 {
 	if (is_bare)
@@ -41,13 +41,13 @@ static inline enum weir_hook weir_hook_at_tc(bool is_out, bool is_bare)
 }
 
 /*
- * Name of the pin of a link, by attached_as, hook, and how it is held: which no one can ask the kernel for from another
- * network namespace. An interface may have dots in its name; a pin may not.
+ * The name of a link's pin. It contains attached_as, the hook, and how the link is held, none of which the kernel
+ * reports to another network namespace. An interface's name may contain dots; a pin's may not.
  */
 #define WEIR_LINK_PIN_BYTES (3 * IF_NAMESIZE + 20)
 void weir_link_pin(const struct weir_link *link, char pin[WEIR_LINK_PIN_BYTES]);
 
-/* The other way round; false when it is the pin of something else. */
+/* The reverse; false if it is the pin of something else. */
 bool weir_link_pin_parse(const char *pin, struct weir_link *ret_link);
 
 static inline bool weir_is_link_pin(const char *pin)

@@ -30,13 +30,15 @@ int weir_link_read(const char *instance, const char *pin, struct weir_link *link
 		return weir_filter_link_read(instance, fd, link);
 	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
 		return -errno;
-	/* The headers that we build with know no tcx, whose ifindex is in the same place (struct bpf_link_info.tcx). */
+	/* The headers that we build with do not have tcx, but its ifindex is in the same place (struct
+	 * bpf_link_info.tcx).
+	 */
 	link->ifindex = info.xdp.ifindex;
 	link->program_id = info.prog_id;
 	return 0;
 }
 
-/* Whether the interface of that number, here, has the program of the link; -EPERM: we may not look. */
+/* Whether the interface with that index in this namespace has the link's program; -EPERM: we may not look. */
 static int holds(const struct weir_link *link)
 {
 	uint32_t program_id;
@@ -49,9 +51,10 @@ static int holds(const struct weir_link *link)
 }
 
 /*
- * Whether the interface of this number, here, is the one that has the link. A link goes along when its interface moves
- * to another network namespace; the number may then be another one's here. A reload replaces the program in a moment,
- * which may be this one: so look twice. A filter does not go along, and was found here.
+ * Whether the interface with this index in this namespace is the one that has the link. A link stays with its interface
+ * when that moves to another network namespace, and then the index may belong to another interface here. A reload may
+ * replace the program between two looks, so look twice. A filter does not move with its interface, and was found in
+ * this namespace.
  */
 static bool is_on(const char *instance, const struct weir_link *link, const char *name)
 {
@@ -84,7 +87,7 @@ static void find_name(const char *instance, struct weir_link *link)
 	link->is_name_current = true;
 }
 
-/* Without the names of now. */
+/* Read the links without their present names. */
 static int read_all(const char *instance, struct weir_link **ret_links, size_t *ret_count)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
@@ -118,7 +121,7 @@ void weir_links_name_here(const char *instance, struct weir_link *links, size_t 
 		find_name(instance, &links[i]);
 }
 
-/* *ret_is_taken: an interface there is called `name`. NULL: nobody asks. */
+/* *ret_is_taken: an interface in that namespace has the name `name`. NULL: not needed. */
 static void name_there(const char *instance, struct weir_link *links, size_t count, const char *name,
 		       bool *ret_is_taken)
 {
@@ -140,7 +143,7 @@ int weir_links_read(const char *instance, struct weir_link **ret_links, size_t *
 	return err;
 }
 
-/* A dead link can only be meant by the name that it had. */
+/* A dead link can be selected only by its former name. */
 static bool is_meant(const struct weir_link *link, const char *interface, bool by_name_of_now, bool is_taken)
 {
 	if (by_name_of_now)
@@ -193,9 +196,10 @@ int weir_link_remove(const char *instance, const char *pin)
 
 	if (weir_link_pin_parse(pin, &link) && link.is_filter)
 		return weir_filter_link_remove(instance, pin, fd, &link);
-	/* The pin first: a controller takes a link that has a pin and no interface for one whose interface is gone. */
+	/* The pin goes first: to a controller, a link with a pin but no interface is one whose interface has gone. */
 	err = weir_unpin(instance, pin);
-	/* At once, and not when the kernel gets to the last reference; fails when the interface is gone, ignoring. */
+	/* Detach at once instead of when the kernel drops the last reference. Fails if the interface is gone, ignoring.
+	 */
 	if (fd >= 0)
 		bpf_link_detach(fd);
 	return err;

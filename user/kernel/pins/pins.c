@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "host/bpffs.h"
 
-/* For a pin that is about to replace the one without. */
+/* Suffix of a pin that is about to replace the one without the suffix. */
 #define NEW_SUFFIX "-new"
 
 void weir_pin_path(const char *instance, const char *pin, char *path)
@@ -83,7 +83,7 @@ int weir_pin_new(const char *instance, const char *pin, int fd, struct weir_diag
 {
 	char buffer[NEW_PIN_BYTES];
 
-	weir_unpin_new(instance, pin); /* of a reload that was killed */
+	weir_unpin_new(instance, pin); /* left by a reload that was killed */
 	return weir_pin(instance, new_pin(pin, buffer), fd, diag);
 }
 

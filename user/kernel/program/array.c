@@ -26,12 +26,12 @@ int weir_map_value_bytes(int map_fd, int cpus, size_t *ret_bytes)
 
 	if (bpf_obj_get_info_by_fd(map_fd, &info, &info_bytes))
 		return -errno;
-	/* Values of per-CPU maps cross the system call in multiples of eight bytes. */
+	/* The system call transfers values of per-CPU maps in multiples of eight bytes. */
 	*ret_bytes = (size_t)(info.value_size + 7) / 8 * 8 * (info.type == BPF_MAP_TYPE_PERCPU_ARRAY ? cpus : 1);
 	return 0;
 }
 
-/* Both bound what one call copies, in the kernel and here. Chosen, not derived. */
+/* Both limit how much one call copies, in the kernel and here. Chosen, not derived. */
 #define BATCH_ENTRIES_MAX 1024u
 #define BATCH_BYTES_MAX (4u << 20)
 
@@ -47,21 +47,21 @@ static uint32_t batch_entries(uint32_t count, size_t entry_bytes)
 }
 
 /*
- * One batch of a walk through an array; *position goes from NULL to the last key seen. Returns how many
- * entries there were, 0 at the end, or -errno.
+ * Read one batch of a walk through an array. *position starts as NULL, and is the last key seen afterwards. Returns the
+ * number of entries, 0 at the end, or -errno.
  */
 static int read_batch(int map_fd, uint32_t **position, uint32_t *place, uint32_t *keys, void *values, uint32_t entries)
 {
 	int err = bpf_map_lookup_batch(map_fd, *position, place, keys, values, &entries, NULL);
 
-	/* ENOENT: the walk ended, with what is in this batch. */
+	/* ENOENT: the walk ended with this batch. */
 	if (err && err != -ENOENT)
 		return err;
 	*position = place;
 	return entries;
 }
 
-/* Entries of `entry_bytes` from number `first` on. */
+/* Read entries of `entry_bytes` bytes each, starting with number `first`. */
 static int read_entries(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)
 {
 	uint32_t keys[BATCH_ENTRIES_MAX], place, before = first - 1, *position = first ? &before : NULL;
@@ -99,7 +99,7 @@ int weir_array_write(int map_fd, const void *values, uint32_t count, size_t valu
 	return 0;
 }
 
-/* `copies` values make an entry. */
+/* An entry consists of `copies` values. */
 static int scan(int map_fd, uint32_t count, size_t value_bytes, int copies, weir_percpu_visit *visit, void *data)
 {
 	uint32_t keys[BATCH_ENTRIES_MAX], place, *position = NULL;
@@ -157,7 +157,7 @@ int weir_array_write_some(int map_fd, const uint32_t *keys, const void *values, 
 	return 0;
 }
 
-/* An array map keeps its values in multiples of eight bytes, as all structs of weir_abi.h are. */
+/* An array map stores values in multiples of eight bytes; all structs of weir_abi.h have such a size. */
 static size_t mapped_bytes(uint32_t count, size_t value_bytes)
 {
 	size_t page_bytes = sysconf(_SC_PAGESIZE);

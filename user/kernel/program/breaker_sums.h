@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The circuit breakers of whole rules, from the maps of a program that is loaded, attached or not. What the words in
- * them mean is core's (tables/breaker_state.h).
+ * The circuit breakers of whole rules, from the maps of a loaded program, attached or not. The meaning of the words in
+ * these maps is core's (tables/breaker_state.h).
  */
 #ifndef WEIR_PROGRAM_BREAKER_SUMS_H
 #define WEIR_PROGRAM_BREAKER_SUMS_H
@@ -12,18 +12,18 @@
 struct weir_breaker_maps {
 	int breakers, lone_breakers; /* file descriptors */
 	uint32_t breaker_sets;
-	const struct weir_rule_info *rules; /* by slot */
+	const struct weir_rule_info *rules; /* rules by slot */
 	uint32_t rule_slots;
 };
 
-/* Called with each breaker that a packet has come to; `key` is of no meaning for a whole resource. */
+/* Called with each breaker that has seen a packet. For a whole resource, `key` is meaningless. */
 typedef void (*weir_breaker_visitor)(void *data, uint32_t slot, const struct weir_flow_key *key,
 				     const struct weir_breaker_view *view);
 
-/* Returns 0 or -errno; says nothing. */
+/* Returns 0 or -errno, with no message. */
 int weir_breakers_visit(const struct weir_breaker_maps *maps, uint64_t now_ns, weir_breaker_visitor visit, void *data);
 
-/* Sums by slot, rule_slots of them, zeroed before. */
+/* The sums by slot. `sums` has rule_slots elements, zeroed before the call. */
 int weir_breakers_sum(const struct weir_breaker_maps *maps, uint64_t now_ns, struct weir_breaker_sum *ret_sums);
 
 #endif

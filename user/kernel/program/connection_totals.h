@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The connections of a whole rule, from the maps of a program that is loaded, attached or not. What the words in them
- * mean is core's (tables/connection_counts.h).
+ * The connections of a whole rule, from the maps of a loaded program, attached or not. The meaning of the words in
+ * these maps is core's (tables/connection_counts.h).
  */
 #ifndef WEIR_PROGRAM_CONNECTION_TOTALS_H
 #define WEIR_PROGRAM_CONNECTION_TOTALS_H
@@ -18,7 +18,7 @@ struct weir_connection_fds {
 
 struct weir_connection_fds weir_object_connection_fds(const struct weir_object *object);
 
-/* Figures of the rule at this slot. Returns 0 or -errno; says nothing. */
+/* The figures of the rule in this slot. Returns 0 or -errno, with no message. */
 int weir_connections_read_rule(const struct weir_connection_fds *fds, uint32_t slot,
 			       const struct weir_connection_clock *clock, struct weir_connection_figures *ret_figures);
 

@@ -11,7 +11,7 @@
 #include "program/object_internal.h"
 #include "weir.skel.h"
 
-/* Maps that the program only reads: those of a generation, and what userspace writes. */
+/* Maps that the program only reads: those of a generation, and those that userspace writes. */
 static const char *const shared_names[] = {
 	"vectors",     "thresholds",	  "interfaces",	    "prefix_nodes", "overrides",
 	"timings",     "list_roots",	  "list_buckets",   "list_words",   "listed_prefixes",
@@ -40,9 +40,9 @@ static int fail_incompatible(struct weir_diag *diag)
 	return -EPROTO;
 }
 
-/* ---- before the load ---- */
+/* ---- before loading ---- */
 
-/* Global data, as the attached program has it. */
+/* Copy the attached program's global data. */
 static int read_data(const struct bpf_map *map, __u32 program_id)
 {
 	_cleanup_(weir_closep) int fd = weir_program_map_open(program_id, bpf_map__name(map));
@@ -65,7 +65,8 @@ static __u32 at_most(__u32 sets, __u32 most)
 	return sets < most ? sets : most;
 }
 
-/* In the harness a tick is a nanosecond, and without shortcuts nothing is remembered from one packet to the next. */
+/* In the harness a tick is a nanosecond. Without shortcuts, the program remembers nothing from one packet to the next.
+ */
 static void configure(struct weir_config *config, __u32 fields)
 {
 	config->match_fields &= fields;
@@ -127,9 +128,9 @@ static int copy_maps(struct weir_object *object, __u32 program_id)
 	return err;
 }
 
-/* ---- after it ---- */
+/* ---- after loading ---- */
 
-/* The same instructions, and so the same layout of all that was copied. */
+/* If the instructions are the same, everything that was copied has the same layout. */
 static int compare_programs(const struct weir_object *object, __u32 program_id, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int fd = bpf_prog_get_fd_by_id(program_id);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A copy of an attached program for the harness: the same instructions, configuration and rules, a virtual clock, and
- * tables of its own. What the program only reads it shares with the attached one; what it writes begins empty, and is
- * the caller's to fill in. So whoever asks what the program would do asks the program, and nothing that is attached
- * changes.
+ * A copy of an attached program for the harness: the same instructions, configuration and rules, but a virtual clock
+ * and tables of its own. The copy shares the maps that the program only reads. The maps that it writes begin empty, and
+ * the caller fills them. So a caller can find out what the program would do by running the program itself, without
+ * changing anything that is attached.
  */
 #ifndef WEIR_PROGRAM_COPY_H
 #define WEIR_PROGRAM_COPY_H
@@ -11,19 +11,20 @@
 #include "program/object.h"
 
 /*
- * Tables of rows have one chunk each in the copy, whatever their size in the original: of a set's number the lowest
- * bits are its index there. Shared sets have the same numbers in both. All CPUs' rows are asked about each flow.
+ * In the copy each table of rows has one chunk, whatever its size in the original: the lowest bits of a set's number
+ * are its index in that chunk. Shared sets have the same numbers in both. For each flow the program looks at the rows
+ * of all CPUs.
  *
- * Only the match fields in `fields` are asked about: what is not known of a packet distinguishes no resources.
- * *ret_fields is what the original asks about.
+ * The program compares only the match fields in `fields`: an unknown field of a packet does not distinguish resources.
+ * *ret_fields gets the fields that the original compares.
  *
- * -EPROTO when the attached program is another version's, or another build's.
+ * -EPROTO if the attached program belongs to another version or another build.
  */
 int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_copy, __u32 *ret_fields,
 		     struct weir_diag *diag);
 
-/* Tables and configuration of an object for the harness. The tables can be written: the program sees it with the next
- * packet.
+/* The tables and configuration of an object for the harness. The tables may be written; the program sees the change
+ * with the next packet.
  */
 struct weir_generation *weir_object_generation(const struct weir_object *object);
 const struct weir_config *weir_object_config(const struct weir_object *object);

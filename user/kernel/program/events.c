@@ -61,7 +61,7 @@ static void give_up(struct weir_event_cursor *cursor, uint64_t count)
 	cursor->missed += count;
 }
 
-/* Whoever writes entry `number` has not come to its end: at the next look he has, or never will. */
+/* The writer of entry `number` has not finished. If it has not finished by the next look, it never will. */
 static bool wait_once(struct weir_event_cursor *cursor, uint64_t number)
 {
 	if (cursor->awaited == number)
@@ -155,8 +155,9 @@ void weir_journal_write(struct weir_events *events, enum weir_journal_kind kind,
 	struct weir_journal_entry *entry = &journal->entry[number % WEIR_JOURNAL_ENTRIES];
 
 	__atomic_store_n(&entry->number, WEIR_EVENT_BUSY, __ATOMIC_RELAXED);
-	/* Who reads anything of what follows sees the mark. No order of the store itself, not even SEQ_CST, holds back
-	 * what comes after it (on arm64 it is a store-release).
+	/* A reader that sees anything of the following stores also sees this mark. The fence is necessary: no memory
+	 * order of the store itself, not even SEQ_CST, keeps later stores from overtaking it (on arm64 it is a
+	 * store-release).
 	 */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	entry->time_ns = now_ns;

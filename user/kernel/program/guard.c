@@ -50,7 +50,7 @@ static int fill(const struct weir_guard_object *object, const int new_fd[WEIR_HO
 	return err;
 }
 
-/* The guards of hooks that there are, and no map for others. */
+/* Load the guards of hooks that have a program, and do not create the map of a hook type without any. */
 static int load(struct guard_bpf *skel, const int new_fd[WEIR_HOOKS], const int old_fd[WEIR_HOOKS])
 {
 	bool is_at_tc = false;

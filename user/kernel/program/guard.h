@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The guard, loaded: the programs, one a hook, that hand packets to one of two others, by the time (bpf/guard.bpf.c).
- * Attaching and pinning it is for instance/.
+ * The loaded guard: one program per hook, each of which passes packets to one of two others, depending on the time
+ * (bpf/guard.bpf.c). Attaching and pinning it is for instance/.
  */
 #ifndef WEIR_PROGRAM_GUARD_H
 #define WEIR_PROGRAM_GUARD_H
@@ -12,8 +12,8 @@
 
 struct weir_guard_object;
 
-/* Until state->returns_ns packets go to the programs `new_fd`, by enum weir_hook, afterwards to `old_fd`: -1 where a
- * rule set has none for a hook. A hook for which neither has one has no guard.
+/* Until state->returns_ns packets go to the programs `new_fd`, by enum weir_hook, afterwards to `old_fd`. -1: that rule
+ * set has no program for the hook. A hook without either program has no guard.
  */
 int weir_guard_load(const int new_fd[WEIR_HOOKS], const int old_fd[WEIR_HOOKS], const struct weir_guard *state,
 		    struct weir_guard_object **ret_object, struct weir_diag *diag);
@@ -24,16 +24,16 @@ static inline void weir_guard_object_freep(struct weir_guard_object **object)
 	weir_guard_object_free(*object);
 }
 
-/* -1: it has none for this hook. */
+/* -1: no guard for this hook. */
 int weir_guard_program_fd(const struct weir_guard_object *object, enum weir_hook hook);
 int weir_guard_state_fd(const struct weir_guard_object *object);
-/* The programs at XDP, and at tc, are gone when nobody holds or pins these maps, as the kernel has it for such maps.
- * -1: there are none there.
+/* The maps that hold the programs at XDP and at tc. As the kernel treats maps of this type, the programs in them are
+ * released when nobody holds or pins the map. -1: there is no such map.
  */
 int weir_guard_sets_fd(const struct weir_guard_object *object);
 int weir_guard_tc_sets_fd(const struct weir_guard_object *object);
 
-/* The state, mapped to be written; NULL with errno. */
+/* Map the state for writing; NULL with errno. */
 volatile struct weir_guard *weir_guard_map(int state_fd);
 void weir_guard_unmap(volatile struct weir_guard *state);
 

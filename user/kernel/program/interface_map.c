@@ -11,7 +11,7 @@
 
 static void free_interfaces(struct if_nameindex **interfaces)
 {
-	if (*interfaces) /* glibc looks into it */
+	if (*interfaces) /* glibc inspects the name */
 		if_freenameindex(*interfaces);
 }
 
@@ -30,7 +30,7 @@ int weir_image_add_interfaces(struct weir_image *image)
 	return err;
 }
 
-/* ---- as they come and go ---- */
+/* ---- interfaces that appear and go ---- */
 
 struct found {
 	struct weir_image_interface *list;
@@ -61,7 +61,7 @@ static int add(struct found *found, uint32_t ifindex, uint32_t vector)
 	return 0;
 }
 
-/* By their names; then by other names that the kernel knows them by (`ip link property add altname`). */
+/* Find interfaces by their names, and then by their alternative names (`ip link property add altname`). */
 static int find_all(const struct weir_interface_case *cases, uint32_t count, struct found *found)
 {
 	_cleanup_(free_interfaces) struct if_nameindex *interfaces = if_nameindex();
@@ -80,7 +80,7 @@ static int find_all(const struct weir_interface_case *cases, uint32_t count, str
 	return err;
 }
 
-/* What is gone first: the map may be full. */
+/* Remove interfaces that have gone first, because the map may be full. */
 static int remove_others(int map_fd, const struct found *found)
 {
 	_cleanup_(found_free) struct found gone = {};

@@ -7,6 +7,6 @@ const char *weir_libbpf_version(void)
 {
 	const char *version = libbpf_version_string();
 
-	/* It begins with a 'v'; the other libraries' do not. */
+	/* skip the 'v', which the versions of other libraries do not have */
 	return version[0] == 'v' ? version + 1 : version;
 }

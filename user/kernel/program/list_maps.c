@@ -10,7 +10,7 @@
 
 #define LIST_MAPS 4
 
-/* What goes into a map: values of whole words, which an array map keeps without holes. */
+/* The contents of one map. The values consist of whole words, which an array map stores without gaps. */
 struct content {
 	const char *map_name;
 	const void *values;

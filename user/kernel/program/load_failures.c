@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What libbpf says and leaves out, when the kernel refuses the program. */
+/* Explains why the kernel refuses the program, from what libbpf reports, and from what it does not report. */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -11,7 +11,7 @@
 #include "host/host.h"
 #include "program/object_internal.h"
 
-/* ---- what libbpf says ---- */
+/* ---- what libbpf reports ---- */
 
 static __thread struct listener *listening;
 
@@ -49,7 +49,7 @@ void weir_object_free_listener(struct listener *listener)
 	free(listener->text);
 }
 
-/* The last lines of what was heard. */
+/* The last lines of libbpf's messages. */
 static const char *last_lines(const struct listener *listener)
 {
 	const char *text = listener->text ? listener->text : "";
@@ -61,23 +61,23 @@ static const char *last_lines(const struct listener *listener)
 	return at;
 }
 
-/* Whether the verifier was asked: its log ends in "processed N insns", or says "too large. Processed N insn". */
+/* Whether the verifier ran: its log ends in "processed N insns", or says "too large. Processed N insn". */
 static bool is_verifiers(const struct listener *listener)
 {
 	return listener->text && strcasestr(listener->text, "processed ");
 }
 
-/* ---- what libbpf leaves out ---- */
+/* ---- what libbpf does not report ---- */
 
 /*
- * libbpf tries once what the kernel knows, and takes every failure for "it does not": also one for want of memory. It
- * continues without the types of functions, and the verifier, which then verifies each function wherever it is called,
- * needs ten seconds to find the program too complex; or without the maps of global data, and the verifier calls them
- * invalid. Every kernel from 6.1 on knows all of it.
+ * libbpf probes the kernel's features once, and takes any failure, even one for lack of memory, to mean that the kernel
+ * does not have the feature. It then leaves out function types. In that case the verifier checks each function again at
+ * every call, and takes ten seconds to find the program too complex. Or libbpf leaves out the maps of global data, and
+ * the verifier calls them invalid. Every kernel from 6.1 on has all these features.
  */
 static const char left_out[] = "left out of the program";
 
-/* What libbpf handed over, from its descriptor: by its id only CAP_SYS_ADMIN gets at it. */
+/* Read what libbpf passed to the kernel through its descriptor: reading it by id takes CAP_SYS_ADMIN. */
 static struct btf *read_btf(int fd)
 {
 	struct bpf_btf_info info = {};
@@ -108,7 +108,8 @@ static bool has_global_function(int btf_fd)
 	return has_one;
 }
 
-/* libbpf asks this before it loads a program of the section, instead of what it does itself for that: the flag. */
+/* libbpf calls this before it loads a program of the section. It replaces libbpf's own step, which would set the flag.
+ */
 static int refuse_half_a_program(struct bpf_program *program, struct bpf_prog_load_opts *options, long cookie)
 {
 	bool is_whole =
@@ -126,18 +127,18 @@ void weir_object_register_handler(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, options, .prog_prepare_load_fn = refuse_half_a_program);
 
-	/* Fails for want of memory alone; programs are loaded as libbpf sees fit, then. */
+	/* This fails only for lack of memory. libbpf then loads programs in its own way. */
 	libbpf_register_prog_handler("xdp.frags", BPF_PROG_TYPE_XDP, BPF_XDP, &options);
 }
 
-/* The maps of global data that are missing are named by the verifier's log. */
+/* The verifier's log names missing maps of global data. */
 static bool is_half_a_program(const struct listener *listener)
 {
 	return listener->text &&
 	       (strstr(listener->text, left_out) || strstr(listener->text, "is referenced but wasn't created"));
 }
 
-/* Whatever kept libbpf from reading it, it says ESRCH. */
+/* libbpf reports ESRCH whatever the reason why it could not read the kernel's BTF. */
 static bool lacks_kernel_btf(const struct listener *listener)
 {
 	return listener->text && strstr(listener->text, "loading vmlinux BTF");
@@ -156,7 +157,7 @@ int weir_object_explain_load_failure(int err, const struct listener *listener, s
 				      "in, or its limit of open files",
 				      "cannot load the BPF program: the kernel refused a part of it, usually for lack "
 				      "of memory or file descriptors");
-	/* E2BIG is the verifier's as well as that of maps. */
+	/* Both the verifier and map creation return E2BIG. */
 	if (err == -E2BIG && is_verifiers(listener))
 		return weir_diag_fail(diag, -err, last_lines(listener),
 				      "cannot load the BPF program: this kernel's verifier finds it too complex");
@@ -165,7 +166,7 @@ int weir_object_explain_load_failure(int err, const struct listener *listener, s
 				      "lower settings.flowsPerCpu or connections ('weir check' shows what the maps "
 				      "take), or raise the memory limit of the cgroup that this runs in",
 				      "not enough memory for the maps");
-	/* The program refers to fields of the kernel's structures, whose places it says itself. */
+	/* The program uses fields of kernel structures, whose offsets come from the kernel's BTF. */
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return weir_diag_fail(diag, -err,
 				      "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",

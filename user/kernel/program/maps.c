@@ -8,11 +8,11 @@
 
 #include "base/util.h"
 
-#define PROGRAM_MAPS_MAX 64 /* what a program may use (kernel: MAX_USED_MAPS) */
+#define PROGRAM_MAPS_MAX 64 /* the most maps that a program may use (kernel: MAX_USED_MAPS) */
 
 _Static_assert(WEIR_PROGRAM_TAG_BYTES == BPF_TAG_SIZE, "");
 
-/* The map of this name, or -ENOENT. */
+/* A descriptor of the map of this name, or -ENOENT. */
 static int open_named(const __u32 *ids, __u32 count, const char *name)
 {
 	for (__u32 i = 0; i < count; i++) {

@@ -22,7 +22,7 @@
 #include "program/tick.h"
 #include "weir.skel.h"
 
-/* ---- sizes and configuration, before the load ---- */
+/* ---- sizes and configuration, before loading ---- */
 
 static struct bpf_map *table_map(const struct weir_object *object, enum weir_table_id map)
 {
@@ -65,7 +65,7 @@ static int reuse_maps(const struct weir_object *object, const struct weir_object
 	return 0;
 }
 
-/* So few bytes come whole, or not at all (getrandom(2)). */
+/* A request this small returns all bytes or fails (getrandom(2)). */
 static int fill_random(void *ret_bytes, size_t bytes)
 {
 	while (getrandom(ret_bytes, bytes, 0) < 0)
@@ -85,13 +85,13 @@ static int make_seed(struct weir_object *object, const struct weir_object_option
 	err = fill_random(object->seed, sizeof(object->seed));
 	if (err)
 		return err;
-	/* The hash ends in products with these two; an even factor would lose bits. */
+	/* The hash ends with multiplications by these two; an even factor would lose bits. */
 	object->seed[14] |= 1;
 	object->seed[15] |= 1;
 	return 0;
 }
 
-/* The tables in the program's global data: before the load they are memory. */
+/* The tables in the program's global data, which before loading are plain memory. */
 static void set_tables(struct weir_generation *tables, const struct weir_image *image, const __u64 seed[])
 {
 	memcpy(&tables->classes, image->classes, sizeof(tables->classes));
@@ -133,7 +133,7 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the hash seed");
 	memcpy(config.seed, object->seed, sizeof(config.seed));
-	config.load |= 1; /* not 0, as in a map that is new */
+	config.load |= 1; /* never 0, the value in a new map */
 	config.is_virtual = options->is_virtual;
 	config.shortcuts = WEIR_SHORTCUTS_ALL & ~options->without_shortcuts;
 	config.asked_fields |= weir_asks_beside_fields(&config);
@@ -142,7 +142,9 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 		return err;
 	config.is_weakly_ordered = weir_host_is_weakly_ordered();
 	config.has_only_words = image->config.vector_words == 1 && image->vector_count <= WEIR_ONLY_WORDS;
-	/* Volatile is for the program, which must not take it for a constant; before the load it is memory. */
+	/* The configuration is volatile because the program must not treat it as a constant; before loading it is plain
+	 * memory.
+	 */
 	memcpy((void *)(uintptr_t)&object->skel->rodata->config, &config, sizeof(config));
 	set_tables(&object->skel->bss->generation, image, object->seed);
 
@@ -156,7 +158,7 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 	return 0;
 }
 
-/* ---- content of the maps, after the load ---- */
+/* ---- contents of the maps, after loading ---- */
 
 static int fill_array(const struct bpf_map *map, const void *values, __u32 count, struct weir_diag *diag)
 {
@@ -209,7 +211,7 @@ static int fill_generation(const struct weir_object *object, const struct weir_i
 	return err;
 }
 
-/* Forget, on all CPUs, what the slots that this load gives out held for rules of the past. */
+/* Clear, on all CPUs, what earlier rules left in the slots that this load assigns. */
 static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 slots, struct weir_diag *diag)
 {
 	int cpus = weir_host_cpus();
@@ -217,7 +219,7 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 
 	if (cpus < 0)
 		return weir_diag_fail(diag, -cpus, NULL, "cannot find out how many CPUs there are");
-	/* Values of a per-CPU map cross the system call in multiples of eight bytes, one for each CPU. */
+	/* The system call transfers values of per-CPU maps in multiples of eight bytes, one value for each CPU. */
 	zeros = calloc(cpus, ((size_t)bpf_map__value_size(map) + 7) / 8 * 8);
 	if (!zeros)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot clear map '%s'", bpf_map__name(map));
@@ -230,7 +232,7 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 	return 0;
 }
 
-/* Word by word: a controller may be writing schedules of other rules' flows beside them. */
+/* Clear single words, because a controller may be writing schedules for other rules' flows at the same time. */
 static int forget_flow_shares(const struct weir_object *object, uint32_t slot)
 {
 	struct weir_flow_share_set *sets = weir_array_map(weir_object_map_fd(object, WEIR_TABLE_FLOW_SHARES),
@@ -248,7 +250,9 @@ static int forget_flow_shares(const struct weir_object *object, uint32_t slot)
 	return 0;
 }
 
-/* A share is of the rule's own: what another one, or the same when hosts shared it once before, left is none. */
+/* A share belongs to one rule. Forget what another rule left in the slot, and what this rule left when hosts shared it
+ * at an earlier time.
+ */
 static int forget_shares(const struct weir_object *object, const struct weir_image *image,
 			 const struct weir_rule_info *previous, struct weir_diag *diag)
 {
@@ -268,7 +272,7 @@ static int forget_shares(const struct weir_object *object, const struct weir_ima
 	return 0;
 }
 
-/* Shared sets are searched by slot and key, and would know flows of a slot's former owner. */
+/* Shared sets are searched by slot and key, and would find flows of a slot's former owner. */
 static int forget_penalties(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
 {
 	const struct weir_bpf *skel = object->skel;
@@ -299,7 +303,7 @@ static int forget_top_drops(const struct weir_object *object, const struct weir_
 	return 0;
 }
 
-/* Whatever a slot had of another owner goes. */
+/* Clear everything that a slot's former owner has left. */
 static int clear_fresh_slots(const struct weir_object *object, const struct weir_image *image,
 			     const struct weir_object_options *options, struct weir_diag *diag)
 {
@@ -338,9 +342,8 @@ static int clear_fresh_slots(const struct weir_object *object, const struct weir
 }
 
 /*
- * Maps of the instance. Those that are new are all zeros and get their descriptions; in those that go
- * on, slots that had another owner are cleared. Descriptions that continue are the caller's: they change
- * when the program does.
+ * Fill the maps of the instance. New maps are all zeros and get their descriptions. In reused maps, slots that had
+ * another owner are cleared. Reused descriptions are the caller's business: they change when the program does.
  */
 static int fill_instance(const struct weir_object *object, const struct weir_image *image,
 			 const struct weir_object_options *options, struct weir_diag *diag)
@@ -349,7 +352,7 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 	const struct weir_bpf *skel = object->skel;
 	int err;
 
-	/* Published window specs never change, so that this writes again what is there, and what is new. */
+	/* Published window specs never change, so this rewrites existing ones unchanged and adds the new ones. */
 	err = fill_array(skel->maps.timings, image->specs, image->spec_count, diag);
 	if (!err && options->reuse_fd[WEIR_TABLE_RULE_INFO] <= 0)
 		err = fill_array(skel->maps.rule_info, image->rule_info, image->rule_slots, diag);
@@ -381,9 +384,10 @@ int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag)
 }
 
 /*
- * A weak kfunc that vmlinux lacks (before Linux 6.2) libbpf looks for in modules. To list them takes CAP_SYS_ADMIN, and
- * libbpf 1.1 takes its lack for a failure of the load; but it tries only once. So it tries here, for a function that is
- * nowhere, and then finds the kfunc missing, as it is. Newer libbpf (1.5) does without modules by itself.
+ * If vmlinux lacks a weak kfunc (before Linux 6.2), libbpf looks for it in modules. Listing modules takes
+ * CAP_SYS_ADMIN, and libbpf 1.1 treats a lack of this capability as a failure of the load; but it lists them only once.
+ * So make it list them here, for a function that does not exist. Afterwards it correctly finds the kfunc missing. Newer
+ * libbpf (1.5) handles missing modules itself.
  */
 static void skip_module_btfs(const struct weir_bpf *skel)
 {
@@ -399,7 +403,7 @@ struct weir_object *weir_object_open(void)
 	_cleanup_(weir_object_freep) struct weir_object *object = calloc(1, sizeof(*object));
 
 	pthread_once(&once, weir_object_register_handler);
-	weir_object_hear_libbpf(); /* else it talks to whoever looks at stderr */
+	weir_object_hear_libbpf(); /* otherwise libbpf would print to stderr */
 	if (object)
 		object->skel = weir_bpf__open();
 	return object && object->skel ? TAKE_PTR(object) : NULL;
@@ -421,7 +425,7 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 		     struct weir_object **ret_object, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
-	/* The harness has no interfaces to ask what their hooks are. */
+	/* The harness has no interfaces whose hooks could be looked up. */
 	const uint32_t hooks =
 		options->hooks | (options->is_virtual && image->config.limits_out ? 1u << WEIR_HOOK_TC_OUT : 0);
 	int err;
@@ -515,8 +519,8 @@ static int compare_resources(const void *left, const void *right)
 /* A page, less the room for the kernel's own structures. The program finds the rest of the frame in the harness. */
 #define TC_FRAME_BYTES_MAX 3584
 
-/* Nor does it take a frame that ends within its IP header (6.18), or right behind Ethernet's (6.1). Zeros go behind it:
- * as the harness says how long it is, it is malformed all the same, or not IP.
+/* Nor does the kernel accept a frame that ends within its IP header (6.18), or right after the Ethernet header (6.1).
+ * Such a frame is padded with zeros. The harness has the true length, so the frame is still malformed, or not IP.
  */
 #define TC_FRAME_BYTES_MIN (ETH_HLEN + sizeof(struct ipv6hdr))
 
@@ -561,7 +565,7 @@ int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hoo
 	err = bpf_prog_test_run_opts(weir_object_hook_fd(object, hook), &options);
 	if (err)
 		return err;
-	/* The program has no use for an order. */
+	/* The program lists the resources in no particular order. */
 	if (object->harness)
 		qsort(object->harness->resource, object->harness->resource_count, sizeof(object->harness->resource[0]),
 		      compare_resources);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room program: the BPF program, loaded but attached nowhere: the object with its maps (this header), reading and
- * writing whole arrays, the allow and deny lists, and the thresholds that move. It serves what is attached, replay
- * and tests alike.
+ * Room program: the BPF program, loaded but not attached: the object with its maps (this header), reading and writing
+ * whole arrays, the allow and deny lists, and the thresholds that move. It serves attached instances, replay and tests
+ * alike.
  *
- * The BPF object: one loaded program with its maps, filled from an image. The only file that knows the skeleton.
- * Attaching it to interfaces and pinning it is for instance/; running it over captures is for replay/; tests drive it
- * directly.
+ * The BPF object is one loaded program with its maps, filled from an image. No other file knows the skeleton. instance/
+ * attaches it to interfaces and pins it; replay/ runs it over captures; tests drive it directly.
  */
 #ifndef WEIR_PROGRAM_OBJECT_H
 #define WEIR_PROGRAM_OBJECT_H
@@ -21,38 +20,41 @@
 #include "weir_hook.h"
 #include "weir_tables.h"
 
-/* Name of a table's map in the object, and of its pin: "instance", "rule_info", ... */
+/* The name of a table's map in the object, and of its pin: "instance", "rule_info", ... */
 const char *weir_table_name(enum weir_table_id table);
 
-/* Its layout version here. */
+/* The version of its layout in this build. */
 __u32 weir_table_version(enum weir_table_id table);
 
-/* Whether this map's keys and values are of the sizes that the table has here: the kernel copies as many bytes as the
- * map says, whatever room there is for them. 1, 0, or -errno when that cannot be determined.
+/* Whether this map's keys and values have the sizes that the table has in this build. It matters because the kernel
+ * copies as many bytes as the map says, whatever the size of our buffer. Returns 1, 0, or -errno if this cannot be
+ * determined.
  */
 int weir_table_is_shaped(enum weir_table_id table, int map_fd);
 
-/* weir_array_scan() or weir_percpu_scan() of a whole table; `size` is that of the load, and of 0 there is nothing. */
+/* weir_array_scan() or weir_percpu_scan() of a whole table. `size` is the size from the load; a table of size 0 has no
+ * entries.
+ */
 int weir_table_scan(enum weir_table_id table, int map_fd, uint32_t size, weir_percpu_visit *visit, void *data);
 
 struct weir_object_options {
-	bool is_virtual;	 /* clock and interface come from the harness (replay, tests) */
-	const __u64 *seed;	 /* 16 words; NULL: made of fresh random bytes */
-	__u64 tick_origin_ns;	 /* of the instance's loads before (program/tick.h); 0: find it */
-	__u32 without_shortcuts; /* enum weir_shortcut, or-ed: what the program is to do without */
-	__u64 now_ns;		 /* the program's clock: WarmUp rules that are new are cold then */
-	/* the rules by slot, as they were before this load; NULL: there was none */
+	bool is_virtual;	 /* the harness provides the clock and the interface (replay, tests) */
+	const __u64 *seed;	 /* 16 words; NULL: use fresh random bytes */
+	__u64 tick_origin_ns;	 /* from earlier loads of the instance (program/tick.h); 0: determine it */
+	__u32 without_shortcuts; /* enum weir_shortcut, or-ed: the shortcuts that the program must not use */
+	__u64 now_ns;		 /* the program's clock now: new WarmUp rules start cold at this time */
+	/* The rules by slot, as they were before this load; NULL: there were none. */
 	const struct weir_rule_info *previous_rules;
-	uint32_t hooks; /* bits 1 << enum weir_hook, beside XDP: whose programs are loaded, too */
-	bool is_trial;	/* it is only to be seen whether it loads: nothing is written to maps that continue */
-	int reuse_fd[WEIR_STATE_TABLE_COUNT]; /* maps to continue with; 0 or less: recreate it */
+	uint32_t hooks; /* bits 1 << enum weir_hook: hooks, in addition to XDP, whose programs are loaded */
+	bool is_trial;	/* only test whether the program loads: write nothing to maps that are reused */
+	int reuse_fd[WEIR_STATE_TABLE_COUNT]; /* maps to reuse; 0 or less: create a new one */
 };
 
 struct weir_object;
 
 /*
- * Create the maps, fill them from the image and load the program. Nothing is attached. On failure
- * nothing is left behind and *diag says what the kernel lacks (verifier's last lines in the hint).
+ * Create the maps, fill them from the image and load the program. Nothing is attached. On failure nothing is left
+ * behind, and *diag says what the kernel lacks (with the last lines of the verifier's log as a hint).
  */
 int weir_object_load(const struct weir_image *image, const struct weir_object_options *options,
 		     struct weir_object **ret_object, struct weir_diag *diag);
@@ -64,32 +66,32 @@ static inline void weir_object_freep(struct weir_object **object)
 }
 
 int weir_object_program_fd(const struct weir_object *object);
-/* The program of that hook, or -1: it was not asked for. */
+/* The program for that hook, or -1: it was not requested. */
 int weir_object_hook_fd(const struct weir_object *object, enum weir_hook hook);
 int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map);
-/* A map of the program's own, by its name; negative when there is none. The object keeps it. */
+/* One of the program's own maps, by name; negative if there is none. The object keeps the descriptor. */
 int weir_object_own_map_fd(const struct weir_object *object, const char *name);
 int weir_object_thresholds_fd(const struct weir_object *object);
-/* What the thresholds that move are in: those, and the two maps that WarmUp keeps its books in. */
+/* The maps for thresholds that move: the thresholds, and the two maps with WarmUp's state. */
 struct weir_moving_fds weir_object_moving_fds(const struct weir_object *object);
 const __u64 *weir_object_seed(const struct weir_object *object);
 __u64 weir_object_tick_origin_ns(const struct weir_object *object);
 
-/* The harness, memory-mapped; NULL unless is_virtual. Lives as long as the object. */
+/* The harness, memory-mapped; NULL unless is_virtual. It lives as long as the object. */
 volatile struct weir_harness *weir_object_harness(const struct weir_object *object);
 
 /*
- * Evaluate one frame under the harness's clock (is_virtual) by BPF_PROG_TEST_RUN: the caller has set the harness's
- * inputs; the outputs are in the harness afterwards. frame_bytes is at least 14 (ETH_HLEN). Returns the
- * XDP action (XDP_PASS, XDP_DROP), or -errno. Must be called from a thread pinned to one CPU.
+ * Evaluate one frame under the harness's clock (is_virtual) by BPF_PROG_TEST_RUN. The caller has set the harness's
+ * inputs; afterwards the harness has the outputs. frame_bytes is at least 14 (ETH_HLEN). Returns the XDP action
+ * (XDP_PASS, XDP_DROP), or -errno. Must be called from a thread that is pinned to one CPU.
  */
 int weir_object_evaluate(const struct weir_object *object, const void *frame, __u32 frame_bytes);
 
-/* The same `times` times, one after the other at the same instant: the harness reports the last. */
+/* The same `times` times in succession at the same instant. The harness has the outputs of the last one. */
 int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times);
 
-/* The same by the program of a hook, which has been loaded. At tc the harness must say the frame's length: the kernel
- * takes neither the shortest nor the longest as they are.
+/* The same, with the program of a hook, which must have been loaded. At tc the harness must contain the frame's length,
+ * because the kernel does not accept the shortest and the longest frames as they are.
  */
 int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,
 			    __u32 times);

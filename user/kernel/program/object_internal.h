@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of a loaded program share: object.c makes one of an image, copy.c makes one like another that is
- * attached.
+ * What the files of a loaded program share: object.c builds an object from an image, and copy.c builds a copy of an
+ * attached program.
  */
 #ifndef WEIR_PROGRAM_OBJECT_INTERNAL_H
 #define WEIR_PROGRAM_OBJECT_INTERNAL_H
@@ -14,16 +14,16 @@
 
 struct weir_object {
 	struct weir_bpf *skel;	/* weir.skel.h */
-	struct weir_tc_bpf *tc; /* weir_tc.skel.h; NULL: no hook at tc has a program */
+	struct weir_tc_bpf *tc; /* weir_tc.skel.h; NULL: no tc hook has a program */
 	struct weir_harness *harness;
 	__u64 seed[16];
 	uint64_t tick_origin_ns;
 };
 
-/* Open the skeleton; nothing is loaded. NULL with errno. */
+/* Open the skeleton; loads nothing. NULL with errno. */
 struct weir_object *weir_object_open(void);
 
-/* Load the program that has been configured, and say what the kernel has against it. */
+/* Load the configured program, and report why the kernel refuses it. */
 int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag);
 
 /* Map the harness. */
@@ -31,16 +31,20 @@ int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag);
 
 /* ---- object_tc.c ---- */
 
-/* Load the programs of these hooks (bits 1 << enum weir_hook) over the maps of the first object, which is loaded. */
+/* Load the programs of these hooks (bits 1 << enum weir_hook) with the maps of the first object, which is already
+ * loaded.
+ */
 int weir_object_load_tc(struct weir_object *object, uint32_t hooks, struct weir_diag *diag);
 void weir_object_free_tc(struct weir_object *object);
-/* The program of a hook at tc, or -1. */
+/* The program of a tc hook, or -1. */
 int weir_object_tc_fd(const struct weir_object *object, enum weir_hook hook);
 
-/* In the verifier's log, the last lines matter; the rest is how it got there. */
+/* The last lines of the verifier's log say what is wrong; the rest only leads up to it. */
 #define LOG_LINES 8
 
-/* libbpf talks through one function for the whole process; each thread that loads listens to its own. */
+/* libbpf reports through one function for the whole process. Each thread that loads a program collects its own
+ * messages.
+ */
 struct listener {
 	char *text;
 	size_t bytes;
@@ -49,7 +53,7 @@ struct listener {
 
 /* ---- load_failures.c ---- */
 
-/* Else libbpf talks to whoever looks at stderr. */
+/* Install our handler for libbpf's messages, which would otherwise go to stderr. */
 void weir_object_hear_libbpf(void);
 
 void weir_object_start_listening(struct listener *listener);

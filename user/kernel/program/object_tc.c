@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The second object of a load: the programs at tc (bpf/weir_tc.bpf.c), over the maps of the first. Only the programs of
- * the hooks in use are loaded.
+ * The second object of a load: the programs at tc (bpf/weir_tc.bpf.c), which use the maps of the first object. Only the
+ * programs of hooks in use are loaded.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,9 @@ static struct bpf_program *program_of(const struct weir_tc_bpf *skel, enum weir_
 	return NULL;
 }
 
-/* The first object's maps, its global tables (.bss) among them. Each object's configuration is frozen: a copy. */
+/* Use the first object's maps, including its global tables (.bss). The configuration is a copy, because each object's
+ * is frozen.
+ */
 static int share_maps(const struct weir_object *object)
 {
 	struct bpf_map *map;

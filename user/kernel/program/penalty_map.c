@@ -34,7 +34,7 @@ void weir_penalties_unmap(struct weir_penalties *penalties)
 	*penalties = (struct weir_penalties){};
 }
 
-/* For a resource without a flow key. */
+/* The penalties of rules whose resource has no flow key. */
 static void visit_rules(const struct weir_penalties *penalties, const struct weir_rule_info *rules, uint64_t now_ns,
 			weir_penalty_visit *visit, void *data)
 {
@@ -67,10 +67,10 @@ static void visit_way(const struct weir_penalties *penalties, const struct weir_
 	penalty.is_noted = __atomic_load_n(&noted->tag, __ATOMIC_ACQUIRE) == penalty.tag;
 	penalty.rule_slot = noted->rule_slot;
 	penalty.key = noted->key;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* a load that acquires does not wait for those before it */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* an acquire load does not wait for earlier loads */
 	penalty.is_noted &= __atomic_load_n(&noted->tag, __ATOMIC_ACQUIRE) == penalty.tag &&
 			    penalty.rule_slot < penalties->rule_slots;
-	/* What a rule has left behind that is gone, or penalises no longer, blocks nobody. */
+	/* A penalty of a rule that is gone, or that no longer penalises, blocks nobody. */
 	if (penalty.is_noted &&
 	    (rules[penalty.rule_slot].state != WEIR_SLOT_USED || !rules[penalty.rule_slot].penalty_ms))
 		return;
@@ -94,7 +94,7 @@ bool weir_penalty_end(const struct weir_penalty *penalty)
 					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* No program knows a rule in these slots now, so nobody writes there. */
+/* No program has a rule in these slots now, so nobody writes there. */
 void weir_penalties_forget(const struct weir_penalties *penalties, const bool *is_slot_forgotten)
 {
 	for (uint32_t slot = 0; slot < penalties->rule_slots; slot++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The tables of penalties of a program, memory-mapped: which flows are penalised, and ending penalties while the
- * program runs. Nothing here begins one: that is the program's.
+ * The penalty tables of a program, memory-mapped: which flows are penalised, and ending penalties while the program
+ * runs. Nothing here begins a penalty: only the program does that.
  */
 #ifndef WEIR_PROGRAM_PENALTY_MAP_H
 #define WEIR_PROGRAM_PENALTY_MAP_H
@@ -19,35 +19,35 @@ struct weir_penalties {
 	uint32_t set_count, rule_slots;
 };
 
-/* Map the three tables. 0, or -errno and nothing is mapped. Unmap what was; all zero is fine. */
+/* Map the three tables. 0, or -errno with nothing mapped. The unmap function accepts a struct that is all zero. */
 int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int keys_fd, int rules_fd,
 		       uint32_t set_count, uint32_t rule_slots, bool writes);
 void weir_penalties_unmap(struct weir_penalties *penalties);
 
-/* A penalty that is running. */
+/* A running penalty. */
 struct weir_penalty {
 	uint32_t rule_slot;
-	bool is_noted;		  /* rule_slot and key are known: not while another CPU writes them */
-	struct weir_flow_key key; /* of no meaning when the rule has none */
+	bool is_noted;		  /* rule_slot and key are known; not so while another CPU writes them */
+	struct weir_flow_key key; /* meaningless if the rule has no key */
 	uint64_t left_ns;
 	uint32_t lasts_ms;
-	/* where it is */
+	/* Where the penalty is stored. */
 	__u64 *word;
 	__u64 seen;
 	uint32_t tag;
 };
 
-/* Show each penalty that is running at now_ns. `rules` are the rules by slot. */
+/* Call `visit` for each penalty that is running at now_ns. `rules` are the rules by slot. */
 typedef void weir_penalty_visit(const struct weir_penalty *penalty, void *data);
 void weir_penalties_visit(const struct weir_penalties *penalties, const struct weir_rule_info *rules, uint64_t now_ns,
 			  weir_penalty_visit *visit, void *data);
 
-/* End it, unless it has ended, and forget how long it was. Returns whether it was this call. The program's CPUs have
- * noticed after WEIR_RELEASE_NS.
+/* End the penalty, unless it has already ended, and forget how long it was. Returns whether this call ended it. The
+ * program's CPUs notice within WEIR_RELEASE_NS.
  */
 bool weir_penalty_end(const struct weir_penalty *penalty);
 
-/* Forget all that is known of flows of these slots, which another rule is to have. */
+/* Forget everything about flows of these slots, which will get other rules. */
 void weir_penalties_forget(const struct weir_penalties *penalties, const bool *is_slot_forgotten);
 
 #endif

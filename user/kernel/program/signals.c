@@ -46,7 +46,7 @@ void weir_signals_publish(struct weir_signals_map *map, const struct weir_signal
 {
 	__atomic_store_n(&map->signals->load1_micro, signals->load1_micro, __ATOMIC_RELAXED);
 	__atomic_store_n(&map->signals->cpu_micro, signals->cpu_micro, __ATOMIC_RELAXED);
-	/* For those who look on, not for the program. */
+	/* For people, not for the program. */
 	__atomic_store_n(&map->signals->load1_ns, signals->load1_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&map->signals->cpu_ns, signals->cpu_ns, __ATOMIC_RELAXED);
 }

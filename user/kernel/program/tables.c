@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 
-/* Tests build a weir that has another version of one table, by its identifier. */
+/* Tests build a weir in which one table, given by its identifier, has another version. */
 #ifdef WEIR_TEST_OTHER_TABLE
 #define VERSION_OF(table, version) ((int)(table) == (int)WEIR_TEST_OTHER_TABLE ? (version) + 1 : (version))
 #else

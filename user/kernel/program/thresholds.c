@@ -11,8 +11,8 @@
 #include "program/array.h"
 #include "tables/rule_kind.h"
 
-/* Slots that are not asked for are read along when there are so few of them between two that are: cheaper than
- * another system call. Chosen, not derived.
+/* Slots between two requested ones are read as well if there are at most this many: that is cheaper than another system
+ * call. Chosen, not derived.
  */
 #define RUN_GAP_MAX 4u
 
@@ -21,26 +21,26 @@ struct moving {
 	uint32_t slot;
 };
 
-/* WarmUp rules whose slots are near each other: moving[first] to moving[first + count - 1]. */
+/* WarmUp rules whose slots are close together: moving[first] to moving[first + count - 1]. */
 struct run {
 	uint32_t first, count;
-	uint32_t slots; /* from the first one's slot to the last one's */
+	uint32_t slots; /* from the first rule's slot to the last rule's */
 };
 
 struct weir_thresholds {
-	struct weir_pushed *pushed; /* mapped, by place */
+	struct weir_pushed *pushed; /* mapped, indexed by place */
 	size_t pushed_bytes;
-	/* WarmUp first, in the order of their slots; then those that go by memory */
+	/* WarmUp rules first, in the order of their slots; then those that depend on memory. */
 	struct moving *moving;
 	uint32_t count, warm_count;
 	struct weir_warm_state *states; /* of the WarmUp rules */
-	uint32_t *slots;		/* ... and their slots, once more: keys */
+	uint32_t *slots;		/* the slots of the same rules, as keys */
 	struct run *runs;
 	uint32_t run_count;
-	struct weir_rule_seconds *seconds; /* room for a run */
+	struct weir_rule_seconds *seconds; /* room for one run */
 	uint64_t synced_s;
-	bool is_synced;	   /* synced_s says when */
-	bool warms_tokens; /* the rate of some rule with tokens moves by the second */
+	bool is_synced;	   /* synced_s is valid */
+	bool warms_tokens; /* some rule with tokens has a rate that changes every second */
 	bool saves_states;
 	uint32_t cpus;
 	struct weir_moving_fds fds;
@@ -229,7 +229,9 @@ static int sync_warming(struct weir_thresholds *thresholds, uint64_t now_ns)
 		publish(thresholds, i, &unknown, now_ns);
 	thresholds->synced_s = now_ns / WEIR_NSEC_PER_SEC;
 	thresholds->is_synced = true;
-	/* Pushed first and saved after: who is killed in between, or comes next, works the same out again. */
+	/* Published first and saved afterwards: a controller that is killed in between, or its successor, computes the
+	 * same values again.
+	 */
 	if (!thresholds->saves_states)
 		return 0;
 	return weir_array_write_some(thresholds->fds.warm_states, thresholds->slots, thresholds->states,
@@ -247,7 +249,9 @@ int weir_thresholds_step(struct weir_thresholds *thresholds, uint64_t now_ns, co
 	return err;
 }
 
-/* A capture may be silent for years; then the rest of the silence is one step. By then even a slow rule is cold. */
+/* The longest silence that is followed second by second: a capture may be silent for years. The rest of a silence is
+ * one step. By then even a slow rule is cold.
+ */
 #define STEPS_MAX 100000u
 
 int weir_thresholds_follow(struct weir_thresholds *thresholds, uint64_t now_ns, const struct weir_memory_use *memory)
@@ -277,9 +281,9 @@ void weir_thresholds_expire(struct weir_thresholds *thresholds, uint64_t expiry_
 	}
 }
 
-/* ---- loads ---- */
+/* ---- at a load ---- */
 
-/* The slot's state is another rule's, or was never kept because the rule did not warm up. */
+/* The slot's state belongs to another rule, or was never kept because the rule did not warm up. */
 static bool begins_to_warm(const struct weir_image *image, const struct weir_rule_info *previous, uint32_t slot)
 {
 	const struct weir_rule_info *rule = &image->rule_info[slot];

@@ -8,12 +8,12 @@
 #include "weir_abi.h"
 #include "tick.skel.h"
 
-/* One edge may be late, so several are looked at. An edge counts when readings just before and just after it were made:
- * on a busy machine this thread is often kept from running, and may miss many.
+/* The edge of a tick may be observed late, so several edges are observed. An edge counts only if there are readings
+ * just before and just after it. On a busy machine this thread is often descheduled, and may miss many edges.
  */
 #define EDGES_WATCHED 3
-#define EDGE_PARTS 16	  /* readings that lie within this part of a tick are close enough */
-#define TICKS_WATCHED 250 /* at most: then the least so far has to do */
+#define EDGE_PARTS 16	  /* the two readings around an edge must be within this fraction of a tick */
+#define TICKS_WATCHED 250 /* at most; then the lowest value so far is used */
 
 static inline void free_tick(struct tick_bpf **skel)
 {
@@ -22,13 +22,13 @@ static inline void free_tick(struct tick_bpf **skel)
 
 static int read_tick(const struct tick_bpf *skel, struct weir_tick_reading *ret_reading)
 {
-	/* What the program wrote comes back to ctx_in (bpf_prog_test_run_syscall). */
+	/* Whatever the program wrote is copied back to ctx_in (bpf_prog_test_run_syscall). */
 	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = ret_reading, .ctx_size_in = sizeof(*ret_reading));
 
 	return bpf_prog_test_run_opts(bpf_program__fd(skel->progs.weir_read_tick), &options);
 }
 
-/* A reading is later than its tick by up to a tick's length, never earlier: so the least of many is the edge. */
+/* A reading is up to one tick late and never early, so the lowest of many is the true edge. */
 static int find_origin(const struct tick_bpf *skel, uint64_t tick_ns, uint64_t *ret_origin_ns)
 {
 	struct weir_tick_reading reading = {}, before = {};

@@ -33,7 +33,7 @@ int weir_timed_addresses_scan(int map_fd, weir_timed_address_visit *visit, void 
 	return result;
 }
 
-/* A trie is looked up by the longest prefix: what it finds for a key that has just gone is a shorter one's. */
+/* A trie lookup returns the longest prefix that matches: if the key has just gone, this is a shorter one. */
 int weir_timed_prefixes_scan(int map_fd, weir_timed_prefix_visit *visit, void *data)
 {
 	struct weir_timed_prefix key, next, *from = NULL;
@@ -49,7 +49,7 @@ int weir_timed_prefixes_scan(int map_fd, weir_timed_prefix_visit *visit, void *d
 	return err;
 }
 
-/* ---- how many ---- */
+/* ---- counting ---- */
 
 struct counting {
 	uint64_t now_ns;
@@ -91,7 +91,7 @@ int weir_timed_prefixes_count(int map_fd, uint64_t now_ns, size_t *ret_count)
 	return err;
 }
 
-/* ---- from one map to another ---- */
+/* ---- copying to another map ---- */
 
 struct carrying {
 	uint64_t now_ns;

@@ -30,7 +30,7 @@ void weir_top_drops_unmap(struct weir_top_drops *top_drops)
 	*top_drops = (struct weir_top_drops){};
 }
 
-/* The time of a step, which is not long ago and hardly in the future. */
+/* The time of a step, which must be recent; it is hardly ever in the future. */
 static uint64_t time_of(uint32_t step, uint64_t now_ns)
 {
 	uint64_t now_step = now_ns >> WEIR_TOP_DROPS_TIME_SHIFT;
@@ -38,7 +38,7 @@ static uint64_t time_of(uint32_t step, uint64_t now_ns)
 	return (now_step - (int32_t)((uint32_t)now_step - step)) << WEIR_TOP_DROPS_TIME_SHIFT;
 }
 
-/* Read a place that a CPU may be giving to another flow. False: nobody has it, or it just changes hands. */
+/* Read a slot that a CPU may be assigning to another flow. False: the slot is free, or just being reassigned. */
 static bool read_place(const struct weir_top_drops_set *set, const struct weir_top_drop_key *whose, uint32_t way,
 		       uint64_t now_ns, struct weir_dropped_flow *ret_dropped)
 {
@@ -77,7 +77,7 @@ void weir_top_drops_visit(const struct weir_top_drops *top_drops, uint64_t now_n
 				visit(&dropped, data);
 }
 
-/* For one CPU's set: what came before it got its place there; without a place, what the set has missed. */
+/* For one CPU's set: the drops before the flow got its slot there or, if it has no slot, what the set has missed. */
 static uint64_t missed_in_set(const struct weir_top_drops *top_drops, uint32_t set,
 			      const struct weir_dropped_flow *dropped)
 {
@@ -114,7 +114,8 @@ uint64_t weir_top_drops_missed(const struct weir_top_drops *top_drops)
 	return sum;
 }
 
-/* No program knows a rule in these slots now, so nobody counts there; but a CPU may just give such a place away. */
+/* No program has a rule in these slots now, so nobody counts there; but a CPU may be reassigning such a slot right now.
+ */
 void weir_top_drops_forget(const struct weir_top_drops *top_drops, const bool *is_slot_forgotten, uint32_t slots)
 {
 	for (uint32_t i = 0; i < top_drops->set_count * WEIR_TOP_DROPS_WAYS; i++) {

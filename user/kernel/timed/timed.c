@@ -18,14 +18,14 @@ struct giving {
 	bool denies;
 	uint64_t now_ns;
 	int addresses_fd, prefixes_fd;
-	bool was_empty; /* no address was listed before: there is nothing to look for */
-	/* addresses to be written with the next batch */
+	bool was_empty; /* the table had no addresses before, so no lookups are needed */
+	/* Addresses to write with the next batch. */
 	struct weir_timed_address keys[WEIR_TIMED_BATCH];
 	struct weir_timed values[WEIR_TIMED_BATCH];
 	__u32 count;
 	size_t changed;
 	struct full {
-		size_t count; /* of orders that found no room */
+		size_t count; /* number of orders that did not fit */
 		struct weir_prefix first;
 	} no_address, no_prefix;
 	bool has_swept_addresses, has_swept_prefixes;
@@ -74,7 +74,7 @@ static void raise_to(__u64 *word, uint64_t until_ns)
 	}
 }
 
-/* Before any entry is written: the program looks for none beyond these times. */
+/* Called before any entry is written, because the program does not look for entries after these times. */
 static int raise_state(const struct giving *giving, const struct weir_timed_order *orders, size_t count)
 {
 	uint64_t addresses_ns = 0, prefixes_ns = 0, *latest_ns;
@@ -96,7 +96,7 @@ static int raise_state(const struct giving *giving, const struct weir_timed_orde
 	return 0;
 }
 
-/* ---- entries that are over make room ---- */
+/* ---- removing expired entries to make room ---- */
 
 struct keys {
 	struct weir_timed_address *keys;
@@ -151,7 +151,8 @@ static struct weir_prefix address_of(const struct weir_timed_address *key)
 	return prefix;
 }
 
-/* One that finds no room is left out: those behind it may be there already, and renewed. */
+/* An entry that does not fit is left out. The ones after it may already be in the table, and only need to be renewed.
+ */
 static int write_batch(struct giving *giving)
 {
 	struct weir_prefix prefix;
@@ -181,7 +182,7 @@ static int write_batch(struct giving *giving)
 	return 0;
 }
 
-/* What an address has already, with this order in it. False: there is nothing to change. */
+/* Merge an order into the address's entry. False: there is nothing to change. */
 static bool merge(const struct giving *giving, const struct weir_timed_order *order, struct weir_timed *timed)
 {
 	__u64 *until_ns = time_of(timed, giving->denies);
@@ -219,7 +220,7 @@ static int give_address(struct giving *giving, const struct weir_timed_order *or
 	return giving->count == WEIR_TIMED_BATCH ? write_batch(giving) : 0;
 }
 
-/* ---- prefixes, which are few ---- */
+/* ---- prefixes, of which there are few ---- */
 
 struct prefixes_over {
 	struct weir_timed_prefix keys[WEIR_TIMED_PREFIXES_MAX];
@@ -251,7 +252,7 @@ static int remove_prefixes_over(const struct giving *giving)
 	return err;
 }
 
-/* A trie is looked up by the longest prefix: what it finds for a key may be a shorter one's. */
+/* A trie lookup returns the longest prefix that matches, so the entry found may belong to a shorter one. */
 static int give_prefix(struct giving *giving, const struct weir_timed_order *order)
 {
 	struct weir_timed_prefix key = prefix_key(&order->prefix);
@@ -454,7 +455,7 @@ int weir_timed_end_all(const struct weir_instance *instance, bool denies, size_t
 	return weir_timed_give(instance, denies, orders, count, ret_ended, diag);
 }
 
-/* ---- how many ---- */
+/* ---- counting ---- */
 
 struct counting {
 	struct weir_timed_counts counts;
@@ -480,7 +481,7 @@ static int count_prefix(const struct weir_timed_prefix *key, struct weir_timed *
 	return 0;
 }
 
-/* A million entries that are over are not read: the state says that there are no others. */
+/* If the state says that no entry is in force, a million expired entries need not be read. */
 static int count_all(const struct weir_instance *instance, struct counting *counting)
 {
 	struct weir_timed_state state;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The page: asks /api/v1 each second and shows what it says. Reads only; all text goes in as text, never as HTML.
+// The page: requests /api/v1 every second and shows the answers. Reads only; text is inserted as text, never as HTML.
 "use strict";
 
-const CHARTS_MAX = 12; // the busiest resources; the page of a thousand would be slow
+const CHARTS_MAX = 12; // of the busiest resources; a page with a thousand charts would be slow
 const FLOWS_SHOWN = 20;
 const DROPPED_SHOWN = 20;
 const CHANGES_SHOWN = 20;
-const DROP_LINES_SHOWN = 20; // beside the changes, which no flood pushes out
+const DROP_LINES_SHOWN = 20; // in addition to the changes, which no flood pushes out
 const PERIOD_MS = 1000;
 const PATIENCE_MS = 10000;
 
 const byId = (id) => document.getElementById(id);
-const observed = new Map(); // of a resource's name: what would have been dropped, by the page's own seconds
-const charts = new Map(); // of a resource's name: what its figure is made of
-const eventItems = {changes: new Map(), drops: new Map()}; // of what an event says: its item in the list
+const observed = new Map(); // by resource name: what would have been dropped, by the page's own seconds
+const charts = new Map(); // by resource name: the elements of its figure
+const eventItems = {changes: new Map(), drops: new Map()}; // by an event's text: its item in the list
 let isPaused = false, lostSince = 0, wasNumbers = null, lastStatus = null, pauseMs = PERIOD_MS;
 
 // ---- words ----
@@ -50,7 +50,7 @@ function element(name, text, className) {
 	return made;
 }
 
-// Only what differs is written, so that a screen reader does not repeat it and a selection stays.
+// Writes only what has changed, so that a screen reader does not repeat the rest and a selection stays.
 function setText(node, text) {
 	if (node.textContent !== text)
 		node.textContent = text;
@@ -119,7 +119,7 @@ function fillTiles(tiles) {
 		list.lastElementChild.remove();
 }
 
-// Packets of one direction.
+// The packets of one direction.
 function sumOf({seen, verdicts}) {
 	const drops = Object.keys(verdicts).filter((name) => /^block$|Drop$|^deny$|^error$/.test(name));
 	return {seen: seen.packets, dropped: drops.reduce((sum, name) => sum + verdicts[name].packets, 0)};
@@ -130,8 +130,8 @@ function perSecond(before, now, seconds) {
 	return {seen, dropped, passed: Math.max(seen - dropped, 0)};
 }
 
-// Packets a second since the last answer; before there are two, nothing is known. `out` is null where nothing is said of what
-// goes out.
+// Packets a second since the last answer; unknown before the second answer. `out` is null if the answer has no outgoing
+// packets.
 function ratesOf(stats) {
 	const at = performance.now(), now = {at, ...sumOf(stats.totals), out: stats.out ? sumOf(stats.out) : null, observed: new Map()};
 	for (const rule of stats.rules)
@@ -144,8 +144,9 @@ function ratesOf(stats) {
 	return {...perSecond(before, now, seconds), out, wouldDrop: noteObserved(before, now)};
 }
 
-// What would be dropped of each resource since the last answer. No counter keeps that by second: the page does, from when it
-// is opened. Several rules may observe a packet: the one that would drop most says it. Returns the sum, packets a second.
+// What would have been dropped for each resource since the last answer. No counter records that by second, so the page
+// does, from when it is opened. Several rules may observe a packet, so the one that would drop most counts. Returns the
+// sum in packets a second.
 function noteObserved(before, now) {
 	const most = new Map(), [from, to] = [before.at / 1000, now.at / 1000];
 	for (const [rule, {resource, packets}] of now.observed) {
@@ -159,7 +160,7 @@ function noteObserved(before, now) {
 	return [...most.values()].reduce((a, b) => a + b, 0);
 }
 
-// null: the page did not look then.
+// null: the page had no data for that second.
 const observedAt = (resource, at) => observed.get(resource)?.find((span) => span.from <= at && at < span.to)?.rate ?? null;
 
 const observes = (status) => status.settings.mode === "observe" || status.rules.some((rule) => rule.mode === "observe");
@@ -197,7 +198,7 @@ function showNow(status, stats, flows) {
 
 // ---- charts ----
 
-// The page has a legend of its own; that of dygraphs, shown or not, sets styles that the page's policy forbids.
+// The page has its own legend, because that of dygraphs, even if hidden, sets styles that the page's policy forbids.
 Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -226,14 +227,14 @@ function makeChart(name) {
 	return {figure, words, graph: new Dygraph(canvas, [[0, 0, 0, null, null]], options())};
 }
 
-// What all packets of the resource together may have, a second: of rules whose limit is not of each flow.
+// The limit for all packets of the resource together, per second: from rules whose limit does not apply per flow.
 function thresholdOf(rules) {
 	const limits = rules.filter((rule) => rule.statIntervalInMs && rule.unit === "packets" && rule.mode === "enforce"
 		&& rule.flow && !rule.flow.length && rule.thresholdNow !== null && rule.relationStrategy === "CurrentResource");
 	return limits.length ? Math.min(...limits.map((rule) => rule.thresholdNow * 1000 / rule.statIntervalInMs)) : null;
 }
 
-// What comes in needs no word.
+// Incoming packets need no label.
 const wayOf = ({direction}) => direction === "in" ? "" : `${direction}: `;
 
 function showChart(resource, rules, isObserved) {
@@ -241,7 +242,7 @@ function showChart(resource, rules, isObserved) {
 	if (!charts.has(resource.name))
 		charts.set(resource.name, makeChart(resource.name));
 	const chart = charts.get(resource.name);
-	// The last second is not over yet.
+	// The last second is not complete yet.
 	const now = performance.now() / 1000, wouldDrop = (second) => isObserved ? observedAt(resource.name, now + second - 0.5) : null;
 	chart.graph.updateOptions({file: passed.slice(0, -1).map((p, i) => [i - last, p + blocked[i], p, wouldDrop(i - last), threshold])});
 	setText(chart.words, `${wayOf(resource)}offered ${count(passed[last] + blocked[last])}, admitted ${count(passed[last])}, `
@@ -252,7 +253,7 @@ function showChart(resource, rules, isObserved) {
 
 function showCharts(status, stats) {
 	const busy = (r) => r.lastMinute.passed.reduce((a, b) => a + b, 0) + r.lastMinute.blocked.reduce((a, b) => a + b, 0);
-	// All of them in the order of the rule files, or the busiest.
+	// All resources in the order of the rule files or, if there are too many, the busiest.
 	const shown = stats.resources.length <= CHARTS_MAX ? stats.resources
 		: [...stats.resources].sort((a, b) => busy(b) - busy(a)).slice(0, CHARTS_MAX);
 	const names = new Set(shown.map((resource) => resource.name));
@@ -285,7 +286,7 @@ function showFlows(flows) {
 	byId("no-flows").hidden = rows.length > 0;
 }
 
-// "~": by samples, where a CPU has more to drop than it counts one by one.
+// "~": estimated from samples, because a CPU had more to drop than it counts one by one.
 function showDropped(dropped) {
 	fillTable("dropped", dropped.flows.map((flow) => [keyOf(flow), flow.rule,
 		(flow.isEstimated ? "~" : "") + count(flow.packets), (flow.isEstimated ? "~" : "") + count(flow.bytes),
@@ -304,7 +305,7 @@ function showRules(status, stats) {
 	byId("no-rules").hidden = status.rules.length > 0;
 }
 
-// The rule file may be long: it is asked for when somebody opens it, and again after a reload only.
+// The rule file may be long, so it is requested only when somebody opens it, and again after a reload.
 let ruleFileOf = 0; // generation
 
 async function showRuleFile(status) {
@@ -332,7 +333,7 @@ const verdictWords = {
 	unsupportedPass: "unsupported, passed", unsupportedDrop: "unsupported, dropped",
 };
 
-// Only where hosts share rules. The server may not speak to the store: what the controller knows.
+// Shown only if hosts share rules. The server may not contact the store, so this is what the controller knows.
 function showCluster(cluster) {
 	byId("cluster-section").hidden = !cluster || !cluster.rules.length;
 	if (!cluster)
@@ -389,7 +390,7 @@ function packetOf({source, destination, sourcePort, destinationPort, protocol, p
 	return `${ends}${packets > 1 ? `, ${count(packets)} packets` : ""}, ${count(bytes)} bytes${direction === "out" ? " out" : ""}${name ? ` on ${name}` : ""}`;
 }
 
-// What kind of event it is, what it says, and what of that matters less.
+// The kind of event, its text, and the less important part of the text.
 function wordsOf(event) {
 	if (event.of === "drops")
 		return ["", `${count(event.count)} more ${event.count === 1 ? "drop" : "drops"} not shown`, ""];
@@ -409,12 +410,12 @@ function makeEvent(event, [kind, words, lesser]) {
 	return item;
 }
 
-// Newest first. An item that stays is left alone, so that whoever reads it is not disturbed.
+// Newest first. An item that stays is not touched, so that its reader is not disturbed.
 function fillEvents(id, events) {
 	const list = byId(id), items = eventItems[id], wanted = new Map();
 	for (const event of events) {
 		const words = wordsOf(event);
-		let key = `${Math.round(event.timeNs / 1e7)} ${words.join(" ")}`; // the same event's time varies by some ns
+		let key = `${Math.round(event.timeNs / 1e7)} ${words.join(" ")}`; // the time of the same event varies by some ns
 		while (wanted.has(key))
 			key += "+";
 		wanted.set(key, [event, words]);
@@ -437,7 +438,7 @@ function fillEvents(id, events) {
 	list.parentElement.hidden = !items.size;
 }
 
-// The other figures do not depend on events, which an instance of another version may not have.
+// Kept apart, because an instance of another version may have no events, but the other figures.
 function showEvents(answer) {
 	const failed = answer instanceof Error, events = failed ? [] : answer;
 	const isOfDrops = (event) => event.packet || event.of === "drops";
@@ -448,7 +449,7 @@ function showEvents(answer) {
 	byId("no-drops").hidden = failed || !byId("wants-drops").checked || eventItems.drops.size > 0;
 }
 
-// ---- asking ----
+// ---- requests ----
 
 async function ask(path) {
 	const reply = await fetch(path, {signal: AbortSignal.timeout(PATIENCE_MS)}), said = await reply.json();
@@ -486,15 +487,15 @@ async function update() {
 	} catch (error) {
 		lostSince ||= Date.now();
 		wasNumbers = null;
-		ruleFileOf = 0; // what comes back may be another with the same number
-		// What cannot be reached has no words of its own that help.
+		ruleFileOf = 0; // another instance may come back with the same number
+		// A failed connection has no message of its own that would help.
 		const words = error instanceof TypeError || error.name === "TimeoutError" ? "weir does not answer" : error.message;
 		say(`${words}; shown is what was known ${span((Date.now() - lostSince) / 1000)} ago`, true);
 	}
 }
 
-// The first rates take two answers: the second is not waited for. Then a slow answer makes the next question come later: at most a tenth of the time is spent in waiting for a server that
-// has other work, but it reports each second that weir is lost.
+// Rates need two answers, so the second request is not delayed. After that, a slow answer delays the next request: at
+// most a tenth of the time is spent waiting for a busy server. If weir is lost, the page shows that every second.
 async function goOn() {
 	const begun = performance.now(), isFirst = !wasNumbers;
 	if (!isPaused && !document.hidden)
@@ -509,9 +510,9 @@ byId("pause").addEventListener("click", () => {
 	byId("pause").setAttribute("aria-pressed", String(isPaused));
 	say(isPaused ? "paused" : "going on …", false);
 });
-// At once, and while the page pauses, too.
+// At once, and even while the page is paused.
 byId("rule-file").addEventListener("toggle", () => lastStatus && showRuleFile(lastStatus));
-byId("wants-drops").addEventListener("change", () => fillEvents("drops", [])); // those of the next answer
+byId("wants-drops").addEventListener("change", () => fillEvents("drops", [])); // the next answer fills the list
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 	for (const {graph} of charts.values())
 		graph.updateOptions(options());
