@@ -22,7 +22,8 @@ struct weir_shown_rule {
 /* Show a rule as it was read. wait_ms is the value in the file; the caller fills in bucket_micro and storage. */
 struct weir_shown_rule weir_shown_rule_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
 
-/* Show a loaded rule, with everything that is known about it: its overrides and its key are known only by their number.
+/* Show a loaded rule, with everything that its description says: only the number of overrides and key fields, for
+ * example.
  */
 struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info);
 
