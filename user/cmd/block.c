@@ -267,8 +267,8 @@ static int save(const struct weir_instance *instance, const struct weir_command 
 	return err ? err : tell_count(instance, options, "saved", count, diag);
 }
 
-/* Refuse an empty feed, since it often means that fetching it failed; and a feed with invalid lines, since the sources
- * in these lines would seem to be missing.
+/* Refuse an empty feed, since it often means that fetching it failed. If a line is invalid, remove nothing, since the
+ * line may name a source that should stay.
  */
 static int plan_sync(const struct weir_instance *instance, struct request *request, bool denies)
 {

@@ -29,7 +29,7 @@ static void complain(struct request *request, const struct weir_place *place, co
 				refusal->message);
 }
 
-/* A network larger than any that a registry allocates is a typing mistake. */
+/* A network larger than any that a registry allocates is a typo. */
 #define BITS_MIN_IPV4 8
 #define BITS_MIN_IPV6 16
 

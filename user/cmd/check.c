@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir check: is this file correct, what would be loaded, and how much memory and time would it take? Needs no root. */
+/* weir check: is this file correct, what would be loaded, and what would it cost? Needs no root. */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -92,8 +92,7 @@ static void warn_of_pace(struct weir_diag *diag)
 		weir_diag_warning(diag, NULL, NULL, ability.advice, "%s", ability.text);
 }
 
-/* The cgroup need not exist where rules are checked, but a typing mistake would be noticed only when memory is short.
- */
+/* The cgroup need not exist where rules are checked, but a typo would be noticed only when memory is short. */
 static void warn_of_memory(const struct weir_settings *settings, struct weir_diag *diag)
 {
 	uint64_t used_bytes;

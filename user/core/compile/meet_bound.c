@@ -122,7 +122,7 @@ static uint32_t most_possible(struct search *search, const struct weir_vector *s
 	return most + weir_meet_weigh(search, &left);
 }
 
-/* The field whose best class leaves the least: the earlier the bound applies, the smaller the tree. */
+/* The field in which even the best class loses the most weight: the earlier a bound applies, the smaller the tree. */
 static unsigned int choose_field(const struct survey *survey)
 {
 	unsigned int f, best = (unsigned int)__builtin_ctz(survey->fields);

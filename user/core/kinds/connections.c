@@ -101,8 +101,8 @@ static bool has_flows(const struct weir_rule_info *rule)
 
 /*
  * While a rule's connections are kept, so are the timeouts that measure their silence. Connections refer to their flow
- * by its index, so while there may be such connections, the flow table is kept too. A rule set that no longer has rules
- * for connections asks for no other timeouts.
+ * by its index, so while there may be such connections, the flow table is kept too. There is no warning if no rule
+ * counts connections any more, since other timeouts are not needed then.
  */
 static void keep_connections(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {

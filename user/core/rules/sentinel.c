@@ -46,8 +46,8 @@ static const struct weir_sentinel_field *advised_field(const struct weir_sentine
 	return NULL;
 }
 
-/* Report a field of another kind, which Sentinel ignores. It is ignored here too if the rule expresses the same in its
- * own fields, or if Sentinel Java has nothing like it. Otherwise it may have been intended, and is refused.
+/* Report a field of another kind, which Sentinel ignores. This is only a warning if the rule expresses the same in its
+ * own fields, or if Sentinel Java has nothing like it. Otherwise the field may have been intended, and is refused.
  */
 static void tell_of_others_field(struct weir_reader *reader, const struct weir_sentinel_rule *rule,
 				 const struct weir_node *key)
@@ -75,7 +75,7 @@ static void tell_of_others_field(struct weir_reader *reader, const struct weir_s
 			      whose, kind->title);
 }
 
-/* Next to weir's own rules, a typing mistake must not be taken for an irrelevant field. */
+/* Next to weir's own rules, a typo must not be taken for an irrelevant field. */
 static void complain_in_weirs_file(struct weir_reader *reader, const struct weir_sentinel_kind *kind,
 				   const struct weir_node *key)
 {

@@ -97,9 +97,8 @@ void weir_sentinel_check_caller(struct weir_reader *reader, const struct weir_no
 void weir_sentinel_read_item(struct weir_reader *reader, const struct weir_node *map, bool is_java,
 			     const char *const *names, size_t count, const struct weir_node **values);
 
-/* Warn about an unknown field. Sentinel ignores these, and so does weir, but it may be a typing mistake. `entries`
- * begin with the names that would have been valid here. For a list with the same remark in every rule, the warning is
- * given only once.
+/* Warn about an unknown field. Sentinel ignores these, and so does weir, but it may be a typo. `entries` begin with the
+ * names that would have been valid here. For a list with the same remark in every rule, the warning is given only once.
  */
 void weir_sentinel_warn_of_unknown(struct weir_reader *reader, const struct weir_node *key, const void *entries,
 				   size_t count, size_t entry_bytes);

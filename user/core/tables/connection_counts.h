@@ -28,7 +28,7 @@ struct weir_connection_figures {
 	uint64_t opened, learned, returned, refused;
 	bool has_refused; /* false for a flow with a key: a refused packet leaves no count there */
 	uint64_t closed_by_fin, closed_by_reset, closed_by_idle, reused, evicted;
-	uint64_t handshakes, handshake_us; /* total over all handshakes */
+	uint64_t handshakes, handshake_us; /* handshake_us: the sum over all of them */
 	uint64_t shortest_us;		   /* 0 if there was none */
 	uint64_t handshake_step[WEIR_HANDSHAKE_STEPS];
 };

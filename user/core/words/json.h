@@ -35,7 +35,7 @@ json_t *weir_json_text(const char *text);
 void weir_json_add_diag(const struct weir_diag *diag, json_t *fields);
 
 /* Append an item to a list, which takes ownership. If `item` is NULL because memory ran out, the list becomes NULL, and
- * so does every document that it is packed into: a document never lacks an item silently.
+ * so does every document that it is packed into: a document never silently lacks an item.
  */
 void weir_json_append(json_t **list, json_t *item);
 

@@ -47,7 +47,7 @@ static void find_stage(struct reasons *reasons)
 static void find_quiet(struct reasons *reasons)
 {
 	const uint64_t rest_ns = reasons->rule->rule->identity.interval_ns + WEIR_CLUSTER_SETTLE_NS;
-	/* For a rule with a key, what flows were given may end a lease later. */
+	/* For a rule with a key, the shares of single flows may last one lease longer. */
 	const uint64_t leases = reasons->rule->rule->identity.key_fields ? 2 : 1;
 	const uint64_t quiet_us = (leases * WEIR_CLUSTER_LEASE_NS + rest_ns + rest_ns / WEIR_CLUSTER_DRIFT) / 1000;
 	const int64_t left_us = (int64_t)quiet_us - reasons->rule->ledger_us;

@@ -52,7 +52,7 @@ struct weir_event_watch {
 	uint64_t dropped;  /* the counters' latest value */
 	/* Since the last report. Negative while the counters have not yet caught up with a drop that has been read. */
 	int64_t untold;
-	bool is_counting; /* they have been read */
+	bool is_counting; /* the counters have been read at least once */
 	/* Changes that are not reported one by one: the difference between their rules' counters and `accounted`. */
 	uint64_t *accounted; /* by slot: changes reported, also as missing, and those before this reader */
 	uint32_t slots;
