@@ -17,8 +17,8 @@
 /* The most prefixes that can be open at one address: one of each length, both allowed and denied. */
 #define NESTED_MAX (2 * 129)
 
-/* At most this many groups per bucket on average. Halving it doubles the memory of the buckets and halves the false
- * positives of a 32-bit filter: 6 % at two.
+/* At most this many groups per bucket on average. Halving this number doubles the memory of the buckets, and halves the
+ * false positives of a 32-bit filter: 6 % at two.
  */
 #define BUCKET_GROUPS 2
 

@@ -208,9 +208,9 @@ static void warn_of_no_version(const struct slotting *slotting, const struct wei
 /*
  * Choose the version of the threshold. Rows that recorded another version must find out again whether they are over the
  * limit, what they have leased, and which override applies; flows that warm up recompute. Versions wrap around, and a
- * row may have been idle meanwhile. So they are divided into two halves, and a half is entered only when nothing
- * remembers it any more, judging by the noted time at which it was left. Otherwise the threshold has no version, and
- * every packet evaluates it from scratch, until a later load.
+ * row may have been idle meanwhile. So they are divided into two halves, and a half is entered only when nothing can
+ * remember it any more; for that, the time of leaving a half is recorded. Otherwise the threshold has no version, and
+ * every packet finds out everything again, until a later load.
  */
 static void plan_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			 const struct weir_rule_info *info, struct plan *plan)

@@ -86,7 +86,9 @@ int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag)
 {
 	const uint64_t penalty_ns_max = UINT32_MAX * 1000000ull; /* blockDurationMaxInMs */
 
-	/* The words of penalties hold enough bits of the clock to distinguish two times less than half a wrap apart. */
+	/* The words of penalties hold enough bits of the clock to distinguish two times that are less than half a wrap
+	 * apart.
+	 */
 	if (span_ns < (WEIR_LAST_MASK >> 1) - 2 * penalty_ns_max)
 		return 0;
 	weir_diag_error(diag, NULL, NULL, "split the capture there, and replay each part by itself",

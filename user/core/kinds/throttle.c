@@ -36,7 +36,7 @@ static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const stru
 
 /* ---- TATs ---- */
 
-/* TATs hold enough bits of the clock to distinguish two times less than half a wrap, 4.5 years, apart. */
+/* TATs hold enough bits of the clock to distinguish two times that are less than half a wrap (4.5 years) apart. */
 static int check_span(uint64_t span_ns, struct weir_diag *diag)
 {
 	const uint64_t queue_ns_max = UINT32_MAX * 1000000ull; /* maxQueueingTimeMs */

@@ -110,8 +110,9 @@ static void size_sharers(const struct weir_previous *previous, struct weir_image
 			i >= image->rule_count || window_ns(&image->rules[i]) > 1ull << config->sharers_shift;
 }
 
-/* The table has WEIR_ROW_GHOSTS_PER_ROW ghosts for each row of one CPU, however many CPUs there are, so it remembers
- * that many more flows than have rows. It keeps its size while rows of a running rule may have left ghosts in it.
+/* The table has room for WEIR_ROW_GHOSTS_PER_ROW ghosts for each row of one CPU, however many CPUs there are: it
+ * remembers that many times as many flows as there are rows. It keeps its size while rows of a running rule may have
+ * left ghosts in it.
  */
 static void size_row_ghosts(const struct weir_previous *previous, struct weir_image *image)
 {
