@@ -83,7 +83,7 @@ static void indent(const struct weir_writer *writer, unsigned int levels)
 
 static void begin_yaml(struct weir_writer *writer, const struct weir_written_level *level)
 {
-	/* The first entry of an item goes on the line of the item's dash. */
+	/* The first entry of an item is on the line of the item's dash. */
 	if (writer->depth > 1 && !level->key && !level->is_list && !level->count)
 		return;
 	if (level->count || writer->depth > 1)
