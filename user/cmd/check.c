@@ -136,8 +136,8 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 			       first->name, others ? ", like others," : "", weir_window_names[first->window]);
 }
 
-/* The default size of what a device accepts in one piece (the kernel's GSO_LEGACY_MAX_SIZE), and the smallest MSS that
- * all hosts accept (RFC 9293, 3.7.1), which gives its number of segments.
+/* The default for the largest frame that a device accepts in one piece (the kernel's GSO_LEGACY_MAX_SIZE). It is cut
+ * into segments of the smallest MSS that all hosts accept (RFC 9293, 3.7.1).
  */
 #define SUPER_FRAME_BYTES 65536
 #define SEGMENT_BYTES_MIN 536

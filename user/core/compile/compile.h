@@ -170,13 +170,13 @@ struct weir_image_memory {
 
 /*
  * Compile. Fails (-EINVAL, reasons in *diag) if more rules or resources could meet on one packet than
- * WEIR_PACKET_RULES_MAX / _RESOURCES_MAX, if a capacity of weir_abi.h is exceeded, or (with options->previous) if the
- * instance's maps have too few slots for the new rules, or if options->emptied refuses the load.
+ * WEIR_PACKET_RULES_MAX / _RESOURCES_MAX, or if a capacity of weir_abi.h is exceeded. With options->previous, it also
+ * fails if the instance's maps have too few slots for the new rules, or if options->emptied refuses the load.
  *
- * Slots: a rule keeps a used slot that has its name, resource and identity, together with the slot's window spec and
- * threshold version (the version changes if the rule's limit for a flow may differ). A resource keeps the slot with its
- * name. Others take a free slot, or a cooling one: its free_after_ns must have passed, and the tables shared by all
- * CPUs must hold nothing about its flows that would still matter. Slots that are no longer used start cooling:
+ * Slots: a rule keeps a used slot that has its name, resource and identity. With the slot it keeps the window spec and
+ * the version of the threshold (a new version if the rule's limit for a flow may differ). A resource keeps the slot
+ * with its name. Others take a free slot, or a cooling one: its free_after_ns must have passed, and the tables shared
+ * by all CPUs must hold nothing about its flows that would still matter. Slots that are no longer used start cooling:
  * free_after_ns = now_ns + interval + one bucket (resources: 61 s; rules that count connections: when the last
  * connection is over).
  *

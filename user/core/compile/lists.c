@@ -2,9 +2,10 @@
 /*
  * Compilation of allow and deny lists (weir_lists.h has their layout).
  *
- * Prefixes are sorted by address, and prefixes of one address by length. So a prefix follows all that enclose it, with
- * only prefixes of the same enclosures in between, and a walk needs only a stack of the prefixes that are open at an
- * address. One walk per level makes the groups of that level; then all groups are distributed over buckets.
+ * Prefixes are sorted by address, and prefixes of one address by length. So a prefix follows all that enclose it; in
+ * between are only others with the same enclosing prefixes. A walk therefore needs only a stack of the prefixes that
+ * are open at an address. One walk per level makes the groups of that level; then all groups are distributed over
+ * buckets.
  */
 #include "compile/build_steps.h"
 

@@ -6,10 +6,10 @@
  * A picture of rates over time, as plain SVG. A panel for each resource shows what was offered, what was admitted, and
  * the threshold. Pure: writes to the given stream, and reads nothing.
  *
- * Why not gnuplot: we would have to generate its script panel by panel (the capped scale, the areas, names escaped for
- * its own markup), and run a child process through a pipe, with an error message for users who have not installed it.
- * Drawing libraries such as cairo have no axes. So the SVG viewer does the drawing: styles, clipping and text are
- * SVG's, and only two scales are left to compute.
+ * Why not gnuplot: we would still have to generate its script panel by panel (the capped scale, the areas, names
+ * escaped for its own markup). We would also need a child process, a pipe, and an error message for users without
+ * gnuplot. Drawing libraries such as cairo have no axes. So the SVG viewer does the drawing: styles, clipping and text
+ * are SVG's, and only two scales are left to compute.
  */
 #ifndef WEIR_PLOT_H
 #define WEIR_PLOT_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rule sets that an instance has had: the one in force, the one before it, and, while the one in force is not
- * confirmed, the one before that. Each is kept as text (emit.h) with its lists in binary, so that another command can
- * show it or put it in force again on another day, usually even with another version of weir. Pure: bytes in, bytes
- * out.
+ * confirmed, the one before that. Each is kept as text (emit.h) with its lists in binary. So another command can show
+ * it or put it in force again on another day, usually even with another version of weir. Pure: bytes in, bytes out.
  */
 #ifndef WEIR_RULES_HISTORY_H
 #define WEIR_RULES_HISTORY_H

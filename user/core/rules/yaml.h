@@ -5,9 +5,9 @@
  * and copies the target of an alias. Here an alias is the same node that its anchor names, so a small file cannot
  * become a large tree.
  *
- * These are refused, each with its position: text that is not UTF-8 (libfyaml 0.7.12 treats it, and a zero byte, as the
- * end of the file, so the rules after it would silently be missing), tags, merge keys, a second document, an alias
- * inside its own anchor, and sizes beyond the limits below.
+ * These are refused, each with its position: text that is not UTF-8, tags, merge keys, a second document, an alias
+ * inside its own anchor, and sizes beyond the limits below. libfyaml 0.7.12 treats bytes that are not UTF-8, and zero
+ * bytes, as the end of the file: the rules after them would silently be missing.
  */
 #ifndef WEIR_RULES_YAML_H
 #define WEIR_RULES_YAML_H

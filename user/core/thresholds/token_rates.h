@@ -3,11 +3,11 @@
  * Setting up token buckets: from what the user wrote to the virtual time that include/weir_tokens.h uses. Pure.
  *
  * The unit (the virtual time of one token) has two bounds: a bucket holds at most 2^57, and a nanosecond is less than
- * 2^27. If there is room within these bounds, the unit is a multiple of the denominators of threshold / interval and of
- * the burst, for the rule and its overrides, and all arithmetic of the program is exact. If the denominators are too
- * large (thresholds of many digits with large bursts or long intervals), the unit is the largest that fits, and a
- * bucket is off by less than 2 / unit of a token: below a millionth if burst and rate are below a hundred million
- * tokens (a second).
+ * 2^27. As far as these bounds leave room, the unit is a multiple of the denominators of threshold / interval and of
+ * the burst, for the rule and its overrides. Then all arithmetic of the program is exact. These denominators can be too
+ * large: thresholds of many digits with large bursts or long intervals. Then the unit is the largest that fits, and a
+ * bucket is off by less than 2 / unit of a token. That is below a millionth if burst and rate are below a hundred
+ * million tokens (a second).
  */
 #ifndef WEIR_THRESHOLDS_TOKEN_RATES_H
 #define WEIR_THRESHOLDS_TOKEN_RATES_H
