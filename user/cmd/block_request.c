@@ -102,7 +102,7 @@ static int complete_order(const struct request *request, struct weir_timed_order
 						    ? "write '--for 1h', or a time after the source: '192.0.2.7 1h'"
 						    : "write '--for 1h'");
 	}
-	/* Orders that are restored were checked when they were first given. */
+	/* A restored order passed these checks, or was forced, when it was first given. */
 	if (request->options->forces || request->options->restores_from)
 		return 0;
 	return check_width(&order->prefix, refusal);

@@ -6,10 +6,10 @@
  * A message is lower case, names its subject in single quotes, and may carry a hint (what to do). With a source
  * position it is shown as
  *
- * 	rules/dns.yaml:14:16: threshold '20K' is not a number
- * 	    threshold: 20K
- * 	               ^~~
- * 	    write 20k or 20Ki
+ *	rules/dns.yaml:14:16: threshold '20K' is not a number
+ *	    threshold: 20K
+ *	               ^~~
+ *	    write 20k or 20Ki
  */
 #ifndef WEIR_BASE_DIAG_H
 #define WEIR_BASE_DIAG_H

@@ -43,8 +43,8 @@ struct weir_terms {
 	uint32_t shadow;    /* place of the shadow window it reads, if its kind reads one */
 	uint64_t units;	    /* threshold; if it moves, the one in force without a controller */
 	uint64_t units_max; /* the highest that this threshold, or an override, can be */
-	struct weir_emission
-		emission;	   /* if the kind has one: computed from the exact threshold, whose floor is `units` */
+	/* If the kind has one: computed from the exact threshold, whose floor is `units`. */
+	struct weir_emission emission;
 	struct weir_tokens tokens; /* if the kind has them; the clock starts at 0, and there is no mark yet */
 	struct weir_warm_up warm_up;
 	struct weir_memory_adaptive memory;

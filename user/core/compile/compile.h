@@ -105,8 +105,7 @@ struct weir_image {
 	 * connections if the timeouts change.
 	 */
 	struct weir_config config;
-	uint64_t connection_timeout_ms
-		[WEIR_CONNECTION_CLASSES]; /* in force: those of the instance, or else of the settings */
+	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES]; /* in force: the instance's, or else the settings' */
 	struct weir_classes *classes;
 	uint16_t *place, *bit; /* the place of the resource that has a bit, and the bit of the resource at a place */
 	struct weir_vector *vectors;

@@ -73,8 +73,7 @@ static struct weir_rule_info as_written(const struct weir_rule_info *rule)
 	written.storage = 0;
 	written.spec = 0;
 	written.flows_until_ns = 0;
-	written.families = written.counts_whole =
-		0; /* they belong to resources, and older versions do not write them */
+	written.families = written.counts_whole = 0; /* of the resources, and older versions do not write them */
 	memset(&written.tokens, 0, sizeof(written.tokens));
 	return written;
 }

@@ -168,7 +168,8 @@ uint64_t weir_slot_digest_of_overrides(const struct weir_ruleset_rule *rule)
 		digest = weir_digest(digest, &override->prefix.bits, sizeof(override->prefix.bits));
 		digest = weir_digest(digest, override->prefix.address, sizeof(override->prefix.address));
 		digest = weir_digest(digest, &override->threshold_micro, sizeof(override->threshold_micro));
-		sum += digest * (digest >> 32 | 1); /* FNV is nearly linear, and a sum of linear values hides changes */
+		sum += digest *
+		       (digest >> 32 | 1); /* FNV is nearly linear, and a sum of linear values would hide changes */
 	}
 	return rule->override_count && !sum ? 1 : sum;
 }

@@ -234,8 +234,7 @@ static int combine(struct matching *matching, struct interface_uses *uses, const
 		weir_vector_or(&joined, &uses->groups[g].resources);
 		err = weir_match_number_vector(matching, &joined, &added->vector);
 		if (!err) {
-			const struct weir_interface_case here =
-				*added; /* a copy, since `added` moves when others are added */
+			const struct weir_interface_case here = *added; /* copied, since adding others moves it */
 
 			err = combine(matching, uses, here.groups, &joined, g + 1);
 		}

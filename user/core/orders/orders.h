@@ -27,7 +27,7 @@ struct weir_timed_order {
 /*
  * The format of a line:
  *
- * 	SOURCE [TIME] [until=WHEN] [hits=N] [# REASON]
+ *	SOURCE [TIME] [until=WHEN] [hits=N] [# REASON]
  *
  * TIME is a duration. WHEN is a time of the wall clock in the format of RFC 3339, in UTC and whole seconds. With both,
  * the earlier end counts, so a clock that is wrong after a boot cannot make an order longer. A plain list of addresses

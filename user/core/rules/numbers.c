@@ -61,8 +61,7 @@ int weir_value_parse_digits(const char *text, size_t bytes, uint64_t low, uint64
 int weir_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *ret_number,
 		      struct weir_refusal *reterr_refusal)
 {
-	uint64_t number =
-		0; /* initialised for the analyzer, which cannot see that refusals in another file return errors */
+	uint64_t number = 0; /* for the analyzer, which cannot see that a refusal is an error */
 	int err = weir_value_parse_digits(text, strlen(text), low, high, &number, reterr_refusal);
 
 	if (!err)
@@ -185,7 +184,7 @@ static void advise_range(const char *text, struct weir_refusal *refusal)
 int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range, struct weir_refusal *reterr_refusal)
 {
 	const char *dash = text[0] == '-' ? NULL : strchr(text, '-');
-	uint64_t from = 0, to; /* initialised for the analyzer */
+	uint64_t from = 0, to; /* likewise, for the analyzer */
 	int err;
 
 	if (text[0] == '!') {

@@ -303,8 +303,7 @@ static bool has_flow_of(const struct weir_reported *drops, size_t count, const s
 static void keep_sample(struct weir_event_watch *watch, struct weir_reported_events *events, size_t first)
 {
 	struct weir_reported *all = events->all;
-	size_t end = events->count,
-	       kept = end; /* those that are kept are collected at the end, and then moved to their place */
+	size_t end = events->count, kept = end; /* those that are kept move to the end, and then to their place */
 
 	for (size_t i = end; i-- > first;) {
 		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i]))

@@ -30,7 +30,8 @@ void weir_examine_stack(const char *interface, uint32_t ifindex, const struct we
 			struct weir_findings *findings);
 void weir_examine_queues(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 
-/* The program runs on the CPU that takes the interrupt. RPS moves packets to other CPUs only later, before skb mode. */
+/* In native mode the program runs on the CPU that takes the interrupt. Only in skb mode may RPS move the packet first.
+ */
 void weir_examine_interrupts(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 
 /* Packets that arrive while the CPU is busy wait in the ring; packets that do not fit are dropped there, before any

@@ -254,8 +254,7 @@ static void warn_of_told(const struct told *told, struct weir_diag *diag)
 static struct weir_ruleset *read_rules(const struct weir_instance *instance)
 {
 	_cleanup_(weir_history_free) struct weir_history history = {};
-	_cleanup_(weir_diag_free) struct weir_diag ignored =
-		{}; /* they are in force, whatever this version thinks of them */
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* they are in force, whatever this version thinks */
 	struct weir_ruleset *ruleset = NULL;
 
 	weir_instance_history(instance, &history);
@@ -295,8 +294,7 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *kept = NULL;
 	_cleanup_(weir_netns_leave) int back_fd = -1;
-	_cleanup_(weir_diag_free) struct weir_diag ignored =
-		{}; /* an instance that was attached or reloaded can be read */
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* what was attached or reloaded can be read */
 	struct told told = {};
 	uint64_t overrides = 0;
 	uint32_t fields;

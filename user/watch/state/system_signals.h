@@ -18,8 +18,8 @@ struct weir_host_signals {
 	bool has_connections; /* a rule uses these */
 	uint64_t open;
 	uint64_t handshakes, mean_us; /* in the last second; 0 if there were none */
-	uint64_t complete_max,
-		shortest_us; /* in the last five seconds: most per second, and the shortest; 0 if there were none */
+	/* In the last five seconds: most per second, and the shortest; 0 if there were none. */
+	uint64_t complete_max, shortest_us;
 };
 
 /* Signals that no rule uses are omitted. Returns 0, or -errno with a message in *diag. */
