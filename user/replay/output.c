@@ -32,8 +32,8 @@ static int cannot_write(struct weir_diag *diag, int err, const char *path)
  */
 struct walk {
 	int directory;	  /* the current directory of the walk (O_PATH) */
-	char *path;	  /* what is left of the path begins at */
-	const char *rest; /* ... `rest`, which points into `path` */
+	char *path;	  /* owned; `rest` points into it */
+	const char *rest; /* the part of the path that has not been walked yet */
 	int links;	  /* number of links followed */
 };
 

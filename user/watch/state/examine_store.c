@@ -15,9 +15,7 @@
 #include "store/sharing.h"
 #include "store/store.h"
 
-/* Chosen, not derived: the number of readings at each end, of which the quickest is used, and the time between the
- * ends.
- */
+/* Readings at each end, of which the quickest counts; and the time between the two ends. Chosen, not derived. */
 #define READINGS 8
 #define APART_NS 1000000000ull
 
