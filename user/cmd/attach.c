@@ -30,7 +30,7 @@ const struct weir_command weir_attach_command = {
 	.example = "  weir attach -i eth0 rules/dns-per-client.yaml\n  weir attach -i eth1",
 };
 
-/* Without a rule file: more interfaces for what is attached. */
+/* Without a rule file: add interfaces to an attached instance. */
 static int add(const struct weir_options *options, const struct weir_attach_options *attach_options,
 	       struct weir_diag *diag)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir block, weir allow: sources that are denied or allowed for a while. */
+/* weir block, weir allow: deny or allow sources for a limited time. */
 #include <errno.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ const struct weir_command weir_allow_command = {
 		   "  weir allow --remove --all",
 };
 
-/* ---- what there is to say ---- */
+/* ---- messages ---- */
 
 static json_t *describe_order(const struct weir_timed_order *order, bool denies)
 {
@@ -97,7 +97,7 @@ static int list(const struct weir_instance *instance, const struct weir_options 
 		json_pack("{s:s, s:o}", "instance", instance->name, denies ? "blocked" : "allowed", entries), diag);
 }
 
-/* One deed and how many sources, as a line or as a document. */
+/* Report an action and the number of sources, as a line or as a JSON document. */
 static int tell_count(const struct weir_instance *instance, const struct weir_options *options, const char *done,
 		      size_t count, struct weir_diag *diag)
 {
@@ -121,7 +121,7 @@ static int tell_sync(const struct weir_instance *instance, const struct request 
 	return weir_flush_results(diag);
 }
 
-/* What was there already is renewed even where others found no room; how many of each there were is not known then. */
+/* Orders that existed are renewed even if others found no room; the numbers of the two are not known then. */
 static int tell(const struct weir_instance *instance, const struct request *request, bool denies, size_t changed,
 		bool is_full, struct weir_diag *diag)
 {
@@ -132,7 +132,7 @@ static int tell(const struct weir_instance *instance, const struct request *requ
 	return tell_count(instance, request->options, request->options->feed ? "changed" : done, changed, diag);
 }
 
-/* A source that is not there is gone already: no mistake. */
+/* A source without an order is already in the wanted state, so this is not a mistake. */
 static void note_missing(const struct weir_instance *instance, const struct request *request, bool denies,
 			 size_t changed, struct weir_diag *diag)
 {
@@ -164,8 +164,9 @@ static int compare_with_listed(const void *prefix, const void *listed)
 }
 
 /*
- * On a tie to deny wins: what is typed to be allowed may stay blocked, by a block or a list of the files. (A block of a
- * longer prefix concerns a part of it.) Not reported for lines of a list: only for a single source is the list read.
+ * If block and allow have the same prefix length, block wins: an allowed source may stay blocked, by an order or by a
+ * list in the rule files. (A block with a longer prefix applies only to a part of the source.) This is not reported for
+ * lines of a list, since the list is read only for single sources.
  */
 static void note_still_blocked(const struct weir_instance *instance, const struct request *request)
 {
@@ -203,7 +204,7 @@ static void note_still_blocked(const struct weir_instance *instance, const struc
 	weir_diag_free(&ignored);
 }
 
-/* For `weir events`: of one source its name, of more how many. */
+/* Record the change for `weir events`: the name if there is one source, otherwise the number of sources. */
 static void note(const struct weir_instance *instance, const struct request *request, bool denies, size_t changed)
 {
 	const char *what = request->options->removes ? "no longer " : "", *done = denies ? "blocked" : "allowed";
@@ -243,7 +244,9 @@ static int write_orders(FILE *stream, const char *name, const struct weir_timed_
 	return ferror(stream) ? -EIO : 0;
 }
 
-/* The file is as it was, or whole. An instance without room for any saves that there are none. */
+/* On failure the file is unchanged; otherwise it is complete. If the instance has no room for timed entries, an empty
+ * list is saved.
+ */
 static int save(const struct weir_instance *instance, const struct weir_command *command,
 		const struct weir_options *options, bool denies, struct weir_diag *diag)
 {
@@ -264,7 +267,9 @@ static int save(const struct weir_instance *instance, const struct weir_command 
 	return err ? err : tell_count(instance, options, "saved", count, diag);
 }
 
-/* A feed that could not be fetched is often empty; and what a bad line names is not known to be missing. */
+/* Refuse an empty feed, since it often means that fetching it failed. If a line is invalid, remove nothing, since the
+ * line may name a source that should stay.
+ */
 static int plan_sync(const struct weir_instance *instance, struct request *request, bool denies)
 {
 	const struct weir_options *options = request->options;
@@ -286,7 +291,7 @@ static int plan_sync(const struct weir_instance *instance, struct request *reque
 	return err;
 }
 
-/* Of --remove --all --reason: all that there are, to be filtered. */
+/* For --remove --all --reason: request all existing orders, to be filtered later. */
 static int request_all(struct request *request, const struct weir_timed_order *now, size_t count)
 {
 	request->orders = calloc(count + 1, sizeof(*now));
@@ -298,7 +303,7 @@ static int request_all(struct request *request, const struct weir_timed_order *n
 	return 0;
 }
 
-/* Whether an order is to leave what is in force for its source as it is. now: NULL when that is nothing. */
+/* Should the order leave the existing one for its source unchanged? now: NULL if there is none. */
 static bool leaves_alone(const struct weir_options *options, const struct weir_timed_order *order,
 			 const struct weir_timed_order *now)
 {
@@ -307,7 +312,7 @@ static bool leaves_alone(const struct weir_options *options, const struct weir_t
 	return options->removes ? strcmp(now->reason, options->reason) != 0 : now->lasts_ns > order->lasts_ns;
 }
 
-/* Leave out what --extend, and --remove with --reason, do not mean. */
+/* Remove the orders that --extend, or --remove with --reason, must not change. */
 static int leave_out(const struct weir_instance *instance, struct request *request, bool denies)
 {
 	_cleanup_(weir_freep) struct weir_timed_order *now = NULL;
@@ -354,7 +359,9 @@ static int change(const struct weir_instance *instance, struct request *request,
 		return err;
 	if (options->means_all && !options->reason)
 		return weir_timed_end_all(instance, denies, ret_changed, request->diag);
-	/* Without sources, as from an empty file, there is nothing to do: not even where there is no room. */
+	/* Without sources, for example from an empty file, there is nothing to do, and no error even if there is no
+	 * room.
+	 */
 	return count ? weir_timed_give(instance, denies, orders, count, ret_changed, request->diag) : 0;
 }
 
@@ -389,7 +396,7 @@ static int act(const struct weir_command *command, const struct weir_options *op
 			       weir_plural(request.left_alone), denies ? "blocked" : "allowed",
 			       options->removes ? "another reason" : "longer");
 	told = tell(instance, &request, denies, changed, err == -ENOSPC, diag);
-	/* What is wrong with the bad lines has been said; 1, as the rest was done. */
+	/* The invalid lines have been reported; return 1, since the rest was done. */
 	return err ?: told ?: request.mistakes ? -EBADMSG : 0;
 }
 

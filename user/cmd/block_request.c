@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is asked of weir block and weir allow: options, and sources from words, files and feeds. */
+/* The request of weir block and weir allow: options, and sources from arguments, files and feeds. */
 #include <errno.h>
 #include <string.h>
 
@@ -29,11 +29,11 @@ static void complain(struct request *request, const struct weir_place *place, co
 				refusal->message);
 }
 
-/* Networks that are larger than any that a registry gives away are slips. */
+/* A network larger than any that a registry allocates is a typo. */
 #define BITS_MIN_IPV4 8
 #define BITS_MIN_IPV6 16
 
-/* "16,777,216 addresses", of IPv4 */
+/* "16,777,216 addresses", for IPv4 */
 static const char *format_addresses(const struct weir_prefix *prefix, char ret_text[32])
 {
 	const uint64_t count = 1ull << (32 - prefix->bits);
@@ -69,7 +69,7 @@ static int check_width(const struct weir_prefix *prefix, struct weir_refusal *re
 	return weir_advise(refusal, "name a smaller network, or add '--force' if you mean all of them");
 }
 
-/* For a prefix with host bits: the network that it stands for may be more than was meant. */
+/* For a prefix with host bits: the network it stands for may be larger than intended. */
 static void note_network(const struct request *request, const char *source, const struct weir_prefix *network)
 {
 	char text[WEIR_PREFIX_TEXT_BYTES], addresses[32];
@@ -83,7 +83,7 @@ static void note_network(const struct request *request, const char *source, cons
 		       network->family == 4 ? format_addresses(network, addresses) : "");
 }
 
-/* What --for, --reason, --remove and --force say of an order that was read. */
+/* Apply --for, --reason, --remove and --force to an order that was read. */
 static int complete_order(const struct request *request, struct weir_timed_order *order, struct weir_refusal *refusal)
 {
 	char text[WEIR_PREFIX_TEXT_BYTES];
@@ -102,13 +102,13 @@ static int complete_order(const struct request *request, struct weir_timed_order
 						    ? "write '--for 1h', or a time after the source: '192.0.2.7 1h'"
 						    : "write '--for 1h'");
 	}
-	/* What is restored was forced when it was given. */
+	/* A restored order passed these checks, or was forced, when it was first given. */
 	if (request->options->forces || request->options->restores_from)
 		return 0;
 	return check_width(&order->prefix, refusal);
 }
 
-/* place: NULL, or the line's. */
+/* place: the line's position, or NULL. */
 static int add_order(struct request *request, const struct weir_place *place, struct weir_timed_order *read)
 {
 	struct weir_timed_order *order;
@@ -148,7 +148,7 @@ static int read_text(struct request *request, struct weir_line_reader *reader)
 	switch (weir_order_parse(reader->line, weir_host_wall_ns(weir_host_now_ns()), &order, &refusal)) {
 	case WEIR_ORDER_READ:
 		request->has_lines = true;
-		/* What others write has dropped nothing here. */
+		/* The hit counts of other programs do not count here. */
 		if (!request->options->restores_from)
 			order.hits = 0;
 		return add_order(request, &place, &order);
@@ -173,12 +173,12 @@ static void complain_of_line(struct request *request, const struct weir_line_rea
 	complain(request, &place, &refusal);
 }
 
-/* 1: continue; 0: the end; or -errno. */
+/* Returns 1 to continue, 0 at the end, or -errno. */
 static int read_line(struct request *request, struct weir_line_reader *reader)
 {
 	int err;
 
-	/* What is no list of sources could hold a million mistakes. */
+	/* A file that is not a list of sources could have a million mistakes. */
 	if (request->mistakes > WEIR_MISTAKES_MAX)
 		return 0;
 	switch (weir_read_line(reader)) {
@@ -229,7 +229,7 @@ static int read_file(struct request *request, const char *path)
 			       weir_text_file_explain(err));
 }
 
-/* A bad line of a feed does not lose the others; what was typed, and what is no feed, is done whole or not at all. */
+/* An invalid line in a feed does not affect the other lines. Other input is processed completely or not at all. */
 static bool has_good_lines(const struct request *request)
 {
 	return request->count && request->bad_lines == request->mistakes && request->mistakes <= WEIR_MISTAKES_MAX;
@@ -255,14 +255,16 @@ int weir_block_read_sources(struct request *request)
 	request->count = weir_orders_sort(request->orders, request->count);
 	if (request->mistakes)
 		return has_good_lines(request) ? 0 : -EINVAL;
-	/* What should have written the lines has failed, perhaps. An empty feed is --sync's to evaluate. */
+	/* The program that should have written the lines may have failed. Whether a feed may be empty is decided by
+	 * --sync.
+	 */
 	if (options->argument_count && !options->removes && !request->count && !request->has_lines)
 		return weir_diag_error(request->diag, NULL, NULL, "write a source on each line",
 				       "%s contains no source", request->input);
 	return 0;
 }
 
-/* What is asked for besides to block SOURCE...: one of these at most; NULL: none. */
+/* The action requested instead of blocking SOURCE..., at most one; NULL: none. */
 static const char *find_deed(const struct weir_options *options, size_t *ret_count)
 {
 	const struct {
@@ -299,7 +301,7 @@ static int check_reason(const struct weir_options *options, struct weir_diag *di
 	return 0;
 }
 
-/* 'weir block 192.0.2.7 10m': a line of a file has its time there. */
+/* For 'weir block 192.0.2.7 10m': only a line of a file may have its time there. */
 static int check_arguments(const struct weir_options *options, bool takes_time, struct weir_diag *diag)
 {
 	struct weir_refusal refusal;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir check: is this file right, what would be loaded, and what would it cost? Needs no root. */
+/* weir check: is this file correct, what would be loaded, and what would it cost? Needs no root. */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -40,8 +40,8 @@ const struct weir_command weir_check_command = {
 	.exits = "0 the files are right, 1 the check itself failed, 2 a file or the request is wrong",
 };
 
-/* A check is about the file, not about this host: every interface counts as being there, each with a number of
- * its own, and those that are not here are reported.
+/* A check is about the file, not about this host: every interface counts as present, with an ifindex of its own, and
+ * those that are missing here are reported.
  */
 struct fake_interfaces {
 	char (*names)[IF_NAMESIZE];
@@ -82,7 +82,7 @@ static int compile(const struct weir_ruleset *ruleset, uint32_t cpus, struct wei
 	return err;
 }
 
-/* The file is right; whether this host can do it is another question. */
+/* Warn if this host cannot pace, even though the file is correct. */
 static void warn_of_pace(struct weir_diag *diag)
 {
 	struct weir_pace_ability ability;
@@ -92,7 +92,7 @@ static void warn_of_pace(struct weir_diag *diag)
 		weir_diag_warning(diag, NULL, NULL, ability.advice, "%s", ability.text);
 }
 
-/* It need not be there where rules are checked, but a slip of the pen would show only when memory is short. */
+/* The cgroup need not exist where rules are checked, but a typo would be noticed only when memory is short. */
 static void warn_of_memory(const struct weir_settings *settings, struct weir_diag *diag)
 {
 	uint64_t used_bytes;
@@ -105,14 +105,15 @@ static void warn_of_memory(const struct weir_settings *settings, struct weir_dia
 				  weir_memory_explain(settings->memory_cgroup, err));
 }
 
-/* The resource's packets are TCP's, and more than openings. */
+/* Does the match select TCP packets other than connection openings? */
 static bool limits_tcp(const struct weir_match *match)
 {
 	return weir_match_holds_tcp(match) && !match->tcp_flags_count && match->fragments != 1 << WEIR_FRAGMENT_LATER;
 }
 
-/* Where a window is full, all of a connection's packets drop until its buckets leave it, and TCP starts over: the limit
- * holds, and TCP does not come near it (docs/windows.md, Token buckets). That is no mistake: a note, and here alone.
+/* When a window is full, all packets of a connection are dropped until its buckets leave the window, and TCP starts
+ * over: the limit holds, but TCP does not come near it (docs/windows.md, Token buckets). That is not a mistake, so it
+ * is a note, given only here.
  */
 static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
@@ -135,14 +136,14 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 			       first->name, others ? ", like others," : "", weir_window_names[first->window]);
 }
 
-/* What a device takes at once unless it says otherwise (the kernel's GSO_LEGACY_MAX_SIZE), in segments of the smallest
- * MSS that all hosts take (RFC 9293, 3.7.1).
+/* The default for the largest frame that a device accepts in one piece (the kernel's GSO_LEGACY_MAX_SIZE). It is cut
+ * into segments of the smallest MSS that all hosts accept (RFC 9293, 3.7.1).
  */
 #define SUPER_FRAME_BYTES 65536
 #define SEGMENT_BYTES_MIN 536
 #define SUPER_FRAME_SEGMENTS (SUPER_FRAME_BYTES / SEGMENT_BYTES_MIN)
 
-/* The most packets that the rule can ever let pass at once, in millionths. */
+/* The most packets that the rule can ever admit at once, in millionths. */
 static uint64_t most_at_once_micro(const struct weir_ruleset_rule *rule)
 {
 	if (weir_kind_of(rule)->has_tokens)
@@ -160,8 +161,8 @@ static bool may_block_super_frames(const struct weir_ruleset *ruleset, const str
 	       most_at_once_micro(rule) < SUPER_FRAME_SEGMENTS * WEIR_MICRO;
 }
 
-/* What TCP sends is in super-frames, which count as their segments and are admitted whole or not at all. Whether the
- * device takes them is not known here.
+/* TCP sends super-frames, which count as their number of segments and are admitted as a whole or not at all. Whether
+ * the device accepts them is not known here.
  */
 static void note_super_frames(const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
@@ -185,7 +186,7 @@ static void note_super_frames(const struct weir_ruleset *ruleset, struct weir_di
 			first->name, others ? ", like others," : "", SUPER_FRAME_SEGMENTS);
 }
 
-/* What would be loaded goes to stdout, or, for JSON, to *ret_document. */
+/* The result goes to stdout or, for JSON, to *ret_document. */
 static int check(char **files, int file_count, const struct check_options *options, json_t **ret_document,
 		 struct weir_diag *diag)
 {
@@ -200,7 +201,7 @@ static int check(char **files, int file_count, const struct check_options *optio
 	err = weir_ruleset_read((const char *const *)files, file_count, &ruleset, diag);
 	if (err)
 		return err;
-	/* Both report all their mistakes. */
+	/* Both compilations report all their mistakes. */
 	err = compile(ruleset, cpus, &image, diag);
 	if (weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), diag) && !err)
 		err = -EINVAL;
@@ -220,7 +221,7 @@ static int check(char **files, int file_count, const struct check_options *optio
 	return weir_flush_results(diag);
 }
 
-/* 0 to continue, or the exit code plus one. */
+/* Returns 0 to continue, or the exit code plus one. */
 static int parse_options(int argc, char **argv, struct check_options *options)
 {
 	struct option long_options[WEIR_OPTIONS_MAX + 1];
@@ -248,7 +249,7 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 			weir_command_print_help(&weir_check_command, stdout);
 			return WEIR_EXIT_OK + 1;
 		} else {
-			return WEIR_EXIT_WRONG + 1; /* weir_options_next() has said why */
+			return WEIR_EXIT_WRONG + 1; /* weir_options_next() has reported the error */
 		}
 	}
 	if (optind < argc)
@@ -258,7 +259,9 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 	return WEIR_EXIT_WRONG + 1;
 }
 
-/* The document with all that is to be said of the files, which is then not said on stderr as well. Takes it. */
+/* Print the document with all messages about the files, which are then not repeated on stderr. Takes ownership of the
+ * document.
+ */
 static int print_json(json_t *document, int err, struct weir_diag *diag)
 {
 	int printed;

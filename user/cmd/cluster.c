@@ -63,7 +63,7 @@ static void add_share(struct weir_table *table, const struct weir_cluster_view *
 	weir_table_cell(table, "%s", weir_share_words(rule, view->now_ns, lease));
 }
 
-/* Without rules with a key there is no column for their flows: a limit in words is as wide as that. */
+/* If no rule has a key, the column for flows is left out, since it is as wide as a limit in words. */
 static void print_shares(const struct weir_cluster_view *view)
 {
 	static const char *const with_flows[] = {"rule",   "limit",  ">share", ">wanted",
@@ -80,7 +80,7 @@ static void print_shares(const struct weir_cluster_view *view)
 	weir_table_print(&table, stdout);
 }
 
-/* For how long yet. */
+/* Add how much longer the part is reserved. */
 static void add_reserved(struct weir_table *table, const struct weir_shared_view *rule,
 			 const struct weir_ledger_host *host)
 {
@@ -133,7 +133,7 @@ static void print_ledgers(const struct weir_cluster_view *view)
 	weir_table_print(&table, stdout);
 }
 
-/* What nobody can use now. */
+/* Print what nobody can use now. */
 static void print_reserved(const struct weir_cluster_view *view)
 {
 	for (size_t i = 0; i < view->rule_count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The command table: what main runs, --help and the man page list, and completion offers. */
+/* The command table, which main() runs, --help and the man page list, and completion offers. */
 #include "cmd.h"
 
 #include <stddef.h>
@@ -46,7 +46,7 @@ const struct weir_command_entry *weir_command_find(const char *name)
 
 const char *weir_command_nearest(const char *name)
 {
-	/* Beside the table there are two that main() knows. */
+	/* Two more commands are built into main(). */
 	const char *names[ARRAY_SIZE(weir_commands) + 1] = {"help", "version"};
 	const size_t own = 2;
 

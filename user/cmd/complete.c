@@ -107,7 +107,7 @@ static void offer_files(const char *word)
 	puts(":files");
 }
 
-/* By what --help calls the argument of an option, or by the option's name. */
+/* Candidates by the name of an option's argument in --help, or by the option's name. */
 static const struct {
 	const char *what;
 	void (*offer)(const char *word);
@@ -135,7 +135,7 @@ static void offer_argument(const char *word, const struct weir_option *option)
 		offer_values(word, option->name);
 }
 
-/* The last word of "-r FILE... PCAP": the others are options and theirs. */
+/* Offer the last word of "-r FILE... PCAP"; all earlier words are options and their arguments. */
 static void offer_arguments(const char *word, const struct weir_command *command)
 {
 	const char *last = command->arguments ? strrchr(command->arguments, ' ') : NULL;
@@ -146,7 +146,7 @@ static void offer_arguments(const char *word, const struct weir_command *command
 
 /* ---- the command line ---- */
 
-/* The option whose argument comes after this word, or NULL: "--netns", "-i", and "-ji" too; not "--netns=lab". */
+/* The option whose argument follows this word, or NULL: "--netns", "-i", and "-ji" too, but not "--netns=lab". */
 static const struct weir_option *awaits_argument(const struct weir_command *command, const char *word)
 {
 	const struct weir_option *option;
@@ -163,7 +163,7 @@ static const struct weir_option *awaits_argument(const struct weir_command *comm
 	return NULL;
 }
 
-/* Interfaces are those of where the command would go. */
+/* Interfaces are those of the network namespace that the command would enter. */
 static void enter_netns(const char *netns)
 {
 	struct weir_diag diag = {};

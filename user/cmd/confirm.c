@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir confirm: rules that were reloaded to be confirmed stay. */
+/* weir confirm: keep rules that were reloaded with --confirm. */
 #include "base/util.h"
 #include "cmd.h"
 #include "options.h"

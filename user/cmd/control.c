@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir control: move the thresholds of what is attached, in the foreground. */
+/* weir control: move the thresholds of an attached instance, in the foreground. */
 #include <errno.h>
 
 #include "base/util.h"

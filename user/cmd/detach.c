@@ -33,7 +33,7 @@ static int take_off(const struct weir_options *options, struct weir_diag *diag)
 
 	if (!options->interface_count)
 		return weir_instance_detach(options->instance, NULL, 0, diag);
-	/* One that is misspelled: then nothing is done. */
+	/* If one name is misspelled, nothing is done. */
 	for (size_t i = 0; !err && i < options->interface_count; i++)
 		err = weir_instance_expect_on(options->instance, options->interfaces[i], diag);
 	for (size_t i = 0; !err && i < options->interface_count; i++)
@@ -41,7 +41,7 @@ static int take_off(const struct weir_options *options, struct weir_diag *diag)
 	return err;
 }
 
-/* What other hosts are to hear of it. An instance that cannot be opened is taken off all the same. */
+/* Prepare the message to other hosts. An instance that cannot be opened is detached nevertheless. */
 static struct weir_farewell *prepare_farewell(const char *name)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;

@@ -24,7 +24,7 @@ const struct weir_command weir_diff_command = {
 		 "1 something would, 2 any error",
 };
 
-/* What act returns when something would change, and the exit code is to say so. */
+/* Returned by act if there are differences and the exit code is to report them. */
 #define DIFFERS 1
 
 static int diff(const struct weir_options *options, struct weir_diag *diag)
@@ -41,7 +41,7 @@ static int diff(const struct weir_options *options, struct weir_diag *diag)
 	if (!err)
 		err = weir_print_forecast(options->instance, options->wants_json, &forecast, diag);
 	if (err)
-		return options->tells_by_exit_code ? -EINVAL : err; /* 1 is taken */
+		return options->tells_by_exit_code ? -EINVAL : err; /* 1 means that there are differences */
 	return options->tells_by_exit_code && forecast.changes.changes_anything ? DIFFERS : 0;
 }
 

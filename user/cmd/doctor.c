@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir doctor: what on this host would stop or bend a limit. */
+/* weir doctor: what on this host would stop or distort a limit. */
 #include <errno.h>
 #include <string.h>
 
@@ -30,7 +30,8 @@ const struct weir_command weir_doctor_command = {
 	.exits = "0 no problem, 1 there is one, or it failed, 2 the request or a rule file is wrong",
 };
 
-/* The last argument is the interface, unless it is an option; those before it were further rule files of a -r. */
+/* The last argument is the interface, unless it is an option; the arguments before it are further rule files of a -r.
+ */
 static int read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
 {
 	const size_t more = options->argument_count - !options->interface_count,
@@ -114,7 +115,7 @@ static int find_interface(const struct weir_options *options, const char **ret_i
 	return 0;
 }
 
-/* Returns how many problems there are, or -errno. */
+/* Returns the number of problems, or -errno. */
 static int examine(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;

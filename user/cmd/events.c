@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir events: what happens, as it does. */
+/* weir events: report events as they happen. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -53,21 +53,22 @@ const struct weir_command weir_events_command = {
 		   "  weir events --pcap - | tshark -r - -T fields -e frame.comment",
 };
 
-/* What is asked for. */
+/* The filter. */
 struct wanted {
-	const char *rule; /* its name, as a reload gives rules other slots; NULL: any */
+	const char *rule; /* by name, since a reload may change slots; NULL: any rule */
 	bool has_source;
-	struct weir_prefix source; /* with has_source */
+	struct weir_prefix source; /* if has_source */
 };
 
 struct listener {
 	struct weir_event_watch watch;
 	struct wanted wanted;
-	size_t left; /* lines to go; SIZE_MAX: it has no end */
+	size_t left; /* lines left to print; SIZE_MAX: no limit */
 	bool prints, wants_json;
-	struct weir_output output;	   /* of the capture; empty: none is asked for, or it goes to standard output */
-	struct weir_event_capture capture; /* without a stream: none is asked for */
-	off_t whole_bytes;		   /* of the file, up to the end of its last whole packet */
+	/* For the capture; empty if there is none, or if it goes to standard output. */
+	struct weir_output output;
+	struct weir_event_capture capture; /* without a stream if there is none */
+	off_t whole_bytes;		   /* of the file, up to the end of its last complete packet */
 };
 
 static void end_listener(struct listener *listener)
@@ -77,9 +78,9 @@ static void end_listener(struct listener *listener)
 	weir_output_close(&listener->output);
 }
 
-/* ---- what is wanted ---- */
+/* ---- the filter ---- */
 
-/* One of the two holds the other. */
+/* Does one of the prefixes contain the other? */
 static bool prefixes_meet(const struct weir_prefix *a, const struct weir_prefix *b)
 {
 	const uint8_t bits = a->bits < b->bits ? a->bits : b->bits;
@@ -89,8 +90,8 @@ static bool prefixes_meet(const struct weir_prefix *a, const struct weir_prefix 
 	       (!(bits % 8) || !((a->address[bits / 8] ^ b->address[bits / 8]) & rest));
 }
 
-/* The remote end: of the packet for a drop, of the flow's key for a change. What comes in has it as its source. False:
- * there is none.
+/* The address of the remote end: from the packet for a drop, from the flow's key for a change. For incoming packets it
+ * is the source. Returns false if there is none.
  */
 static bool find_source(const struct weir_reported *reported, const struct weir_rule_info *rule,
 			struct weir_prefix *ret_source)
@@ -124,7 +125,7 @@ static bool is_wanted(const struct listener *listener, const struct weir_reporte
 
 	if (!wanted->rule && !wanted->has_source)
 		return true;
-	if (reported->kind == WEIR_REPORTED_MISSED) /* of whom, the counters do not say */
+	if (reported->kind == WEIR_REPORTED_MISSED) /* the counters do not say whose events are missing */
 		return reported->missed.of == WEIR_REPORTED_DROP ||
 		       (rule && (!wanted->rule || !strcmp(rule->name, wanted->rule)));
 	if (reported->kind > WEIR_REPORTED_BREAKER || (wanted->rule && (!rule || strcmp(rule->name, wanted->rule))))
@@ -144,13 +145,13 @@ static int read_wanted(const struct weir_options *options, struct wanted *ret_wa
 	return -EINVAL;
 }
 
-/* And not how many had no line. */
+/* False for a report of how many events were left out. */
 static bool is_event(const struct weir_reported *reported)
 {
 	return reported->kind != WEIR_REPORTED_MISSED;
 }
 
-/* Leave what is wanted; of the past, where it is not to be all, the latest. */
+/* Keep the events that pass the filter; of past events only the latest, unless all are wanted. */
 static void choose(const struct listener *listener, bool is_past, struct weir_reported_events *events)
 {
 	size_t kept = 0, first, real = 0;
@@ -209,8 +210,8 @@ static int tell_one(struct listener *listener, const struct weir_reported *repor
 				    : print_words(listener->watch.instance, reported);
 }
 
-/* So that the capture is whole at any moment: what a full disk took of the last packets goes again. A pipe has no
- * length, and its reader has what it has.
+/* Keep the capture complete at any moment: if the disk is full, partially written packets are removed again. A pipe
+ * cannot be truncated, and its reader already has the bytes.
  */
 static int flush_capture(struct listener *listener, struct weir_diag *diag)
 {
@@ -229,7 +230,7 @@ static int flush_capture(struct listener *listener, struct weir_diag *diag)
 	return err;
 }
 
-/* What has happened since; -ENOENT: and the instance was detached. */
+/* Report the events since the last call; -ENOENT: the instance was detached as well. */
 static int tell_new(struct listener *listener, bool is_past, struct weir_diag *diag)
 {
 	_cleanup_(weir_reported_events_free) struct weir_reported_events events = {};
@@ -252,7 +253,7 @@ static int tell_new(struct listener *listener, bool is_past, struct weir_diag *d
 
 /* ---- the capture ---- */
 
-/* All drops of one reading go out by one write: a kill leaves no half packet in a file. */
+/* All drops of one reading are written with one write(), so that a kill leaves no partial packet in a file. */
 #define CAPTURE_BUFFER_BYTES (1u << 20)
 
 static int refuse(const char *reason)
@@ -297,7 +298,7 @@ static int begin_capture(const char *path, struct listener *listener, struct wei
 	err = weir_output_show(&listener->output, diag);
 	if (err)
 		return err;
-	listener->capture.stream = listener->output.stream; /* a pipe's is another one now */
+	listener->capture.stream = listener->output.stream; /* for a pipe, the stream has changed */
 	listener->whole_bytes = ftello(listener->capture.stream);
 	return 0;
 }
@@ -311,7 +312,7 @@ static bool waits_on(int signal_fd)
 	return poll(&polled, 1, WEIR_EVENT_WATCH_PERIOD_MS) == 0;
 }
 
-/* A pipe that the capture goes to may wait for its reader: before signals are held. */
+/* If the capture goes to a pipe, this may wait for its reader, so it is done before signals are held. */
 static int begin_listener(const struct weir_options *options, struct listener *listener, struct weir_diag *diag)
 {
 	const bool wants_drops = !options->only_changes && !options->means_past;
@@ -324,7 +325,7 @@ static int begin_listener(const struct weir_options *options, struct listener *l
 	if (!err)
 		err = weir_event_watch_open(options->instance, wants_drops, options->means_past, &listener->watch,
 					    diag);
-	if (!err) /* a mistake in its name would wait for ever */
+	if (!err) /* a mistake in the name would wait for ever */
 		err = weir_instance_find_rule(listener->watch.instance, options->rule, &rule_slot, diag);
 	listener->prints = true;
 	listener->wants_json = options->wants_json;
@@ -349,7 +350,7 @@ static int listen_on(const struct weir_options *options, struct weir_diag *diag)
 	do
 		err = tell_new(&listener, false, diag);
 	while (!err && listener.left && waits_on(signal_fd));
-	if (!err && listener.left) { /* by Ctrl-C: how many more there were */
+	if (!err && listener.left) { /* Ctrl-C: report how many more there were */
 		weir_event_watch_tally(&listener.watch);
 		err = tell_new(&listener, false, diag);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir explain: what would become of this packet now, and why? */
+/* weir explain: what would happen to this packet now, and why? */
 #include "explain/explain.h"
 
 #include <errno.h>
@@ -103,13 +103,13 @@ static int read_number(const char *option, const char *text, uint64_t least, uin
 	return weir_parse_number(text, least, most, ret_number, &refusal) ? refuse(option, &refusal) : 0;
 }
 
-/* Names that people use, and where there is no /etc/services (services(5)). */
+/* Names that people use, for hosts without /etc/services (services(5)). */
 static const struct weir_number_name port_names[] = {
 	{"ssh", 22},   {"smtp", 25},   {"dns", 53},	{"domain", 53}, {"http", 80},  {"ntp", 123},
 	{"ldap", 389}, {"https", 443}, {"mysql", 3306}, {"rdp", 3389},	{"sip", 5060}, {"redis", 6379},
 };
 
-/* -1: nothing is called so. */
+/* -1: there is no such name. */
 static int find_port(const char *name)
 {
 	const struct servent *service;
@@ -166,7 +166,7 @@ static int read_dscp(struct explain_request *request, const char *text)
 	return 0;
 }
 
-/* In the words of this command line: a refusal has those of rule files. */
+/* Replace a refusal in the words of rule files by one in the words of this command line. */
 static int refuse_protocol(const char *text, const struct weir_refusal *refusal)
 {
 	const struct weir_service *service = weir_find_service(text);
@@ -277,7 +277,7 @@ static int take_option(struct explain_request *request, int option, const char *
 		request->tells_by_exit_code = true;
 		return 0;
 	case '?':
-		return -EINVAL; /* weir_options_next() has said why */
+		return -EINVAL; /* weir_options_next() has reported the error */
 	default:
 		return take_packet_option(request, option, argument);
 	}
@@ -322,7 +322,7 @@ static int ask(struct explain_request *request, struct weir_ruleset **ret_rulese
 	return err ? err : weir_explain_ruleset(*ret_ruleset, &request->question, ret_explanation, diag);
 }
 
-/* The end of a frame that lists look at, as the network that it is alone; or false. */
+/* The end of the frame that the lists look up, as a network of this single address; or false. */
 static bool find_remote(const uint8_t *frame, size_t bytes, enum weir_direction direction,
 			struct weir_prefix *ret_remote)
 {
@@ -347,7 +347,7 @@ static bool find_remote(const uint8_t *frame, size_t bytes, enum weir_direction 
 	return true;
 }
 
-/* The timed entry that decides, in *ret_entry; false: none does, or it has just ended. */
+/* Find the timed entry that decides, in *ret_entry. Returns false if there is none, or if it has just ended. */
 static bool find_entry(const struct explain_request *request, const struct weir_explanation *explanation,
 		       struct weir_timed_order *ret_entry)
 {
@@ -411,7 +411,7 @@ static int check_request(const struct explain_request *request)
 	return request->pcap ? 0 : weir_explain_check_described(request);
 }
 
-/* An address is the source's; behind --rules all else is a file. */
+/* An address is the source; after --rules everything else is a file. */
 static int take_argument(struct explain_request *request, const char *argument)
 {
 	struct weir_refusal ignored;
@@ -422,7 +422,7 @@ static int take_argument(struct explain_request *request, const char *argument)
 	return request->file_count ? take_file(request, argument) : weir_explain_wrong("what is '%s'?", argument);
 }
 
-/* As diff(1) has it: 1 says something of the packet, and is taken. */
+/* As for diff(1), exit code 1 is reserved for a result about the packet. */
 static int finish(const struct explain_request *request, int err, struct weir_diag *diag)
 {
 	if (!request->tells_by_exit_code)

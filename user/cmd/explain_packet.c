@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The packet that weir explain is asked about: described by options, or one of a capture. */
+/* The packet that weir explain evaluates: described by options, or taken from a capture. */
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <netinet/in.h>
@@ -26,7 +26,7 @@ int weir_explain_wrong(const char *format, ...)
 	return -EINVAL;
 }
 
-/* ---- the packet that is described ---- */
+/* ---- a packet described by options ---- */
 
 static bool has_ports(uint8_t protocol)
 {
@@ -39,8 +39,8 @@ static bool has_icmp_type(uint8_t protocol)
 	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;
 }
 
-/* A question about TCP is whether a connection can be opened: packets of one that is open pass most
- * limits, and 'admits' would be no answer.
+/* A question about TCP usually means whether a connection can be opened: packets of an open connection pass most
+ * limits, so 'admits' would be a useless answer.
  */
 static void assume_opening(struct explain_request *request)
 {
@@ -52,13 +52,13 @@ static void assume_opening(struct explain_request *request)
 	request->question.is_new = !(request->known & WEIR_MATCH_SOURCE_PORT);
 }
 
-/* With the protocol it is known which of the other fields the packet has; an odd tag or code point would be said. */
+/* The protocol determines which other fields the packet has. Unusual tags or code points would have been given. */
 static void complete(struct explain_request *request)
 {
 	const uint8_t protocol = request->words.protocol;
 
 	if (!(request->known & WEIR_MATCH_KIND)) {
-		request->words.protocol = IPPROTO_UDP; /* a header that all fields fit into; it is not said */
+		request->words.protocol = IPPROTO_UDP; /* this header has all the fields; the protocol is not printed */
 		return;
 	}
 	request->known |= WEIR_MATCH_VLAN | WEIR_MATCH_DSCP;
@@ -135,7 +135,7 @@ static void describe_flags(struct explain_request *request)
 	json_object_set_new(request->fields, "tcpFlags", flags);
 }
 
-/* In words, what was said; not what follows from it. */
+/* Describe in words what was given, but not what was derived from it. */
 static void describe(struct explain_request *request, uint32_t said)
 {
 	const char *protocol = weir_protocol_name(request->words.protocol);
@@ -186,7 +186,7 @@ int weir_explain_compose(struct explain_request *request)
 	return 0;
 }
 
-/* ---- the packet of a capture ---- */
+/* ---- a packet from a capture ---- */
 
 static int take_frame(struct explain_request *request, enum weir_link_type link_type, const struct weir_frame *frame,
 		      struct weir_diag *diag)
@@ -197,7 +197,7 @@ static int take_frame(struct explain_request *request, enum weir_link_type link_
 	if (!weir_frame_to_ethernet(link_type, frame, &ethernet))
 		return weir_diag_error(diag, NULL, NULL, NULL, "packet %llu of '%s' has an incomplete link header",
 				       (unsigned long long)request->packet_number, request->pcap);
-	/* As in replay: what was cut off is zeros. */
+	/* As in replay, bytes that were cut off are zeros. */
 	bytes = ethernet.wire_bytes < WEIR_COMPOSED_BYTES_MAX ? ethernet.wire_bytes : WEIR_COMPOSED_BYTES_MAX;
 	memset(request->frame, 0, bytes);
 	memcpy(request->frame, &ethernet.header, ETH_HLEN);

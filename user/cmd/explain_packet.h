@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is asked of weir explain. */
+/* The request of weir explain. */
 #ifndef WEIR_CMD_EXPLAIN_PACKET_H
 #define WEIR_CMD_EXPLAIN_PACKET_H
 
@@ -26,8 +26,8 @@ struct explain_request {
 	uint32_t known; /* enum weir_match_field, or-ed */
 	uint8_t *frame;
 	struct weir_question question;
-	char text[512]; /* of the packet */
-	json_t *fields; /* likewise */
+	char text[512]; /* describes the packet */
+	json_t *fields; /* likewise, as JSON */
 };
 
 /* ---- explain_packet.c ---- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What --help prints: the text of a command, and its options from the table. */
+/* The output of --help: a command's text, and its options from the table. */
 #include <string.h>
 
 #include "base/util.h"
@@ -90,8 +90,8 @@ const char *weir_command_exits(const struct weir_command *command)
 		       : "0 done, 1 it failed, 2 the request is wrong";
 }
 
-/* A text in lines of a terminal's usual width. It begins at `column`, where its further lines begin as well. An empty
- * line begins a paragraph; other line ends are spaces.
+/* Print text wrapped to a terminal's usual width. It starts at `column`, to which further lines are indented. An empty
+ * line starts a paragraph; other line ends are spaces.
  */
 static void print_filled(const char *text, int column, FILE *stream)
 {

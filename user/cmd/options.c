@@ -60,7 +60,7 @@ int weir_options_take_direction(const struct weir_command *command, const char *
 	return -EINVAL;
 }
 
-/* A name, or what stands for names (weir_wanted): '!' before it excepts. */
+/* A name, or a pattern for names (weir_wanted); after '!' it is an exception. */
 static bool is_interface_word(const char *word)
 {
 	if (*word == '!')
@@ -113,7 +113,7 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 		enum weir_attach_mode mode;
 	} modes[] = {
 		{"auto", WEIR_MODE_AUTO}, {"native", WEIR_MODE_NATIVE}, {"skb", WEIR_MODE_SKB}, {"tc", WEIR_MODE_TC}};
-	/* As `ip link` and xdp-loader call them. */
+	/* The names that `ip link` and xdp-loader use. */
 	static const char *const theirs[][2] = {{"generic", "skb"},   {"xdpgeneric", "skb"}, {"skbmode", "skb"},
 						{"driver", "native"}, {"drv", "native"},     {"xdpdrv", "native"}};
 	const char *meant;
@@ -133,7 +133,7 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 	return refuse(command, "--mode: '%s' is not a mode: write native, skb, tc or auto", word);
 }
 
-/* `from` says who gave the name: "", or "$WEIR_INSTANCE: ". */
+/* `from` says where the name comes from: "", or "$WEIR_INSTANCE: ". */
 static int set_instance(const struct weir_command *command, struct weir_options *options, const char *from,
 			const char *name)
 {
@@ -166,7 +166,7 @@ static int set_most(const struct weir_command *command, struct weir_options *opt
 	return 0;
 }
 
-/* A second is the least that a person can answer in; after a day nobody remembers. Chosen, not derived. */
+/* A person needs at least a second to answer, and after a day nobody remembers. Chosen, not derived. */
 #define CONFIRM_NS_MIN WEIR_NSEC_PER_SEC
 #define CONFIRM_NS_MAX (86400 * WEIR_NSEC_PER_SEC)
 
@@ -181,7 +181,7 @@ static int set_confirm(const struct weir_command *command, struct weir_options *
 	return 0;
 }
 
-/* What an option without an argument switches on; NULL: it is another one. */
+/* The field that an option without an argument sets; NULL: it is another option. */
 static bool *find_switch(struct weir_options *options, int letter)
 {
 	switch (letter) {
@@ -255,7 +255,7 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return add_word(command, &options->listen, &options->listen_count, optarg);
 	case 'c':
 		return set_confirm(command, options, optarg);
-	case 'r': /* which of the two it is, its command knows */
+	case 'r': /* the command knows which of the two it means */
 		options->rule = optarg;
 		return add_word(command, &options->rule_files, &options->rule_file_count, optarg);
 	case 'S':
@@ -284,7 +284,7 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		weir_command_print_help(command, stdout);
 		return WEIR_EXIT_OK + 1;
 	default:
-		return WEIR_EXIT_WRONG + 1; /* weir_options_next() has said what is wrong */
+		return WEIR_EXIT_WRONG + 1; /* weir_options_next() has reported the error */
 	}
 }
 
@@ -294,7 +294,7 @@ void weir_command_list_options(const struct weir_command *command, struct option
 
 	for (size_t place = 0; (known = weir_command_option(command, place)); place++) {
 		if (place == WEIR_OPTIONS_MAX)
-			abort(); /* it has too many */
+			abort(); /* too many options */
 		*long_options++ = (struct option){
 			.name = known->name,
 			.has_arg = known->argument ? required_argument : no_argument,
@@ -310,7 +310,7 @@ void weir_command_list_options(const struct weir_command *command, struct option
 	*short_options = '\0';
 }
 
-/* getopt has refused it: what it may be a slip of. If it abbreviates several, getopt has named these. */
+/* getopt has refused the option: suggest a similar one. If it abbreviates several, getopt has named them. */
 static void advise_option(const struct weir_command *command, const struct option *long_options, const char *word)
 {
 	const struct option *option = long_options;
@@ -346,7 +346,7 @@ static bool takes_instance(const struct weir_command *command)
 	return strpbrk(command->options, "IA");
 }
 
-/* The only instance attached, if there is none of the usual name. The caller that opens it reports trouble. */
+/* Use the only attached instance if there is none with the usual name. Errors are reported later, when it is opened. */
 static void find_only_instance(const struct weir_command *command, struct weir_options *options)
 {
 	struct weir_names names = {};
@@ -456,7 +456,7 @@ int weir_open_end_signals(struct weir_diag *diag)
 
 	weir_hold_signals();
 	sigemptyset(&signals);
-	sigaddset(&signals, SIGHUP); /* never comes if it is ignored */
+	sigaddset(&signals, SIGHUP); /* never arrives if it is ignored */
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -483,7 +483,7 @@ int weir_command_run(const struct weir_command *command, int argc, char **argv,
 	if (!err)
 		err = act(&options, &diag);
 	else if (options.tells_by_exit_code)
-		err = -EINVAL; /* 1 would say that something differs */
+		err = -EINVAL; /* 1 would mean that there are differences */
 	return weir_exit_code(err, &diag);
 }
 
@@ -498,7 +498,7 @@ struct weir_attach_options weir_options_attach(const struct weir_options *option
 	};
 }
 
-/* What this build could never do is reported now, and not by a limit that stays at nothing. */
+/* Report features that this build lacks now, rather than have a limit that stays at nothing. */
 static int check_store(const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
 	for (size_t i = 0; i < ruleset->rule_count; i++)

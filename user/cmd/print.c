@@ -42,7 +42,7 @@ static const char *heading(const struct weir_table *table, size_t column)
 	return table->headings[column] + is_right(table, column);
 }
 
-/* Characters, not bytes: names are UTF-8. Wide characters are not reckoned with. */
+/* Width in characters, not bytes: names are UTF-8. Double-width characters are not supported. */
 static int text_width(const char *text)
 {
 	int width = 0;
@@ -69,10 +69,10 @@ static int column_width(const struct weir_table *table, size_t column)
 
 #define COLUMN_GAP 2
 
-/* What is left of a column of words still distinguishes most of them. Chosen, not derived. */
+/* The remaining part of a cut word still distinguishes most words. Chosen, not derived. */
 #define CUT_WIDTH_MIN 12
 
-/* The widest column that may be cut further; table->columns: there is none. */
+/* The widest column that may be cut further; table->columns if there is none. */
 static size_t find_widest(const struct weir_table *table, const int *widths)
 {
 	size_t widest = table->columns;
@@ -87,7 +87,7 @@ static size_t find_widest(const struct weir_table *table, const int *widths)
 	return widest;
 }
 
-/* One character after the other is taken, so that what is cut shares the room. 0 columns: there is no end to them. */
+/* Shorten columns one character at a time, so that they share the loss. 0 columns: no limit. */
 static void fit_widths(const struct weir_table *table, int columns, int *widths)
 {
 	int excess = -columns;
@@ -103,7 +103,7 @@ static void fit_widths(const struct weir_table *table, int columns, int *widths)
 	}
 }
 
-/* So many characters of a text. */
+/* Print the first `characters` characters of a text. */
 static void print_part(const char *text, int characters, FILE *stream)
 {
 	for (; *text && characters > 0; text++) {
@@ -167,10 +167,10 @@ void weir_table_free(struct weir_table *table)
 /* ---- text ---- */
 
 #define TOPIC_MARGIN 2
-/* Less room than that is left to the terminal to break. Chosen, not derived. */
+/* With less space than this, wrapping is left to the terminal. Chosen, not derived. */
 #define TEXT_COLUMNS_MIN 30
 
-/* Bytes of `text`, up to a space, that fit into so many columns; of a word that is longer, all. */
+/* The number of bytes of `text`, up to a space, that fit into `columns`; a longer word counts in full. */
 static size_t line_bytes(const char *text, int columns)
 {
 	size_t fits = 0, at = 0;
@@ -209,7 +209,7 @@ void weir_print_topic(const char *topic, int topic_columns, const char *text, FI
 
 /* ---- results ---- */
 
-/* A reader that has seen enough, as 'head' has, closes the pipe: that is no news to anybody. */
+/* If the reader has closed the pipe because it has seen enough, as 'head' does, this is not an error. */
 int weir_flush_results(struct weir_diag *diag)
 {
 	if (!fflush(stdout) && !ferror(stdout))
@@ -256,7 +256,7 @@ static bool has_out(const struct weir_instance *instance, uint32_t ifindex)
 bool weir_limits_words(const char *name, char words[WEIR_LIMITS_BYTES])
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	struct weir_diag ignored = {}; /* it is about words alone */
+	struct weir_diag ignored = {}; /* only the words are needed */
 	char interfaces[256] = "";
 	size_t used = 0;
 

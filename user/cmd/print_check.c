@@ -12,14 +12,14 @@
 
 #define NSEC_PER_MSEC 1000000ull
 
-/* For a long list the first few, and how many more there are. */
+/* From a long list, show the first few words and the number of the others. */
 #define WORDS_SHOWN 8
 
 static void print_words(const json_t *words)
 {
 	size_t count = json_array_size(words);
 
-	if (json_is_string(words)) /* one that cannot be a list */
+	if (json_is_string(words)) /* a field that cannot be a list */
 		fputs(json_string_value(words), stdout);
 	for (size_t i = 0; i < count && i < WORDS_SHOWN; i++)
 		printf("%s%s", i ? ", " : "", json_string_value(json_array_get(words, i)));
@@ -55,7 +55,7 @@ static void print_flow(const struct weir_flow *flow)
 	putchar('\n');
 }
 
-/* " (100 Mbit/s)" of bytes in an interval, as links are measured. */
+/* " (100 Mbit/s)" for bytes per interval, the unit in which links are measured. */
 static void print_bit_rate(uint64_t micro, uint64_t interval_ns)
 {
 	static const char *const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"};
@@ -83,7 +83,7 @@ static void print_time(uint64_t ns)
 	fputs(text, stdout);
 }
 
-/* "20/s per source/24", and how that moves. */
+/* "20/s per source/24", and how it moves. */
 static void print_limit(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
 	const struct weir_memory_fields *memory = &rule->memory;
@@ -106,7 +106,7 @@ static void print_limit(const struct weir_ruleset *ruleset, const struct weir_ru
 								  : " times the number of hosts, together");
 }
 
-/* By what the packets are evaluated: TATs, or a window and where it is kept. */
+/* The state by which packets are evaluated: TATs, or a window and where it is kept. */
 static void print_evaluating(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows", "medium rows"};
@@ -268,7 +268,7 @@ static void print_connections(const struct weir_image *image)
 	putchar('\n');
 }
 
-/* The settings that matter only to some rules, when there are such. */
+/* Settings that matter only to some rules, if there are such rules. */
 static void print_special_settings(const struct weir_ruleset *ruleset, const struct weir_image *image)
 {
 	const struct weir_settings *settings = &ruleset->settings;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `weir check` says of a rule set that would be loaded: in words, and as a JSON document (docs/json.md). */
+/* The output of `weir check` about a rule set that could be loaded: in words, and as a JSON document (docs/json.md). */
 #ifndef WEIR_CMD_PRINT_CHECK_H
 #define WEIR_CMD_PRINT_CHECK_H
 
@@ -16,7 +16,7 @@ void weir_print_checked(const struct weir_ruleset *ruleset, const struct weir_im
 json_t *weir_json_checked(const struct weir_ruleset *ruleset, const struct weir_image *image,
 			  const struct weir_image_memory *memory, uint32_t cpus);
 
-/* A match and a flow key as words of a rule file: an object of lists, and a list. */
+/* A match and a flow key in the words of a rule file: an object of lists, and a list. */
 json_t *weir_json_match(const struct weir_match *match);
 json_t *weir_json_flow(const struct weir_flow *flow);
 

@@ -34,8 +34,8 @@ json_t *weir_json_flow(const struct weir_flow *flow)
 	return words;
 }
 
-/* Where the window that evaluates is kept; throttled flows have none, but words that all CPUs share, and so do windows
- * with occupy windows.
+/* Where the rule's window is kept. Throttled flows have no window, but words that all CPUs share; the same is true for
+ * occupy windows.
  */
 static const char *storage_name(const struct weir_image *image, size_t place)
 {
@@ -48,7 +48,7 @@ static const char *storage_name(const struct weir_image *image, size_t place)
 	return storage_names[loaded->storage];
 }
 
-/* What a rule uses, by the names of rule files. */
+/* The fields that a rule uses, by their names in rule files. */
 static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
@@ -83,7 +83,7 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 			 described->is_prioritized ? json_true() : NULL, "rules", rules);
 }
 
-/* The tables' sizes. */
+/* Add the sizes of the connection tables. */
 static void describe_connections(const struct weir_image *image, json_t *fields)
 {
 	json_object_set_new(

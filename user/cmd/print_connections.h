@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How counts of connections look in a table. */
+/* Counts of connections in a table. */
 #ifndef WEIR_PRINT_CONNECTIONS_H
 #define WEIR_PRINT_CONNECTIONS_H
 
@@ -7,7 +7,9 @@
 #include "tables/connection_counts.h"
 #include "words/connection_words.h"
 
-/* Two tables, as one would be wider than a terminal: what is open and was refused, and how connections ended. */
+/* Two tables, since a single one would be wider than a terminal: open and refused connections, and how connections
+ * ended.
+ */
 struct weir_connection_tables {
 	struct weir_table open, ended;
 };
@@ -15,7 +17,7 @@ struct weir_connection_tables {
 void weir_connection_tables_begin(struct weir_connection_tables *ret_tables);
 void weir_connection_tables_add(struct weir_connection_tables *tables, const char *rule, const char *limit,
 				const struct weir_connection_figures *figures);
-/* An empty line before each; nothing, if no rule was added. */
+/* Prints an empty line before each table; prints nothing if no rule was added. */
 void weir_connection_tables_print(const struct weir_connection_tables *tables, FILE *stream);
 void weir_connection_tables_free(struct weir_connection_tables *tables);
 

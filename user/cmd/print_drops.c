@@ -25,7 +25,7 @@ static void print_dropped(struct weir_table *table, const struct weir_instance *
 	weir_table_cell(table, "%s", weir_flow_key_words(instance, rule, &dropped->key, words));
 }
 
-/* What marks in the table mean. */
+/* Explain the marks in the table. */
 static void print_legend(const struct weir_drops *drops)
 {
 	uint64_t missed = 0;

@@ -77,14 +77,14 @@ __attribute__((format(printf, 2, 3))) static void line(const char *label, const 
 {
 	va_list args;
 
-	printf("  %-*s ", LABEL_CHARACTERS - 3, label); /* a blank behind the longest, too */
+	printf("  %-*s ", LABEL_CHARACTERS - 3, label); /* the longest label is followed by a blank, too */
 	va_start(args, format);
 	weir_print_clean(stdout, format, args);
 	va_end(args);
 	putchar('\n');
 }
 
-/* Why a packet has its verdict that no rule and no list has evaluated. */
+/* The reason for a verdict that neither a rule nor a list has decided. */
 static const char *const packet_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_MALFORMED_PASS] = "it is malformed, and 'malformed: pass' lets it pass",
 	[WEIR_VERDICT_MALFORMED_DROP] = "it is malformed",
@@ -97,7 +97,7 @@ static const char *const packet_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_ERROR] = "by a bug in weir",
 };
 
-/* A list of files, or a timed entry, decides. */
+/* A list in the files, or a timed entry, decides. */
 static void print_listed(const struct weir_explanation *explanation, const struct weir_timed_order *entry)
 {
 	const bool denies = explanation->verdict == WEIR_VERDICT_DENY;
@@ -168,7 +168,7 @@ static void print_resources(const struct weir_explanation *explanation)
 	}
 }
 
-/* ", because ...": why the threshold is what it is. */
+/* ", because ...": the reason for the current threshold. */
 static void print_threshold(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
 {
 	const double written = rule->info->threshold_micro / 1e6;
@@ -224,7 +224,7 @@ static void print_threshold(const struct weir_explanation *explanation, const st
 	}
 }
 
-/* The numbers of the buckets, as many to a line as fit. */
+/* Print the bucket numbers, as many per line as fit. */
 static void print_buckets(const struct weir_explained_rule *rule)
 {
 	int column = LABEL_CHARACTERS;
@@ -331,7 +331,7 @@ static const char *answer_of(const struct weir_explained_rule *rule)
 	return rule->info->observes ? "would block (observes)" : "BLOCKS";
 }
 
-/* It was named, and is in the network namespace that we are in. */
+/* The interface, if it was named and is in the current network namespace. */
 static const char *interface_of(const struct weir_explained_rule *rule, char name[IF_NAMESIZE])
 {
 	return if_indextoname(rule->key.ifindex, name);
@@ -425,7 +425,7 @@ static json_t *json_threshold(const struct weir_explained_rule *rule)
 	return threshold;
 }
 
-/* What the flow has used; of a rule file nobody has used anything. */
+/* Add what the flow has used. With a rule file instead of an instance, nothing has been used. */
 static void add_used(const struct weir_explained_rule *rule, json_t *fields)
 {
 	if (rule->has_window)
@@ -451,7 +451,7 @@ static void add_used(const struct weir_explained_rule *rule, json_t *fields)
 	}
 }
 
-/* Null: nothing is known. */
+/* null if nothing is known */
 static json_t *json_lost(const struct weir_dropped_flow *lost)
 {
 	if (!lost->packets)
@@ -490,7 +490,7 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 	return fields;
 }
 
-/* For a timed entry; null of a list, and where neither decides. */
+/* The end of a timed entry; null for a list, and if neither decides. */
 static json_t *json_list_end(const struct weir_explanation *explanation)
 {
 	if ((explanation->verdict != WEIR_VERDICT_DENY && explanation->verdict != WEIR_VERDICT_ALLOW) ||

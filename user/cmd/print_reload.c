@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "print.h"
 
-/* Names on a line. The JSON has all of them. */
+/* Most names on a line. The JSON has all of them. */
 #define NAMES_MAX 10
 
 static const char *const fates[WEIR_RULE_FATES] = {"removed", "changed", "added"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a reload has done, in words and as JSON. What it removed is always shown: a user who forgets a file on the
- * command line takes its rules off.
+ * The result of a reload, in words and as JSON. Removed rules are always shown: a user who forgets a file on the
+ * command line removes its rules.
  */
 #ifndef WEIR_PRINT_RELOAD_H
 #define WEIR_PRINT_RELOAD_H
@@ -14,7 +14,7 @@
 /* "3 rules (1 keeps its counts)", then a line for what was removed, changed and added. */
 void weir_print_reload(const struct weir_reload_result *result, FILE *stream);
 
-/* All of it, with the generation and what was done ("reloaded"): as words, or with all names as JSON. */
+/* Print everything, with the generation and the action (`done`, "reloaded"): in words, or with all names as JSON. */
 int weir_tell_reload(const char *done, const char *instance, bool wants_json, const struct weir_reload_result *result,
 		     struct weir_diag *diag);
 

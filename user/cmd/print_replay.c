@@ -19,7 +19,7 @@ static uint64_t packets_per_second(const struct weir_replay_report *report)
 	return (unsigned __int128)report->totals.seen.packets * WEIR_NSEC_PER_SEC / report->evaluating_ns;
 }
 
-/* The ends of lines in the two tables of names: packets and bytes of one tally, then of another. */
+/* Add the last cells of a line in the two tables of names: packets and bytes of one tally, then of another. */
 static void add_tallies(struct weir_table *table, const struct weir_tally *first, const struct weir_tally *second)
 {
 	weir_table_cell(table, "%llu", (unsigned long long)first->packets);
@@ -75,7 +75,7 @@ static void print_rules(const struct weir_ruleset *ruleset, const struct weir_re
 	weir_table_print(&table, stdout);
 }
 
-/* As they were at the end of the capture. */
+/* The state at the end of the capture. */
 static void print_connections(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
 {
 	_cleanup_(weir_connection_tables_free) struct weir_connection_tables tables;
@@ -156,7 +156,7 @@ static void print_limited(const struct weir_ruleset *ruleset, const struct weir_
 	putchar('\n');
 }
 
-/* Else the document is as it is of traffic that comes in. */
+/* If false, the document looks as it does for incoming traffic only. */
 static bool tells_out(const struct weir_replay_report *report)
 {
 	return report->tells_direction || report->out.packets;

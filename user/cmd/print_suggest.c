@@ -13,7 +13,7 @@ static const struct weir_ruleset_resource *resource_of(const struct weir_suggest
 	return &report->ruleset->resources[suggestion->resource];
 }
 
-/* Packets a second of wall time, of a second. */
+/* Packets per second of wall time. */
 static uint64_t packets_per_second(const struct weir_suggest_report *report)
 {
 	return report->measuring_ns ? (unsigned __int128)report->seen.packets * WEIR_NSEC_PER_SEC / report->measuring_ns

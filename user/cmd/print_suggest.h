@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What was measured and suggested, in words and as a JSON document. */
+/* The measurements and suggestions, in words and as a JSON document. */
 #ifndef WEIR_CMD_PRINT_SUGGEST_H
 #define WEIR_CMD_PRINT_SUGGEST_H
 

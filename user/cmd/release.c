@@ -29,11 +29,11 @@ const struct weir_command weir_release_command = {
 		   "  weir release --all",
 };
 
-/* ---- which flows are meant ---- */
+/* ---- which flows are selected ---- */
 
 #define WORDS_MAX ((size_t)2 * WEIR_KEY_FIELD_COUNT)
 
-/* The words of a key: names of fields and their values, in turns. Addresses as weir writes them. */
+/* The words of a key: names and values of fields, alternating. Addresses are in weir's own format. */
 struct words {
 	char word[WORDS_MAX][WEIR_PREFIX_TEXT_BYTES];
 	size_t count;
@@ -72,7 +72,7 @@ static bool add_words(struct words *words, const char *text)
 struct release {
 	const struct weir_instance *instance;
 	uint32_t rule_slot; /* or WEIR_ANY_RULE */
-	struct words flow;  /* none: any */
+	struct words flow;  /* empty: any flow */
 	bool means_all;
 	uint64_t ended;
 };
@@ -149,7 +149,7 @@ static int read_request(const struct weir_options *options, struct release *rele
 	return 0;
 }
 
-/* Until it is over, a CPU may still go by what it has read. */
+/* Until then, a CPU may still use the state that it has read. */
 static void wait_for_cpus(void)
 {
 	const struct timespec time = {.tv_nsec = WEIR_RELEASE_NS + 2 * weir_host_tick_ns()};

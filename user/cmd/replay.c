@@ -18,12 +18,12 @@
 #include "same_file.h"
 #include "stop.h"
 
-/* What the command line asks for; the files are arguments of main's. */
+/* The request; the files point to main's arguments. */
 struct replay_request {
 	struct weir_replay_options options;
-	const char **files; /* rule files; until the command line is read, the capture among them */
+	const char **files; /* rule files; while the command line is read, also the capture */
 	size_t file_count;
-	size_t argument_end; /* one more than the place of the last that came without -r; 0: none did */
+	size_t argument_end; /* one more than the index of the last argument without -r; 0: there was none */
 	bool wants_json;
 };
 
@@ -74,7 +74,7 @@ static void print_progress(uint64_t done, uint64_t total)
 		fprintf(stderr, "\r%60s\r", "");
 }
 
-/* ---- what it may write ---- */
+/* ---- the output files ---- */
 
 static int wrong(const char *reason)
 {
@@ -121,7 +121,7 @@ static int check_outputs(const struct replay_request *request)
 	return WEIR_EXIT_OK;
 }
 
-/* Nor may it be one of the files of a directory of rules, or that the rules have named. */
+/* An output must not be a file in a directory of rules either, or a file that the rules name. */
 static int check_lists(const struct replay_request *request, const struct weir_ruleset *ruleset)
 {
 	const struct weir_replay_options *options = &request->options;
@@ -175,7 +175,7 @@ static void take_file(struct replay_request *request, const char *path, bool is_
 		request->argument_end = request->file_count;
 }
 
-/* The last argument is the capture; those before it were further rule files of a -r. */
+/* The last argument is the capture; those before it are further rule files of a -r. */
 static void part_capture(struct replay_request *request)
 {
 	size_t end = request->argument_end;
@@ -187,7 +187,7 @@ static void part_capture(struct replay_request *request)
 		(request->file_count-- - end) * sizeof(*request->files));
 }
 
-/* What getopt_long() calls an argument that is no option's, where "-" asks for them in their places. */
+/* The value that getopt_long() returns for a non-option argument if "-" requests them in order. */
 #define GETOPT_ARGUMENT 1
 
 static int take_mode(struct replay_request *request, const char *word)
@@ -244,7 +244,7 @@ static int take_option(struct replay_request *request, int option, const char *a
 		request->wants_json = true;
 		return 0;
 	}
-	return -EINVAL; /* weir_options_next() has said why */
+	return -EINVAL; /* weir_options_next() has reported the error */
 }
 
 static int check_request(const struct replay_request *request, bool has_rules_option)
@@ -272,7 +272,7 @@ int weir_cmd_replay(int argc, char **argv)
 
 	if (!files)
 		return WEIR_EXIT_FAILED;
-	/* '-': arguments come in their place, so that rule files keep their order. */
+	/* '-': return arguments in order, so that rule files keep their order. */
 	weir_command_list_options(&weir_replay_command, long_options, short_options + 1);
 	while ((option = weir_options_next(&weir_replay_command, argc, argv, short_options, long_options)) != -1) {
 		if (option == 'h') {
@@ -288,7 +288,7 @@ int weir_cmd_replay(int argc, char **argv)
 		if (take_option(&request, option, optarg))
 			return WEIR_EXIT_WRONG;
 	}
-	while (optind < argc) /* after "--" */
+	while (optind < argc) /* arguments after "--" */
 		take_file(&request, argv[optind++], true);
 	part_capture(&request);
 	code = check_request(&request, has_rules_option);

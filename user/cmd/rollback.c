@@ -24,8 +24,9 @@ const struct weir_command weir_rollback_command = {
 };
 
 /*
- * The way back must be open: where the instance cannot be read, as after a reload that was cut short, or the set before
- * is not kept, nothing is evaluated. Nor is it while rules are to be confirmed: those before return in any case.
+ * Check that the rollback would not cut off the session. A rollback must stay possible, so this check is skipped if the
+ * instance cannot be read, as after an interrupted reload, or if the earlier rule set is not kept. It is also skipped
+ * while rules await confirmation: the earlier ones will return in any case.
  */
 static int check_session(const char *name, struct weir_diag *diag)
 {

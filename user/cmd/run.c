@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * weir run: attach, control in the foreground, detach at the end. The limiter itself is in the kernel and
- * pinned; this process only moves thresholds, and if it is killed, the limits stay in force.
+ * weir run: attach, control in the foreground, and detach at the end. The limiter itself is in the kernel and pinned;
+ * this process only moves thresholds, so if it is killed, the limits stay in force.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -62,8 +62,8 @@ static const struct weir_reload_options keeps_all;
 struct run {
 	enum weir_hangup hangup;
 	uint64_t attached_ns;
-	bool leaves, observes;		    /* in the end it stays attached; nothing is dropped, at the start */
-	struct weir_controller *controller; /* NULL: not yet */
+	bool leaves, observes;		    /* at the end it stays attached; at the start nothing is dropped */
+	struct weir_controller *controller; /* NULL: not started yet */
 	struct weir_server server;
 };
 
@@ -74,9 +74,10 @@ static void free_run(struct run *run)
 }
 
 /*
- * What is attached has no controller: a run before this one was killed, or left it. It stays in force, with the rules
- * as they are in the files now. The controller comes first, so that of two who try only one has its way; after the
- * reload, if only that makes it one that we can control: the last reload died, or was another version's.
+ * Take over an attached instance without a controller, which an earlier run left because it was killed or asked to. The
+ * instance stays in force, with the rules that are now in the files. The controller is started first, so that only one
+ * of two concurrent runs succeeds. It is started after the reload only if the reload is needed to make the instance
+ * controllable: the last reload was interrupted, or was another version's.
  */
 static int take_over(const struct weir_options *options, const struct weir_ruleset *ruleset, struct run *run,
 		     struct weir_diag *diag)
@@ -94,7 +95,7 @@ static int take_over(const struct weir_options *options, const struct weir_rules
 		err = 0;
 	else if (err)
 		err = weir_controller_open(instance, run->attached_ns, &weir_sharing_calls, &run->controller,
-					   diag); /* and say why */
+					   diag); /* and report why */
 	if (!err)
 		err = weir_instance_reload(instance, ruleset, &terms, &result, diag);
 	if (err)
@@ -139,7 +140,7 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 
 /* ---- the service manager ---- */
 
-/* "Limits eth0 (native) by 12 rules": what is in force, read from there. */
+/* "Limits eth0 (native) by 12 rules": what is in force, read from the instance. */
 static void tell_service(const struct weir_options *options, const char *remark)
 {
 	char status[WEIR_LIMITS_BYTES + 64], limits[WEIR_LIMITS_BYTES];
@@ -155,7 +156,7 @@ static void tell_service(const struct weir_options *options, const char *remark)
 
 /* ---- reloading ---- */
 
-/* What came from there is gone: without it the other files would be other rules. */
+/* The content of standard input is gone: without it, the other files would be a different rule set. */
 static bool reads_standard_input(const struct weir_options *options)
 {
 	for (size_t i = 0; i < options->argument_count; i++)
@@ -174,8 +175,8 @@ static void refuse_reload(const struct weir_options *options)
 		weir_instance_option(options->instance, option));
 }
 
-/* The process is in its network namespace already. What ends a command ends this one while it reads, which may take for
- * ever (a pipe), and no more after that: half a reload would stay behind.
+/* The process is already in its network namespace. Signals that end a command end this child while it reads, which may
+ * take for ever (a pipe), but not later: half a reload would be left behind.
  */
 static int reload(const struct weir_options *options)
 {
@@ -211,13 +212,13 @@ static int reload(const struct weir_options *options)
 
 static const char not_reloaded[] = "the last reload failed; the rules before it stay in force";
 
-/* What runs beside the controller, which must not miss a tick while a long list is read. */
+/* Reloads run in a child process: the controller must not miss a tick while a long list is read. */
 struct reloads {
 	pid_t child;	/* 0: none */
-	bool is_wanted; /* once more, when the child is done */
+	bool is_wanted; /* reload again when the child is done */
 };
 
-/* The child: it ends with its parent, and is no controller. */
+/* The child: it ends with its parent, and does not act as a controller. */
 __attribute__((noreturn)) static void reload_and_exit(const struct weir_options *options, struct run *run, pid_t parent)
 {
 	int err;
@@ -248,7 +249,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 	}
 	reloads->is_wanted = false;
 	weir_service_reloading();
-	fflush(NULL); /* what is in buffers would be printed by both */
+	fflush(NULL); /* otherwise both processes would print the content of buffers */
 	reloads->child = fork();
 	if (reloads->child == 0)
 		reload_and_exit(options, run, parent);
@@ -261,7 +262,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 
 static void end_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
 {
-	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* if nobody can say */
+	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* in case the status cannot be found out */
 	bool has_failed;
 
 	if (!reloads->child || waitpid(reloads->child, &status, WNOHANG) == 0)
@@ -278,14 +279,14 @@ static void end_reload(const struct weir_options *options, struct run *run, stru
 		start_reload(options, run, reloads);
 }
 
-/* One signal may stand for several. */
+/* One signal may stand for several children. */
 static void end_child(const struct weir_options *options, struct run *run, struct reloads *reloads)
 {
 	end_reload(options, run, reloads);
 	weir_server_look(&run->server, options->instance, run->controller);
 }
 
-/* One that reads its files still is ended, one that is further comes to its end. */
+/* A child that still reads its files is ended; one that is further on is allowed to finish. */
 static void stop_reloading(struct reloads *reloads)
 {
 	if (!reloads->child)
@@ -297,7 +298,7 @@ static void stop_reloading(struct reloads *reloads)
 
 /* ---- in the foreground ---- */
 
-/* Returns whether it is time to end. */
+/* Returns true if it is time to end. */
 static bool take_signal(const struct weir_options *options, int signal_fd, struct run *run, struct reloads *reloads)
 {
 	struct signalfd_siginfo signal_info;
@@ -325,7 +326,7 @@ static int serve(struct weir_controller *controller, int signal_fd)
 	return err;
 }
 
-/* The signals are held since before the attach, so that none is lost. */
+/* Signals have been held since before the attach, so none is lost. */
 static int open_signals(struct weir_diag *diag)
 {
 	sigset_t signals;
@@ -334,14 +335,14 @@ static int open_signals(struct weir_diag *diag)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	sigaddset(&signals, SIGHUP); /* never comes if it is ignored */
+	sigaddset(&signals, SIGHUP); /* never arrives if it is ignored */
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot receive signals");
 }
 
-/* Control until a signal ends it (0), or the instance is gone (-ENOENT); anything else: it never came to it. */
+/* Control until a signal ends it (0), or the instance is gone (-ENOENT). Any other result: control never started. */
 static int wait_for_end(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int signal_fd = open_signals(diag);
@@ -354,7 +355,7 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 	if (err)
 		return err;
 	weir_confine(WEIR_CONFINED_CONTROLLER, diag);
-	weir_tell(diag); /* warnings, of now */
+	weir_tell(diag); /* current warnings */
 	weir_server_start(&run->server, options->instance, run->controller);
 	tell_service(options, "");
 	do
@@ -392,7 +393,7 @@ static int stop(const struct weir_options *options, const struct run *run, struc
 	return err;
 }
 
-/* What was attached cannot be controlled: it is taken off again, unless it is another's by now. Returns `err`. */
+/* The attached instance cannot be controlled: detach it, unless another controller has taken over. Returns `err`. */
 static int give_up(const struct weir_options *options, const struct run *run, int err, struct weir_diag *diag)
 {
 	weir_tell(diag);
@@ -413,7 +414,7 @@ static const char *hangup_words(const struct weir_options *options, enum weir_ha
 									       : " or SIGTERM";
 }
 
-/* Where it serves: a browser opens no unix socket. */
+/* Print the addresses that it serves on, except unix sockets, which a browser cannot open. */
 static void tell_served(const struct weir_server *server)
 {
 	char address[WEIR_LISTENER_BYTES];
@@ -428,7 +429,7 @@ static void tell_served(const struct weir_server *server)
 	}
 }
 
-/* What it limits, and what to type next. */
+/* Print what it limits, and what to type next. */
 static void tell_begin(const struct weir_options *options, const struct run *run)
 {
 	char limits[WEIR_LIMITS_BYTES], option[WEIR_INSTANCE_OPTION_BYTES];
@@ -462,7 +463,7 @@ int weir_cmd_run(int argc, char **argv)
 	tell_begin(&options, &run);
 	err = wait_for_end(&options, &run, &diag);
 	if (err == -ENOENT) {
-		/* As requested: a manager that restarts a failed run must not attach again what was detached. */
+		/* Exit as requested: a manager that restarts failed runs must not attach what was detached. */
 		fprintf(stderr, "weir run: instance '%s' was detached by another command\n", options.instance);
 		return weir_exit_code(0, &diag);
 	}

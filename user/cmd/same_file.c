@@ -21,7 +21,7 @@ static const char *last_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Of files that are not there yet: the same name in the same directory. */
+/* For files that do not exist yet: do they have the same name in the same directory? */
 static bool are_same_to_be(const char *path, const char *other)
 {
 	_cleanup_(weir_freep) char *path_copy = strdup(path), *other_copy = strdup(other);

@@ -16,8 +16,8 @@
 #include "host/confine.h"
 #include "host/host.h"
 
-/* A server that dies sooner may die again: each that does in a row is followed by one that waits twice as long, from
- * one second on, and after so many there is none. Chosen, not derived.
+/* A server that dies within this time may die again. Each such death in a row doubles the time that the next one waits,
+ * starting at one second, and after too many there is no further server. Chosen, not derived.
  */
 #define LIFE_NS_MIN (10 * WEIR_NSEC_PER_SEC)
 #define SHORT_LIVES_MAX 6
@@ -50,7 +50,7 @@ int weir_server_open(const struct weir_options *options, struct weir_server *ret
 	return 0;
 }
 
-/* The child. The parent answers a terminal's signals and ends it; and it never outlives the parent. */
+/* The child. The parent handles the terminal's signals and ends the child, which never outlives the parent. */
 __attribute__((noreturn)) static void serve_and_exit(const struct weir_server *server, const char *instance,
 						     pid_t parent)
 {
@@ -74,14 +74,14 @@ __attribute__((noreturn)) static void serve_and_exit(const struct weir_server *s
 	weir_unbound_memory();
 	weir_confine(WEIR_CONFINED_READER, &diag);
 	weir_tell(&diag);
-	sleep(server->pause_s); /* here, as the controller has no time to wait */
+	sleep(server->pause_s); /* waits in the child, since the controller must not wait */
 	weir_serve(&serve, &diag);
 	weir_tell(&diag);
 	fflush(NULL);
 	_exit(1);
 }
 
-/* No server answers there any more: a client that connects is refused at once. */
+/* No server will answer on these sockets any more, so clients must be refused at once. */
 static void close_listeners(struct weir_server *server)
 {
 	for (size_t i = 0; i < server->count; i++)
@@ -96,7 +96,7 @@ void weir_server_start(struct weir_server *server, const char *instance, struct 
 	if (!server->count)
 		return;
 	weir_controller_hear(controller, &server->notes->drops_wanted);
-	fflush(NULL); /* what is in buffers would be printed by both */
+	fflush(NULL); /* otherwise both processes would print the content of buffers */
 	server->started_ns = weir_host_now_ns() + server->pause_s * WEIR_NSEC_PER_SEC;
 	server->child = fork();
 	if (server->child == 0) {
@@ -110,7 +110,7 @@ void weir_server_start(struct weir_server *server, const char *instance, struct 
 	}
 }
 
-/* The child is gone: another follows, unless too many of them were short-lived. */
+/* The child is gone: start another, unless too many were short-lived. */
 static void replace(struct weir_server *server, int status, const char *instance, struct weir_controller *controller)
 {
 	const bool was_killed = WIFSIGNALED(status);
@@ -138,7 +138,7 @@ static void replace(struct weir_server *server, int status, const char *instance
 
 void weir_server_look(struct weir_server *server, const char *instance, struct weir_controller *controller)
 {
-	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* if nobody can say */
+	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* in case the status cannot be found out */
 
 	while (server->child && waitpid(server->child, &status, WNOHANG | WUNTRACED) != 0) {
 		if (!WIFSTOPPED(status)) {
@@ -162,7 +162,7 @@ void weir_server_note_reload(struct weir_server *server, bool has_failed)
 void weir_server_free(struct weir_server *server)
 {
 	if (server->child) {
-		kill(server->child, SIGKILL); /* a stopped one hears nothing else */
+		kill(server->child, SIGKILL); /* a stopped process reacts to nothing else */
 		while (waitpid(server->child, NULL, 0) < 0 && errno == EINTR)
 			;
 	}

@@ -38,7 +38,7 @@ static int fail_not_kept(const struct weir_options *options, const struct weir_h
 	return -ENOENT;
 }
 
-/* A name may hold what would end the comment. */
+/* A file name may contain characters that would end the comment. */
 static void print_files(const char *files)
 {
 	while (*files) {

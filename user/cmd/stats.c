@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir stats: what became of the packets. */
+/* weir stats: what happened to the packets. */
 #include "base/util.h"
 #include "cmd.h"
 #include "options.h"
@@ -21,7 +21,7 @@ const struct weir_command weir_stats_command = {
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
 };
 
-/* For packets that passed, as the instance observes; NULL: a verdict that drops nothing. */
+/* For packets that passed because the instance observes; NULL: a verdict that drops nothing. */
 static const char *const would_drop_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_BLOCK] = "passed, a rule would block",
 	[WEIR_VERDICT_MALFORMED_DROP] = "passed, malformed: would drop",
@@ -100,7 +100,7 @@ static void print_resources(const struct weir_instance *instance, const struct w
 	weir_table_print(&table, stdout);
 }
 
-/* What few rules ever have. A column of which no rule has anything is left out. */
+/* Figures that few rules have. A column that is empty for all rules is left out. */
 static const struct rare_figure {
 	const char *heading;
 	size_t offset; /* of a uint64_t in struct weir_rule_counters */

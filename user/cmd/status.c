@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir status: what is attached where, and with which rules. */
+/* weir status: where instances are attached, and with which rules. */
 #include <errno.h>
 
 #include "base/printable.h"
@@ -29,7 +29,7 @@ const struct weir_command weir_status_command = {
 	.example = "  weir status --json",
 };
 
-/* How long silence may last, in words. */
+/* Names for the timeouts, which say how long silence may last. */
 static const char *const timeout_words[WEIR_CONNECTION_CLASSES] = {
 	[WEIR_CONNECTION_CLASS_HALF] = "half-open",
 	[WEIR_CONNECTION_CLASS_OPEN] = "TCP idle",
@@ -39,7 +39,7 @@ static const char *const timeout_words[WEIR_CONNECTION_CLASSES] = {
 
 /* ---- for people ---- */
 
-/* As they were asked for, where that is more than the names of those that are there. */
+/* The requested interface words, if they are more than the names of the present interfaces. */
 static void print_wanted(const struct weir_instance *instance)
 {
 	const struct weir_wanted *wanted = instance->info.wanted;
@@ -80,7 +80,7 @@ static void print_links(const struct weir_instance *instance)
 				link->ifindex && !link->is_name_current ? " (at attach)" : "");
 		weir_table_cell(&table, "%s", link->ifindex ? weir_link_mode_name(link) : "gone");
 		weir_table_cell(&table, "%s", weir_link_direction_name(link));
-		if (link->is_filter) /* where 'tc filter show' has it */
+		if (link->is_filter) /* the place where 'tc filter show' lists it */
 			weir_table_cell(&table, "clsact, pref %u", WEIR_TC_LIMITER_PREFERENCE);
 		else
 			weir_table_cell(&table, "%s", weir_link_hook_name(link));
@@ -200,7 +200,7 @@ static void print_cluster(const struct weir_cluster_view *cluster)
 		printf("  cluster %s\n", weir_cluster_words(cluster, words));
 }
 
-/* What system rules go by. */
+/* The inputs of system rules. */
 static void print_signals(const struct weir_host_signals *signals)
 {
 	if (signals->has_samples && signals->has_load1)
@@ -255,7 +255,7 @@ static void print_timed(const struct weir_status_view *view)
 	       view->timed.blocked, weir_plural(view->timed.blocked), option, view->timed.allowed);
 }
 
-/* Only where flows have been pushed out. */
+/* Only if flows have been evicted. */
 static void print_row_ghosts(const struct weir_row_ghosts_sum *row_ghosts)
 {
 	if (!row_ghosts->used && !row_ghosts->displaced && !row_ghosts->joined)
@@ -280,7 +280,7 @@ static void print_span(const struct weir_instance *instance)
 		printf("  %s: detach it and attach again\n", words);
 }
 
-/* Where its interfaces are, if it is not here. */
+/* The network namespace of its interfaces, if it is another one. */
 static void print_netns(const struct weir_instance *instance)
 {
 	uint64_t inode = instance->info.netns;
@@ -294,7 +294,7 @@ static void print_netns(const struct weir_instance *instance)
 		printf("  in network namespace %llu, which has no name\n", (unsigned long long)inode);
 }
 
-/* What not every instance has. */
+/* Counts that not every instance has. */
 static void print_counts(const struct weir_instance *instance)
 {
 	const struct weir_instance_info *info = &instance->info;
@@ -375,9 +375,9 @@ static void print_text(const struct weir_status_view *view)
 
 /* ---- the command ---- */
 
-/* What was shown until now. */
+/* What has been shown so far. */
 struct listing {
-	bool is_json;	   /* else for people */
+	bool is_json;	   /* otherwise for people */
 	json_t *documents; /* owned */
 	size_t count;
 };
@@ -392,7 +392,7 @@ static void add_to(struct listing *listing, json_t *document)
 	weir_json_append(&listing->documents, document);
 }
 
-/* Where one for people begins. */
+/* Print a separator before an instance, for people. */
 static void separate(const struct listing *listing)
 {
 	if (listing->count)
@@ -426,7 +426,9 @@ static int show(const char *name, struct listing *listing, struct weir_diag *dia
 	return err ? err : show_instance(instance, listing, diag);
 }
 
-/* Its rules cannot be shown: the command of that version can, and a reload makes it this one's. */
+/* The rules of an incompatible version cannot be shown. That version's command can show them, and a reload converts the
+ * instance to this version.
+ */
 static void show_incompatible(const char *name, const struct weir_instance_info *head, struct listing *listing)
 {
 	char remark[320], option[WEIR_INSTANCE_OPTION_BYTES];
@@ -455,7 +457,9 @@ static void show_incompatible(const char *name, const struct weir_instance_info 
 	listing->count++;
 }
 
-/* Another version's is no failure: it limits as well as ours. Nor is one that was taken off since it was listed. */
+/* An instance of another version is not an error: it limits as well as ours. Nor is one that was detached since it was
+ * listed.
+ */
 static int show_listed(const char *name, struct listing *listing, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -470,7 +474,7 @@ static int show_listed(const char *name, struct listing *listing, struct weir_di
 	return err || !instance ? err : show_instance(instance, listing, diag);
 }
 
-/* One that cannot be read does not hide the others. */
+/* An instance that cannot be read does not hide the others. */
 static int show_all(struct listing *listing, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
@@ -501,7 +505,7 @@ int weir_cmd_status(int argc, char **argv)
 	err = weir_options_enter_netns(&options, &diag);
 	if (!err)
 		err = options.has_instance ? show(options.instance, &listing, &diag) : show_all(&listing, &diag);
-	/* An empty list would say that nothing is attached, which nobody knows when reading failed. */
+	/* An empty list would mean that nothing is attached, which is not known if reading failed. */
 	if (listing.is_json && (!err || listing.count)) {
 		int print_err = weir_json_print(json_pack("{s:o}", "instances", TAKE_PTR(listing.documents)), &diag);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir suggest: which number? */
+/* weir suggest: which threshold? */
 #include "suggest/suggest.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ struct suggest_request {
 	struct weir_suggest_options options;
 	const char **files; /* rule files */
 	size_t file_count;
-	const char *output, *plot; /* NULL: not asked for */
+	const char *output, *plot; /* NULL: not requested */
 	const char *instance, *netns;
 	bool has_duration, wants_json;
 	struct weir_ruleset *ruleset; /* owned */
@@ -90,16 +90,16 @@ static int refuse(const char *option, const struct weir_refusal *refusal)
 	return -EINVAL;
 }
 
-/* Options that take a decimal, in millionths. */
+/* Options with a decimal argument, in millionths. */
 static const struct decimal {
 	const char *option, *noun;
 	uint64_t low_micro, high_micro, example_micro;
-	uint64_t base_micro; /* what a percentage is added to */
+	uint64_t base_micro; /* a percentage is added to this */
 } percentile_form = {"percentile", "percentile", WEIR_MICRO, 100 * WEIR_MICRO, 99900000, 0},
   margin_form = {"margin", "factor", WEIR_MICRO, 1000 * WEIR_MICRO, 1500000, WEIR_MICRO},
   loss_form = {"loss", "share", 0, WEIR_MICRO / 2, 10000, 0};
 
-/* What was meant by "50%", or by a share where a percentage is taken; or the example. */
+/* The value probably meant by "50%", or by a share where a percentage is expected; otherwise the example. */
 static uint64_t guess(const struct decimal *form, const char *text)
 {
 	const bool is_percentage = form == &percentile_form, has_sign = text[0] && text[strlen(text) - 1] == '%';
@@ -192,7 +192,7 @@ static int take_option(struct suggest_request *request, int option, const char *
 		request->wants_json = true;
 		return 0;
 	}
-	return -EINVAL; /* weir_options_next() has said why */
+	return -EINVAL; /* weir_options_next() has reported the error */
 }
 
 static bool would_destroy(const struct suggest_request *request, const char *path)
@@ -241,7 +241,7 @@ static int check_request(const struct suggest_request *request)
 
 /* ---- the resources ---- */
 
-/* The one interface that it is on. */
+/* The only interface of the instance. */
 static int find_interface(struct suggest_request *request, const struct weir_instance *instance, struct weir_diag *diag)
 {
 	const char *name = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What other tools call our commands. */
+/* The names of our commands in other tools. */
 #include <stddef.h>
 #include <string.h>
 

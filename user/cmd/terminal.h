@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is behind stdout and stderr: how wide it is, and whether it shows colours. Said once for the whole process by
- * --color and --wide, before anything is printed. NO_COLOR is obeyed as no-color.org asks: when set and not empty.
+ * The terminal behind stdout and stderr: its width, and whether it shows colours. --color and --wide set this once for
+ * the whole process, before anything is printed. NO_COLOR is respected as no-color.org asks: if it is set and not
+ * empty.
  */
 #ifndef WEIR_TERMINAL_H
 #define WEIR_TERMINAL_H
@@ -12,13 +13,15 @@
 #define WEIR_COLOR_OPTION 'C'
 #define WEIR_WIDE_OPTION 'W'
 
-/* Take one of the two. 0; -EINVAL: --color has no such word, which the caller reports; -ENOENT: another option. */
+/* Take one of these two options. Returns 0; -EINVAL: the word is not valid for --color, which the caller reports;
+ * -ENOENT: it is another option.
+ */
 int weir_terminal_take_option(int letter, const char *argument);
 #define WEIR_COLOR_WORDS "auto, always or never"
 
 bool weir_terminal_has_colours(FILE *stream);
 
-/* Columns that a table may take; 0: as many as it needs, as it is not a terminal, or was asked to be wide. */
+/* Columns that a table may use; 0: as many as it needs, because there is no terminal, or --wide was given. */
 int weir_terminal_columns(FILE *stream);
 
 #endif

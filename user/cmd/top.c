@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* weir top: rules and busiest flows, as they are now and again every second. */
+/* weir top: rules and busiest flows, refreshed every second. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -122,7 +122,7 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 
 /* ---- on the screen ---- */
 
-/* What came of it is said on the screen, as there is no other place. */
+/* The result is shown on the screen, since there is no other place for it. */
 static void observe(struct weir_top_screen *screen, const struct weir_top *top)
 {
 	struct weir_diag diag = {};
@@ -138,7 +138,7 @@ static void observe(struct weir_top_screen *screen, const struct weir_top *top)
 	screen->asked[0] = '\0';
 }
 
-/* Until the next reading. Returns whether it is time to end. */
+/* Wait until the next reading. Returns true if it is time to end. */
 static bool wait_for_keys(struct weir_top_screen *screen, const struct weir_top *top, int signal_fd)
 {
 	const uint64_t end_ns = weir_host_now_ns() + PERIOD_MS * 1000000ull;
@@ -153,7 +153,7 @@ static bool wait_for_keys(struct weir_top_screen *screen, const struct weir_top 
 
 		if (now_ns >= end_ns)
 			return false;
-		/* A window that changes its size interrupts: ncurses has noted it. */
+		/* A change of the window's size interrupts poll(); ncurses has recorded it. */
 		if (poll(polled, ARRAY_SIZE(polled), (end_ns - now_ns) / 1000000 + 1) < 0 && errno != EINTR)
 			return true;
 		if (polled[1].revents || polled[0].revents & (POLLHUP | POLLERR | POLLNVAL))
@@ -163,7 +163,7 @@ static bool wait_for_keys(struct weir_top_screen *screen, const struct weir_top 
 			return true;
 		if (key == WEIR_TOP_OBSERVE) {
 			observe(screen, top);
-			return false; /* read what it is now */
+			return false; /* read the current figures */
 		}
 		weir_top_screen_draw(screen, top);
 	}

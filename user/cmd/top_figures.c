@@ -14,8 +14,9 @@
 
 #define NSEC_PER_SEC 1e9
 
-/* Reading all flows of a full table takes a while: it is done so seldom that it costs at most a 40th of a CPU. With
- * every reading of the counters, at most: half of their period, as they come a little early or late.
+/* Reading all flows of a full table takes a while, so it is done rarely enough to take at most a 40th of a CPU. It is
+ * done at most with every reading of the counters: the limit is half their period, since readings come a little early
+ * or late.
  */
 #define FLOWS_COST_PART 40
 #define FLOWS_PERIOD_NS 500000000ull
@@ -80,7 +81,7 @@ static int read_counters(struct weir_top *top, struct weir_diag *diag)
 
 /* ---- figures ---- */
 
-/* Counters of a slot start over when another rule gets it. */
+/* The counters of a slot start over when another rule gets the slot. */
 static double rate(uint64_t now, uint64_t before, double seconds)
 {
 	return seconds > 0 && now >= before ? (now - before) / seconds : 0;
@@ -122,8 +123,8 @@ static struct weir_top_rates rates_of(const struct weir_totals *now, const struc
 	return rates;
 }
 
-/* After the rules: an instance that enforces knows only by rule what would be dropped; of rules for both directions not
- * in which, so that it counts with what comes in.
+/* Called after the rules: an instance that enforces counts would-be drops only by rule. Rules for both directions do
+ * not know the direction, so their would-be drops count as incoming.
  */
 static void set_totals(struct weir_top *top)
 {
@@ -161,7 +162,7 @@ static double share_of_busiest(const struct weir_top *top, uint32_t slot)
 	return most;
 }
 
-/* Rules that count nothing, or that have a threshold for each flow, say what the user wrote. */
+/* For rules that count nothing, or that have a threshold per flow, show what the user wrote. */
 static void set_limit(const struct weir_top *top, uint32_t place, struct weir_top_rule *line)
 {
 	const struct weir_rule_info *rule = &top->instance->rules[line->slot];
@@ -260,7 +261,7 @@ static int set_lines(struct weir_top *top, struct weir_diag *diag)
 	return 0;
 }
 
-/* ---- the contract ---- */
+/* ---- the exported functions ---- */
 
 int weir_top_read(struct weir_top *top, struct weir_diag *diag)
 {

@@ -9,7 +9,7 @@
 #include "instance/instance.h"
 #include "rules/history.h"
 
-/* Rules of several resources may have one name: all of them. */
+/* Rules of several resources may have the same name; all of them are changed. */
 static int set_observes(struct weir_ruleset *ruleset, const char *rule, bool observes, struct weir_diag *diag)
 {
 	bool is_found = false;

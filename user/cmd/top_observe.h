@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `weir top` can change: whether a rule only observes. */
+/* The one setting that `weir top` can change: whether a rule only observes. */
 #ifndef WEIR_TOP_OBSERVE_H
 #define WEIR_TOP_OBSERVE_H
 
@@ -8,8 +8,8 @@
 #include "base/diag.h"
 
 /*
- * Put the rule set in force in force again, with this rule observing or enforcing: a reload, so that no packet meets
- * half of it, windows continue, and 'weir rollback' undoes it.
+ * Reload the rule set in force, with this rule set to observe or to enforce. As with any reload, no packet meets a
+ * half-changed rule set, windows keep their counts, and 'weir rollback' undoes it.
  */
 int weir_top_observe(const char *instance, const char *rule, bool observes, struct weir_diag *diag);
 

@@ -27,14 +27,14 @@ static int name_columns(void)
 	return COLS >= VERY_WIDE_COLUMNS ? 32 : 16;
 }
 
-/* Room for "20/s per source/24". */
+/* Width for "20/s per source/24". */
 static int limit_columns(void)
 {
 	return COLS >= WIDE_COLUMNS ? 24 : 18;
 }
 
-/* Text in so many columns, cut with an ellipsis; returns the column after them. Text beyond the edge
- * is not drawn in the next line; and a number that would lose digits there is left out.
+/* Put text into `columns` columns, cut with an ellipsis; returns the column after it. Text beyond the edge does not
+ * continue in the next line, and a number that would lose digits there is left out.
  */
 static int put(int y, int x, int columns, bool is_right, const char *text)
 {
@@ -87,7 +87,7 @@ static int put_share(int y, int x, double share)
 	return x;
 }
 
-/* The last seconds that are over, the newest to the right; of each what was offered, as part of the highest. */
+/* Draw the last complete seconds, the newest at the right: what was offered in each, relative to the highest. */
 static void put_spark(int y, int x, int columns, const struct weir_top_rule *rule)
 {
 	static const char *const blocks[] = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
@@ -115,14 +115,14 @@ static void put_spark(int y, int x, int columns, const struct weir_top_rule *rul
 	}
 }
 
-/* ---- what is shown, and in which order ---- */
+/* ---- selection and order ---- */
 
 static bool is_meant(const struct weir_top_screen *screen, const char *one, const char *two)
 {
 	return !screen->filter[0] || strcasestr(one, screen->filter) || strcasestr(two, screen->filter);
 }
 
-static enum weir_top_sort compare_sort; /* qsort(3) hands nothing on */
+static enum weir_top_sort compare_sort; /* qsort(3) cannot pass on a context */
 
 static double lost(const struct weir_top_rates *rates)
 {
@@ -180,13 +180,13 @@ static const char *words_of_rates(const struct weir_top *top, const struct weir_
 	return words;
 }
 
-/* The head's lines: of what goes out it has one more. */
+/* Lines in the head: one more if there are rules for outgoing packets. */
 static int head_lines(const struct weir_top *top)
 {
 	return top->limits_out ? 4 : 3;
 }
 
-/* A line of its own, below the head, where hosts share rules: else the line is empty. */
+/* Draw a line below the head if hosts share rules; otherwise the line is empty. */
 static void draw_cluster(const struct weir_top *top)
 {
 	const bool is_bad = top->cluster.alone || !top->cluster.trip_us;
@@ -269,7 +269,7 @@ static int draw_rule_headings(int y)
 	return y + 1;
 }
 
-/* What comes in needs no word. */
+/* Incoming traffic needs no word. */
 static const char *const direction_words[] = {
 	[WEIR_MATCHES_OUT] = "out: ", [WEIR_MATCHES_BOTH] = "both: ", [0] = "", [WEIR_MATCHES_IN] = ""};
 
@@ -314,13 +314,13 @@ static void draw_more(int y, size_t count)
 	attroff(A_DIM);
 }
 
-/* Returns the line after it. */
+/* Returns the line after the rules. */
 static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top, int y, int lines)
 {
 	size_t count = 0, shown;
 	_cleanup_(weir_freep) const struct weir_top_rule **rules = weir_top_choose_rules(screen, top, &count);
 
-	/* The last line says how many there are no lines for, if it is not the only one. */
+	/* If not all rules fit, the last line says how many are missing, unless it is the only line. */
 	shown = count > (size_t)lines && lines > 1 ? lines - 1 : lines;
 	y = draw_rule_headings(y);
 	if (screen->cursor >= count)
@@ -340,7 +340,7 @@ static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top
 	return y + lines;
 }
 
-/* A line of one of the lower panes: its words, by which it is filtered, and what draws it. */
+/* A line in one of the lower panes: its text, which is filtered, and the function that draws it. */
 struct flow_pane {
 	size_t count;
 	const char *(*text)(const struct weir_top *top, size_t i);
@@ -353,7 +353,7 @@ static int flow_text_columns(void)
 {
 	const int columns = COLS - name_columns() - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
 
-	/* The flow's name matters more than what is to the right of it. */
+	/* The flow's name is more important than what is to its right. */
 	return columns < FLOW_COLUMNS_MIN ? FLOW_COLUMNS_MIN : columns;
 }
 
@@ -367,7 +367,7 @@ static const char *flow_rule(const struct weir_top *top, size_t i)
 	return top->flow_lines[i].rule;
 }
 
-/* ", 12 s ago": a full table takes long to read, so that it is read seldom. Else "". */
+/* ", 12 s ago": reading a full table takes long, so it is done rarely. Otherwise "". */
 static const char *age_of_flows(const struct weir_top *top, char age[WEIR_WORDS_BYTES + 8])
 {
 	const uint64_t now_ns = weir_host_now_ns();
@@ -521,7 +521,7 @@ static void draw_help(int y)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines) && (int)i + y < LINES - 1; i++)
-		put(y + (int)i, 1, COLS - 2, false, lines[i]); /* none is wider than 78: whole in 80 columns */
+		put(y + (int)i, 1, COLS - 2, false, lines[i]); /* none is wider than 78, so all fit into 80 columns */
 }
 
 void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top *top)

@@ -12,7 +12,7 @@
 
 /* ---- the terminal ---- */
 
-/* After a bug of ours, the terminal must be usable for finding it. */
+/* After a crash of ours, the terminal must be usable for debugging. */
 static void end_and_die(int number)
 {
 	endwin(); // NOLINT(bugprone-signal-handler): the process dies of it anyway, and nothing else knows the terminal
@@ -67,7 +67,7 @@ static void type_filter(struct weir_top_screen *screen, int key)
 	else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length)
 		screen->filter[length - 1] = '\0';
 	else if (key >= ' ' && key < 127 && length < sizeof(screen->filter) - 1)
-		screen->filter[length] = key; /* the rest is zeros */
+		screen->filter[length] = key; /* the rest is already zeros */
 	if (length && !screen->filter[length - 1])
 		memset(screen->filter + length - 1, 0, sizeof(screen->filter) - length + 1);
 	if (!screen->filter[0])
@@ -93,7 +93,7 @@ static void ask_to_observe(struct weir_top_screen *screen, const struct weir_top
 	screen->would_observe = !rules[screen->cursor]->observes;
 }
 
-/* Returns whether it is time to end. */
+/* Returns true if it is time to end. */
 static bool take_key(struct weir_top_screen *screen, const struct weir_top *top, int key)
 {
 	switch (key) {

@@ -15,9 +15,9 @@
 
 void weir_print_version(void)
 {
-	/* Binaries of one ABI share what is pinned, whatever their commits are. */
+	/* Binaries with the same ABI can share pinned objects, even if they are from different commits. */
 	printf("weir %s ABI %u\n", WEIR_RELEASE, WEIR_ABI_VERSION);
-	/* libpcap's own phrase has its name in it. */
+	/* libpcap's version string includes its name. */
 	printf("libbpf %s, libfyaml %s, jansson %s, %s, %s, %s, %s\n", weir_libbpf_version(), fy_library_version(),
 	       jansson_version_str(), weir_serve_version(), weir_confine_version(), weir_store_version(),
 	       pcap_lib_version());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which weir this is: the release, the commit, the ABI of its maps, and the libraries it runs with. */
+/* The version of weir: the release, the commit, the ABI of its maps, and the libraries it runs with. */
 #ifndef WEIR_VERSION_H
 #define WEIR_VERSION_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* One attempt at a capture: packet by packet, with the controller in its time. */
+/* One attempt at a capture: packet by packet, with the controller running in the capture's time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/if_ether.h>
@@ -20,7 +20,7 @@
 #include "replay/system_csv.h"
 #include "replay/verdict_csv.h"
 
-/* ---- the interface that match.interface means ---- */
+/* ---- the interface for match.interface ---- */
 
 #define OUR_IFINDEX 1
 
@@ -48,7 +48,7 @@ static uint32_t replay_ifindex(const char *name, void *data)
 	return OUR_IFINDEX + 1 + names->other_count++;
 }
 
-/* ---- the evaluating pass ---- */
+/* ---- the pass that evaluates ---- */
 
 void weir_attempt_clean(struct attempt *attempt)
 {
@@ -94,7 +94,7 @@ static int open_thresholds(struct attempt *attempt, struct weir_diag *diag)
 	return weir_thresholds_open(&maps, &attempt->thresholds, diag);
 }
 
-/* The memory in use by the readings that are past. */
+/* The memory in use, from the readings whose time has come. */
 static struct weir_memory_use memory_use(const struct attempt *attempt)
 {
 	struct weir_memory_use memory = {.holds_until_ns = UINT64_MAX};
@@ -106,7 +106,8 @@ static struct weir_memory_use memory_use(const struct attempt *attempt)
 	return memory;
 }
 
-/* A reading holds from its own time on; for a packet whose clock went back, one from before may hold again. */
+/* A reading is valid from its own time on. If the clock of a packet went back, an earlier reading may be valid again.
+ */
 static int pass_readings(struct attempt *attempt, uint64_t now_ns, bool *ret_passes)
 {
 	const struct weir_memory_reading *list = attempt->readings->list;
@@ -126,8 +127,8 @@ static int pass_readings(struct attempt *attempt, uint64_t now_ns, bool *ret_pas
 	return err;
 }
 
-/* What the controller would do at this time. Most packets come in the same second, with the same memory in use, as the
- * one before: then there is nothing to do.
+/* Do what the controller would do at this time. Most packets arrive in the same second as the one before, with the same
+ * memory in use; then there is nothing to do.
  */
 static int control(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag)
 {
@@ -150,7 +151,7 @@ static int control(struct attempt *attempt, uint64_t now_ns, struct weir_diag *d
 	return 0;
 }
 
-/* The same of samples. */
+/* The same for samples of load and CPU usage. */
 static void publish_sample(struct attempt *attempt, uint64_t now_ns)
 {
 	const struct samples *samples = attempt->samples;
@@ -209,12 +210,12 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 		return weir_diag_fail(diag, -cpus, NULL, "cannot find out how many CPUs there are");
 	options.cpus = cpus;
 	attempt->interfaces.ours = attempt->options->interface;
-	roomy.settings.observes = false; /* what would have been dropped is what replay is for */
+	roomy.settings.observes = false; /* replay is meant to show what would be dropped */
 	roomy.settings.flows_per_cpu = attempt->sizes->rows;
 	roomy.settings.connections = attempt->sizes->connections;
 	roomy.settings.connection_flows = attempt->sizes->connection_flows;
 	roomy.settings.ring_groups = attempt->sizes->ring_groups;
-	/* Warnings were given by the first attempt; what changed since is only the tables. */
+	/* The first attempt has given the warnings; since then only the sizes of tables have changed. */
 	err = weir_image_build(&roomy, &options, &attempt->image, attempt->is_retry ? &again : diag);
 	weir_diag_free(&again);
 	if (!err && attempt->interfaces.ours &&
@@ -224,7 +225,7 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 		err = check_memory(attempt->image, cpus, diag);
 	if (err)
 		return err;
-	/* What is reported is read, whether a rule asks about it or not. */
+	/* Fields that are reported must be parsed, even if no rule needs them. */
 	if (attempt->options->verdicts_are_wide)
 		attempt->image->config.asked_fields |= WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION |
 						       WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;
@@ -235,7 +236,7 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	if (!err)
 		err = weir_signals_open(weir_object_map_fd(attempt->object, WEIR_TABLE_SIGNALS), &attempt->signals,
 					diag);
-	return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
+	return err == -EINVAL ? -EIO : err; /* the kernel's verdict, not a mistake in the rules */
 }
 
 int weir_attempt_begin(struct attempt *attempt, struct weir_diag *diag)
@@ -330,7 +331,7 @@ static void add_packet(struct weir_tally *tally, uint32_t bytes)
 	tally->bytes += bytes;
 }
 
-/* A packet that no program sees. */
+/* Count a packet that no program sees. */
 static void count_unseen(struct attempt *attempt, uint32_t bytes, const struct weir_evaluation *evaluation)
 {
 	add_packet(&attempt->report.totals.verdict[evaluation->verdict], bytes);
@@ -352,7 +353,7 @@ void weir_attempt_evaluate_short_frame(struct attempt *attempt, const struct wei
 	count_unseen(attempt, frame->wire_bytes, evaluation);
 }
 
-/* The frame as it was on the wire: what was cut off is zeros. */
+/* Restore the frame's length on the wire; bytes that were cut off are zeros. */
 static uint32_t pad_frame(struct attempt *attempt, const struct weir_ethernet *ethernet)
 {
 	uint32_t bytes = ethernet->wire_bytes, captured = ethernet->payload_bytes;
@@ -367,7 +368,7 @@ static uint32_t pad_frame(struct attempt *attempt, const struct weir_ethernet *e
 	return bytes;
 }
 
-/* The program has parsed the packet, to the end of what it asks about. */
+/* Did the program parse the packet, as far as the rules need it? */
 static bool is_of_packet(enum weir_verdict verdict)
 {
 	switch (verdict) {
@@ -383,7 +384,7 @@ static bool is_of_packet(enum weir_verdict verdict)
 	}
 }
 
-/* Whose program evaluates such a packet. WEIR_HOOKS: none, as no rule is about what goes out. */
+/* The hook whose program evaluates such a packet. WEIR_HOOKS: none, since no rule is for outgoing packets. */
 static enum weir_hook hook_of(const struct attempt *attempt, enum weir_direction direction)
 {
 	if (direction == WEIR_DIRECTION_IN)

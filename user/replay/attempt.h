@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One attempt to evaluate a capture (replay.c), in its parts; what only measures (suggest/) loads rules so, too. */
+/* The parts of one attempt to evaluate a capture (replay.c). suggest/, which only measures, loads its rules in the same
+ * way.
+ */
 #ifndef WEIR_REPLAY_ATTEMPT_H
 #define WEIR_REPLAY_ATTEMPT_H
 
@@ -20,13 +22,13 @@
 #include "replay/system_csv.h"
 #include "replay/verdict_csv.h"
 
-/* Every header fits: no IP packet states more than 65,535 bytes after the longest IPv6 header, Ethernet and two tags,
- * and what is longer (BIG TCP) has its headers within that. So the program sees this much, and is given the length.
- * The kernel takes a first buffer and 17 more pages, about 73,000 bytes (6.1 to 6.18).
+/* Large enough for all headers: no IP packet claims more than 65,535 bytes after the longest IPv6 header, Ethernet and
+ * two tags, and a longer packet (BIG TCP) has its headers within that range. So the program sees this many bytes, and
+ * gets the length separately. The kernel accepts a first buffer and 17 more pages, about 73,000 bytes (6.1 to 6.18).
  */
 #define REPLAY_FRAME_BYTES_MAX (ETH_HLEN + 2 * 4 + 40 + 65535)
 
-/* Rows distinguish times for this long after the capture's end: an interval of a day and a day's ring. */
+/* Rows distinguish times until this long after the end of the capture: an interval of a day and a day's ring. */
 #define REPLAY_MARGIN_NS (48ull * 3600 * WEIR_NSEC_PER_SEC)
 
 struct survey {
@@ -38,24 +40,24 @@ struct survey {
 };
 
 struct interface_names {
-	const char *ours;    /* OUR_IFINDEX: the one the capture is said to be of */
-	const char **others; /* 2, 3, ...: borrowed from the rule set */
+	const char *ours;    /* OUR_IFINDEX: the interface that the capture is said to be from */
+	const char **others; /* ifindexes 2, 3, ...: borrowed from the rule set */
 	size_t other_count;
 };
 
-/* Memory in use, as time goes by. */
+/* Memory in use, over time. */
 struct readings {
 	struct weir_memory_reading *list;
 	size_t count;
 };
 
-/* Load and CPU usage, likewise. */
+/* Load and CPU usage, over time. */
 struct samples {
 	struct weir_system_sample *list;
 	size_t count;
 };
 
-/* One attempt to replay the whole capture, with tables of certain sizes. */
+/* One attempt to replay the whole capture, with tables of given sizes. */
 struct attempt {
 	const struct weir_ruleset *ruleset;
 	const struct weir_replay_options *options;
@@ -68,11 +70,11 @@ struct attempt {
 	struct weir_image *image;
 	struct weir_object *object;
 	struct weir_thresholds *thresholds;
-	size_t past_readings; /* readings that hold, or held */
+	size_t past_readings; /* readings whose time has come */
 	struct weir_signals_map *signals;
-	size_t past_samples;	 /* likewise */
-	uint64_t next_second_ns; /* when the controller has something to do, whatever memory is in use */
-	uint8_t *frame;		 /* REPLAY_FRAME_BYTES_MAX; a frame padded to its wire length */
+	size_t past_samples;	 /* samples, likewise */
+	uint64_t next_second_ns; /* when the controller has work to do, apart from memory readings */
+	uint8_t *frame;		 /* REPLAY_FRAME_BYTES_MAX bytes; the frame, padded to its wire length */
 	struct weir_output verdicts;
 	struct weir_departures *passed;
 	struct weir_output picture;
@@ -82,15 +84,15 @@ struct attempt {
 
 /* ---- replay_counters.c ---- */
 
-/* Added to what userspace has counted itself. */
+/* Read the program's totals and add them to those counted in userspace. */
 int weir_attempt_read_totals(struct attempt *attempt, struct weir_diag *diag);
 int weir_attempt_read_rule_counters(struct attempt *attempt, struct weir_replay_evictions *ret_evictions,
 				    struct weir_diag *diag);
 
-/* At the end of the capture: its latest time, whatever the last packet's was. */
+/* The state at the end of the capture: at its latest time, even if that is not the last packet's. */
 int weir_attempt_read_connections(struct attempt *attempt, struct weir_diag *diag);
 
-/* Likewise. Requests that shared a group were reported too late. */
+/* Likewise. If requests shared a group, their timeouts were counted too late. */
 int weir_attempt_read_breakers(struct attempt *attempt, struct weir_replay_evictions *ret_evictions,
 			       struct weir_diag *diag);
 int weir_attempt_read_resource_counters(struct attempt *attempt, struct weir_diag *diag);
@@ -99,16 +101,21 @@ int weir_attempt_read_resource_counters(struct attempt *attempt, struct weir_dia
 
 void weir_attempt_clean(struct attempt *attempt);
 
-/* Before the packet of this time: the controller, and what the picture shows of its work, also where no packet came. */
+/* Advance to the time of the next packet: run the controller, and record what the picture shows of it, even in times
+ * without packets.
+ */
 int weir_attempt_advance(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag);
 
-/* Rows are per CPU, and the program must stay on the CPU whose rows it fills: sched_setaffinity() undoes it. */
+/* Rows are per CPU, so the thread must stay on the CPU whose rows it fills; sched_setaffinity() with *ret_before undoes
+ * this.
+ */
 int weir_attempt_stay_on_cpu(cpu_set_t *ret_before, struct weir_diag *diag);
-/* Load the rules; weir_attempt_clean() takes it away, whatever it returns. */
+/* Load the rules. weir_attempt_clean() is needed afterwards, whatever this returns. */
 int weir_attempt_begin(struct attempt *attempt, struct weir_diag *diag);
 int weir_attempt_open_outputs(struct attempt *attempt, struct weir_diag *diag);
 
-/* A frame without a whole link header cannot be handed to a program, nor arrive on an interface. */
+/* Count a frame without a complete link header: it cannot be passed to a program, and could not arrive on an interface.
+ */
 void weir_attempt_evaluate_short_frame(struct attempt *attempt, const struct weir_frame *frame,
 				       enum weir_direction direction, struct weir_evaluation *evaluation);
 int weir_attempt_evaluate_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,

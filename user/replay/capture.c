@@ -12,10 +12,11 @@
 #include "frames/pcapng.h"
 #include "weir_abi.h"
 
-/* Bytes of a frame that a file we write may hold: libpcap's own MAXIMUM_SNAPLEN. */
+/* Most bytes of a frame in a file that we write: libpcap's own MAXIMUM_SNAPLEN. */
 #define SNAPSHOT_BYTES 262144
 
-/* Our names of libpcap's link types. A file's 101 is libpcap's DLT_RAW, and so is 12, which old programs wrote. */
+/* Our names for libpcap's link types. Type 101 in a file is libpcap's DLT_RAW, and so is 12, which old programs wrote.
+ */
 static const struct {
 	int dlt;
 	enum weir_link_type link_type;
@@ -30,11 +31,11 @@ static const struct {
 struct weir_capture {
 	pcap_t *pcap;
 	enum weir_link_type link_type;
-	const char *path; /* or the interface */
+	const char *path; /* or an interface */
 	bool is_live;
 	uint64_t frames;     /* read so far */
 	uint64_t file_bytes; /* 0: a pipe, or an interface */
-	FILE *blocks;	     /* the same file once more, of pcapng; else NULL */
+	FILE *blocks;	     /* for pcapng, the same file opened once more; otherwise NULL */
 	struct weir_pcapng_reader reader;
 };
 
@@ -53,7 +54,9 @@ static int check_path(const char *path, struct weir_diag *diag)
 		weir_diag_fail(diag, errno, NULL, "cannot open capture '%s'", path);
 		return -EINVAL;
 	}
-	/* It is read twice, once for its times and once to evaluate; and "-" is no file at all. */
+	/* A regular file is required, since it is read twice: once for its times, and once to evaluate it. "-" is not a
+	 * file.
+	 */
 	if (S_ISREG(status.st_mode))
 		return 0;
 	return weir_diag_fail(diag, 0, "write it to a file first: replay reads a capture twice",
@@ -79,7 +82,9 @@ static int find_link_type(struct weir_capture *capture, struct weir_diag *diag)
 			      name ? name : "unknown");
 }
 
-/* libpcap hands out no options of packets, so the file is read beside it. Without them no packet's course is known. */
+/* libpcap does not expose the options of packets, so the file is read in parallel. Without them no packet has a
+ * direction.
+ */
 static void open_blocks(struct weir_capture *capture)
 {
 	capture->blocks = fopen(capture->path, "re");
@@ -129,9 +134,9 @@ int weir_capture_open_once(const char *path, struct weir_capture **ret_capture, 
 
 /* ---- interfaces ---- */
 
-/* Headers, extension headers among them. The rest of a packet is zeros for whoever evaluates. Chosen, not derived. */
+/* Enough for all headers, including extension headers. The program sees zeros for the rest. Chosen, not derived. */
 #define LIVE_SNAPSHOT_BYTES 256
-/* A ring for a second of a million small packets; chosen, not derived. */
+/* A ring for one second at a million small packets a second; chosen, not derived. */
 #define LIVE_RING_BYTES (64 << 20)
 #define LIVE_TIMEOUT_MS 100
 
@@ -203,7 +208,7 @@ enum weir_link_type weir_capture_link_type(const struct weir_capture *capture)
 	return capture->link_type;
 }
 
-/* Nanoseconds of a time stamp, whose tv_usec counts nanoseconds here. False when it lies before 1970 or after 2554. */
+/* Convert a time stamp, whose tv_usec counts nanoseconds here. Returns false if it is before 1970 or after 2554. */
 static bool time_to_ns(const struct timeval *time, uint64_t *ret_ns)
 {
 	uint64_t seconds, ns;
@@ -211,7 +216,7 @@ static bool time_to_ns(const struct timeval *time, uint64_t *ret_ns)
 	if (time->tv_sec >= 0)
 		seconds = time->tv_sec;
 	else if (time->tv_sec >= INT32_MIN)
-		seconds = (uint32_t)time->tv_sec; /* libpcap takes pcap's unsigned 32 bits for signed ones */
+		seconds = (uint32_t)time->tv_sec; /* libpcap reads pcap's unsigned 32 bits as signed */
 	else
 		return false;
 	if (time->tv_usec < 0 || __builtin_mul_overflow(seconds, WEIR_NSEC_PER_SEC, &ns) ||
@@ -221,15 +226,16 @@ static bool time_to_ns(const struct timeval *time, uint64_t *ret_ns)
 	return true;
 }
 
-/* A file of pcapng may have interfaces that libpcap does not read together, of several link types among others. It is
- * whole all the same. Only libpcap's message distinguishes this from damage; with another message it counts as damaged.
+/* A pcapng file may have interfaces that libpcap cannot read together, for example with different link types. Such a
+ * file is not damaged. Only libpcap's message distinguishes the two; with an unknown message, the file counts as
+ * damaged.
  */
 static bool are_interfaces_unlike(const struct weir_capture *capture)
 {
 	return strstr(pcap_geterr(capture->pcap), "an interface has a ") != NULL;
 }
 
-/* Not libpcap's own waiting, which has no end where no packet comes, and which no signal ends. */
+/* libpcap's own waiting never ends if no packet arrives, and no signal ends it either, so wait here. */
 static int wait_for_packets(const struct weir_capture *capture)
 {
 	struct pollfd packets = {.fd = pcap_get_selectable_fd(capture->pcap), .events = POLLIN};
@@ -309,7 +315,7 @@ int weir_capture_writer_new(FILE *stream, enum weir_link_type link_type, struct 
 		pcap_open_dead_with_tstamp_precision(to_dlt(link_type), SNAPSHOT_BYTES, PCAP_TSTAMP_PRECISION_NANO);
 	if (!writer->pcap)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot write a capture");
-	/* Writes the file header. What it returns is the stream in disguise, and is not freed apart from it. */
+	/* This writes the file header. The result is the same stream, so it is not freed separately. */
 	if (!pcap_dump_fopen(writer->pcap, stream))
 		return weir_diag_fail(diag, 0, NULL, "cannot write a capture: %s", pcap_geterr(writer->pcap));
 	*ret_writer = TAKE_PTR(writer);

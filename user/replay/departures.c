@@ -8,11 +8,11 @@
 #include "replay/output.h"
 #include "weir_abi.h"
 
-/* When a packet leaves, and where it lies in the file. */
+/* When a packet leaves, and its position in the file. */
 struct departure {
 	uint64_t leaves_ns;
 	uint64_t offset;
-	uint32_t bytes; /* with its header */
+	uint32_t bytes; /* including its header */
 };
 
 struct weir_departures {
@@ -60,7 +60,7 @@ int weir_departures_add(struct weir_departures *departures, const struct weir_fr
 	struct weir_frame leaving = *frame;
 	struct departure *departure;
 
-	/* pcapng, which is read but not written, has later times. */
+	/* pcapng, which is only read, can have later times. */
 	if (leaves_ns / WEIR_NSEC_PER_SEC > WEIR_CAPTURE_SECONDS_MAX)
 		return weir_diag_fail(
 			diag, EOVERFLOW, "replay without --passed",
@@ -88,7 +88,7 @@ static int compare(const void *a, const void *b)
 
 	if (first->leaves_ns != second->leaves_ns)
 		return first->leaves_ns < second->leaves_ns ? -1 : 1;
-	return first->offset < second->offset ? -1 : 1; /* at one instant: as they came */
+	return first->offset < second->offset ? -1 : 1; /* if the times are equal, keep the order of arrival */
 }
 
 static int copy_bytes(FILE *from, FILE *to, uint64_t offset, size_t bytes)
@@ -104,7 +104,7 @@ static int copy_bytes(FILE *from, FILE *to, uint64_t offset, size_t bytes)
 	return 0;
 }
 
-/* Write the file again with the frames, which are the same bytes, in the right order. */
+/* Rewrite the file with the same frames in the right order. */
 static int sort(struct weir_departures *departures, struct weir_diag *diag)
 {
 	struct weir_output sorted = {};

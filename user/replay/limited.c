@@ -14,7 +14,7 @@ struct scan {
 	size_t count, room;
 };
 
-/* A replay stays on one CPU, so that a flow has one place. */
+/* A replay stays on one CPU, so each flow has only one entry. */
 static void add(const struct weir_dropped_flow *dropped, void *data)
 {
 	struct scan *scan = data;

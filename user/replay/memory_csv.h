@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory readings from a file, for replay: what the controller would have read from the machine at the
- * times of a capture.
+ * Memory readings from a file, for replay: what the controller would have read from the machine during the capture.
  */
 #ifndef WEIR_REPLAY_MEMORY_CSV_H
 #define WEIR_REPLAY_MEMORY_CSV_H
@@ -11,15 +10,15 @@
 
 #include "base/diag.h"
 
-/* A reading holds from time_ns on, that time included. */
+/* A reading is valid from time_ns on, inclusive. */
 struct weir_memory_reading {
 	uint64_t time_ns;
 	uint64_t used_bytes;
 };
 
 /*
- * Read a CSV of time_ns,used_bytes, with or without that header, its times ascending. All mistakes land
- * in *diag. The caller frees *ret_readings.
+ * Read a CSV file of time_ns,used_bytes, with or without that header line, with ascending times. All mistakes are added
+ * to *diag. The caller frees *ret_readings.
  */
 int weir_memory_csv_read(const char *path, struct weir_memory_reading **ret_readings, size_t *ret_count,
 			 struct weir_diag *diag);

@@ -15,8 +15,8 @@
 #include "base/util.h"
 
 #define COPY_BYTES 65536
-#define LINKS_MAX 40	    /* as many as the kernel follows (path_resolution(7)) */
-#define TEMPORARY_TRIES 100 /* names that are taken; chosen, not derived */
+#define LINKS_MAX 40	    /* the kernel's own limit (path_resolution(7)) */
+#define TEMPORARY_TRIES 100 /* names in use are retried this often; chosen, not derived */
 
 static int cannot_write(struct weir_diag *diag, int err, const char *path)
 {
@@ -25,16 +25,16 @@ static int cannot_write(struct weir_diag *diag, int err, const char *path)
 		"cannot write '%s'", path);
 }
 
-/* ---- where a path leads ---- */
+/* ---- resolving a path ---- */
 
-/* Somebody else who can make a link, or put one in the place of what was there when we looked, would have us write
- * where he cannot. So the path is walked part by part, each is opened once, and nothing is found by its name again.
+/* Another user who can create a symbolic link, or replace a file by one after we have checked it, could make us write
+ * where he cannot. So the path is walked component by component. Each is opened once, and no name is looked up again.
  */
 struct walk {
-	int directory;	  /* where we are (O_PATH) */
-	char *path;	  /* with the rest of it, from there: */
-	const char *rest; /* ... a part of `path` */
-	int links;	  /* that were followed */
+	int directory;	  /* the current directory of the walk (O_PATH) */
+	char *path;	  /* owned; `rest` points into it */
+	const char *rest; /* the part of the path that has not been walked yet */
+	int links;	  /* number of links followed */
 };
 
 static void end_walk(struct walk *walk)
@@ -43,7 +43,7 @@ static void end_walk(struct walk *walk)
 	free(walk->path);
 }
 
-/* What is linked in /proc is no name but a thing that is open, such as what /dev/stdout leads to. */
+/* A link in /proc is not a name but an open object, such as the target of /dev/stdout. */
 static bool is_in_proc(int fd)
 {
 	struct statfs fs;
@@ -65,7 +65,7 @@ static int enter(struct walk *walk, int fd)
 	return 0;
 }
 
-/* What the link says takes its place in the path. */
+/* Replace the link's name in the path by its target. */
 static int follow(struct walk *walk, int link, const char *behind)
 {
 	char target[PATH_MAX], *path;
@@ -83,7 +83,7 @@ static int follow(struct walk *walk, int link, const char *behind)
 	return *target == '/' ? enter(walk, open("/", O_PATH | O_CLOEXEC)) : 0;
 }
 
-/* The path ends at a name in the directory where we are. */
+/* The path ends with a name in the current directory of the walk. */
 static int end_at_name(struct walk *walk, struct weir_output *output, char *name)
 {
 	output->name = name;
@@ -99,7 +99,7 @@ static int end_at_thing(struct weir_output *output, int fd)
 	return 0;
 }
 
-/* One part of the path. Returns 0 or -errno. */
+/* Walk one component of the path. Returns 0 or -errno. */
 static int take_step(struct walk *walk, struct weir_output *output)
 {
 	const char *name = walk->rest + strspn(walk->rest, "/"), *behind = name + strcspn(name, "/");
@@ -134,8 +134,8 @@ static int take_step(struct walk *walk, struct weir_output *output)
 }
 
 /*
- * Where a result is to appear: a name in a directory, that of a regular file or one that is not taken; or the thing
- * that is there, which renaming would replace (a device, a pipe) instead of filling it. Returns 0 or -errno.
+ * Find where a result is to appear. It is either a name in a directory, of a regular file or not in use yet; or an
+ * existing object (a device, a pipe), which must be filled because renaming would replace it. Returns 0 or -errno.
  */
 static int find_place(struct weir_output *output)
 {
@@ -155,8 +155,8 @@ static int find_place(struct weir_output *output)
 
 /* ---- the file ---- */
 
-/* A temporary file is made so that only the owner reads it; the result is to have the permissions of what it replaces,
- * or the usual ones.
+/* A temporary file is readable only by its owner. Give the result the permissions of the file that it replaces, or the
+ * usual ones.
  */
 static int use_mode(int fd, const struct weir_output *output)
 {
@@ -170,7 +170,7 @@ static int use_mode(int fd, const struct weir_output *output)
 	return fchmod(fd, 0666 & ~mask);
 }
 
-/* A new file beside the place, under a name that nobody can guess. Returns a descriptor, or -errno. */
+/* Create a file next to the final place, with an unpredictable name. Returns a descriptor, or -errno. */
 static int make_temporary(struct weir_output *output)
 {
 	for (int tries = 0; tries < TEMPORARY_TRIES; tries++) {
@@ -231,7 +231,7 @@ int weir_output_check(const struct weir_output *output, struct weir_diag *diag)
 	return ferror(output->stream) ? cannot_write(diag, errno ? errno : EIO, output->path) : 0;
 }
 
-/* The thing that was found, whatever has its name by now. NULL: errno says why. */
+/* Open the object that was found, whatever has its name by now. Returns NULL with errno on failure. */
 static FILE *open_there(const struct weir_output *output)
 {
 	_cleanup_(weir_closep) int fd = -1;

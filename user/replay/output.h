@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A result file that appears whole or not at all: it is written under a temporary name beside its place, which is
- * behind whatever links of ours or of root's lead there, in any part of the path, and renamed when done; links of
- * others are not followed. What is no regular file (a pipe, a device, /dev/stdout) is filled from an unnamed temporary
- * file when done. Where that is to be is found once, when it is opened. A result that is to grow under the eyes of
- * others appears sooner (weir_output_show).
+ * A result file that appears completely or not at all. It is written under a temporary name in the directory of its
+ * final place, and renamed when it is complete. Symbolic links owned by us or by root, in any part of the path, are
+ * followed to that place; links of other users are not. Anything that is not a regular file (a pipe, a device,
+ * /dev/stdout) is filled from an unnamed temporary file at the end. The final place is resolved once, when the output
+ * is opened. A result that others want to watch as it grows can appear earlier (weir_output_show).
  */
 #ifndef WEIR_REPLAY_OUTPUT_H
 #define WEIR_REPLAY_OUTPUT_H
@@ -15,33 +15,35 @@
 #include "base/diag.h"
 
 struct weir_output {
-	FILE *stream;	  /* to write to; also readable, so that what was written can be put in order */
+	FILE *stream;	  /* to write to; also readable, so that the content can be sorted */
 	const char *path; /* borrowed */
 	bool is_found;	  /* fd is open */
-	int fd;		  /* of the directory where it is to appear; without a name, of the thing itself (O_PATH) */
-	char *name;	  /* there; NULL: it is no regular file */
-	char *temporary;  /* name to rename from; NULL: unnamed, or renamed already */
+	/* The directory in which it is to appear; if there is no name, the thing itself (O_PATH). */
+	int fd;
+	char *name;	 /* in that directory; NULL: it is not a regular file */
+	char *temporary; /* temporary name; NULL: unnamed, or already renamed */
 };
 
-/* Start afresh; on failure *output is empty. An empty output may be closed. */
+/* Start a new output. On failure *output is empty; an empty output may be closed. */
 int weir_output_open(struct weir_output *output, const char *path, struct weir_diag *diag);
 
-/* Right after something was written: 0, or that it could not be. */
+/* Check right after a write: 0, or the error, with a message in *diag. */
 int weir_output_check(const struct weir_output *output, struct weir_diag *diag);
 
 /*
- * Check that all was written, of all of them; then fill pipes and devices, and only then rename: whatever lacks space
- * fails before anything has appeared (in a pipe, a part may have). Empty outputs, and NULL, are passed over.
+ * Check that all outputs were written completely; then fill pipes and devices, and only then rename. So if space runs
+ * out, it fails before anything has appeared (except that a pipe may have received a part). Empty outputs, and NULL,
+ * are skipped.
  */
 int weir_outputs_commit(struct weir_output *const *outputs, size_t count, struct weir_diag *diag);
 
 /*
- * Instead: let it appear now, with what has been written, and grow: whatever is written and flushed from now on is
- * there at once. A pipe waits for its reader here.
+ * An alternative to commit: make the output appear now, with what has been written, and let it grow: everything that is
+ * written and flushed from now on appears at once. For a pipe, this waits for a reader.
  */
 int weir_output_show(struct weir_output *output, struct weir_diag *diag);
 
-/* Leave nothing behind, unless committed or shown. */
+/* Remove whatever was not committed or shown. */
 void weir_output_close(struct weir_output *output);
 
 #endif

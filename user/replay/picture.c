@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "plot/plot.h"
 
-/* More would not be distinguished in a picture of 770 pixels. Chosen, not derived. */
+/* More bins could not be distinguished in a picture of 770 pixels. Chosen, not derived. */
 #define BINS_MAX 600
 
 #define NO_RULE UINT32_MAX
@@ -12,8 +12,8 @@
 /* One resource. */
 struct curve {
 	double *offered, *admitted;
-	double *threshold; /* NULL: each flow has its own, or there is none */
-	uint32_t rule;	   /* whose threshold is drawn, its place */
+	double *threshold; /* NULL: each flow has its own threshold, or there is none */
+	uint32_t rule;	   /* index of the rule whose threshold is drawn */
 	bool counts_bytes;
 };
 
@@ -24,12 +24,14 @@ struct weir_replay_plot {
 	uint64_t start_ns;
 	size_t noted;
 	struct weir_plot picture;
-	struct weir_plot_panel *panels; /* of picture: one a resource, as are the curves */
+	struct weir_plot_panel *panels; /* for the picture: one per resource, like the curves */
 	struct curve *curves;
 	double *values;
 };
 
-/* The first that limits all packets together, if there is one; of these, or of all others, the first that moves. */
+/* Choose the rule to draw. Rules that limit all packets together are preferred to others; among the preferred ones, the
+ * first that moves, otherwise the first.
+ */
 static uint32_t shown_rule(const struct weir_ruleset *ruleset, size_t resource)
 {
 	uint32_t shown = NO_RULE;
@@ -118,7 +120,7 @@ uint64_t weir_replay_plot_next_ns(const struct weir_replay_plot *plot)
 	return plot->noted < plot->picture.bins ? plot->start_ns + plot->noted * plot->picture.bin_ns : UINT64_MAX;
 }
 
-/* In force now, per second. */
+/* The threshold in force now, per second. */
 static double threshold_now(const struct weir_replay_plot *plot, uint32_t rule)
 {
 	uint64_t units = plot->image->rules[rule].threshold & WEIR_THRESHOLD_MASK;

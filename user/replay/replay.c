@@ -27,7 +27,7 @@ static int stopped(const struct weir_replay_options *options, struct weir_diag *
 	return -EINTR;
 }
 
-/* ---- first pass: what is in the capture ---- */
+/* ---- first pass: the times and sizes in the capture ---- */
 
 static int survey_capture(const struct weir_replay_options *options, struct survey *survey, struct weir_diag *diag)
 {
@@ -57,7 +57,7 @@ static int survey_capture(const struct weir_replay_options *options, struct surv
 	return 0;
 }
 
-/* ---- putting it together ---- */
+/* ---- the second pass ---- */
 
 static int evaluate_and_write(struct attempt *attempt, struct weir_frame *frame, uint64_t number,
 			      struct weir_diag *diag)
@@ -77,7 +77,7 @@ static int evaluate_and_write(struct attempt *attempt, struct weir_frame *frame,
 		if (err)
 			return err;
 	}
-	/* A frame that names no resource, a short one among others, is in no picture. */
+	/* A frame that matches no resource, for example because it is too short, is not in the picture. */
 	for (uint32_t i = 0; attempt->plot && i < evaluation.resource_count; i++)
 		weir_replay_plot_count(attempt->plot, evaluation.resource[i], frame->time_ns, ethernet.wire_bytes,
 				       evaluation.passes);
@@ -144,7 +144,7 @@ static int commit(struct attempt *attempt, struct weir_diag *diag)
 	return weir_outputs_commit(outputs, ARRAY_SIZE(outputs), diag);
 }
 
-/* Returns 0 with a report, -EAGAIN when something was evicted while it counted, or another -errno. */
+/* Returns 0 with a report, -EAGAIN if an entry was evicted while it still counted, or another -errno. */
 static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *ret_evictions,
 		       struct weir_replay_report *ret_report, struct weir_diag *diag)
 {
@@ -181,7 +181,7 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 	return 0;
 }
 
-/* As many attempts as it takes for nothing to be evicted. */
+/* Repeat attempts until nothing is evicted. */
 static int replay_with_room(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
 			    const struct survey *survey, const struct readings *readings, const struct samples *samples,
 			    struct weir_replay_report *ret_report, struct weir_diag *diag)
@@ -228,7 +228,7 @@ int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_opt
 	_cleanup_(free_samples) struct samples samples = {};
 	struct survey survey;
 	cpu_set_t before;
-	int err = weir_host_check_privilege(diag); /* before the capture is read through */
+	int err = weir_host_check_privilege(diag); /* checked before the whole capture is read */
 
 	if (err)
 		return err;

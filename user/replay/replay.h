@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room replay: the program on a capture instead of an interface. Beside the replay itself: captures in and out,
- * verdicts as CSV, memory readings from a file, a picture, and the sizes of tables that forget nothing. Other rooms
- * need this header alone.
+ * Room replay: runs the program on a capture instead of an interface. Besides the replay itself, it has captures in and
+ * out, verdicts as CSV, memory readings from a file, a picture, and the sizes for tables that forget nothing. Other
+ * rooms need only this header.
  *
- * Replay: the shipped BPF program evaluates every frame of a capture, in the capture's own time. It never
- * touches an interface or a running weir. The contract is docs/replay.md.
+ * The BPF program that weir ships evaluates every frame of a capture, in the capture's own time. Replay never touches
+ * an interface or a running weir. The contract is docs/replay.md.
  */
 #ifndef WEIR_REPLAY_H
 #define WEIR_REPLAY_H
@@ -23,56 +23,57 @@
 #include "weir_hook.h"
 
 struct weir_replay_options {
-	const char *capture;		   /* pcap or pcapng file */
-	const char *verdicts;		   /* CSV to write; NULL: none */
-	bool verdicts_are_wide;		   /* ... with addresses, protocol and ports */
-	const char *passed;		   /* capture to write; NULL: none */
-	const char *plot;		   /* picture to write, SVG; NULL: none */
-	const char *memory;		   /* CSV of memory readings; NULL: the reading is unknown */
-	const char *system;		   /* CSV of load and CPU usage; NULL: they are unknown */
-	const char *interface;		   /* for which match.interface holds; NULL: for none */
-	enum weir_direction direction;	   /* of packets whose direction the capture does not say */
-	bool tells_direction;		   /* ... in the verdicts, even where no rule is about what goes out */
-	bool is_at_tc;			   /* what comes in is evaluated at tc, not by XDP: the same verdicts */
-	bool is_without_shortcuts;	   /* evaluate by the kinds of rules alone: the same verdicts, more slowly */
-	const volatile sig_atomic_t *stop; /* set when the user has had enough; NULL: never */
-	/* Called now and then, and at last with done == total; NULL: never. */
+	const char *capture;	/* pcap or pcapng file */
+	const char *verdicts;	/* CSV to write; NULL: none */
+	bool verdicts_are_wide; /* ... with addresses, protocol and ports */
+	const char *passed;	/* capture to write; NULL: none */
+	const char *plot;	/* picture to write, SVG; NULL: none */
+	const char *memory;	/* CSV of memory readings; NULL: the reading is unknown */
+	const char *system;	/* CSV of load and CPU usage; NULL: they are unknown */
+	/* The name that match.interface is compared with; NULL: no interface matches. */
+	const char *interface;
+	enum weir_direction direction;	   /* for packets whose direction the capture does not record */
+	bool tells_direction;		   /* ... in the verdicts, even if no rule is for outgoing packets */
+	bool is_at_tc;			   /* incoming packets are evaluated at tc, not by XDP: the same verdicts */
+	bool is_without_shortcuts;	   /* evaluate without shortcuts: the same verdicts, more slowly */
+	const volatile sig_atomic_t *stop; /* set when the user asks to stop; NULL: never */
+	/* Called from time to time, and at the end with done == total; NULL: never. */
 	void (*progress)(uint64_t done, uint64_t total);
 };
 
 struct weir_replay_rule {
 	struct weir_tally blocked, would_drop;
-	uint64_t penalties;	    /* begun */
-	uint64_t delayed, delay_ns; /* packets that throttling let pass with a wait, and all their waits */
-	struct weir_connection_figures connections; /* at latest_ns; zeros of a rule that does not count them */
-	struct weir_breaker_sum breaker;	    /* likewise, of a circuit breaker */
+	uint64_t penalties;			    /* penalties that began */
+	uint64_t delayed, delay_ns;		    /* packets that throttling delayed, and the sum of their waits */
+	struct weir_connection_figures connections; /* at latest_ns; zeros if the rule does not count them */
+	struct weir_breaker_sum breaker;	    /* likewise, if the rule is a circuit breaker */
 };
 
 struct weir_replay_resource {
 	struct weir_tally passed, blocked;
 };
 
-/* What a replay found. Arrays are by place in the rule set. */
+/* The result of a replay. Arrays are by index in the rule set. */
 struct weir_replay_report {
-	uint64_t earliest_ns, latest_ns; /* in the capture; 0 when it is empty */
-	struct weir_totals totals;	 /* frames too short for the program included */
-	struct weir_tally out;		 /* of these, what went out */
+	uint64_t earliest_ns, latest_ns; /* of the capture; 0 if it is empty */
+	struct weir_totals totals;	 /* including frames too short for the program */
+	struct weir_tally out;		 /* the outgoing part of these */
 	struct weir_replay_rule *rules;
 	struct weir_replay_resource *resources;
 	struct weir_replay_limits limits;
-	const char *interface;	/* of keys: the name that the options say, or "?" */
-	uint64_t cut_frames;	/* cut short by the capture, evaluated with zeros in place of the rest */
-	uint64_t evaluating_ns; /* wall time of the evaluating pass */
-	uint32_t flows_per_cpu; /* rows of the flow table that was enough */
-	bool tells_direction;	/* some rule is about what goes out, or the options ask for it */
-	bool is_damaged;	/* the capture ends before its end; *diag says where. The rest was evaluated */
+	const char *interface;	/* in flow keys: the name from the options, or "?" */
+	uint64_t cut_frames;	/* truncated by the capture; evaluated with zeros in place of the rest */
+	uint64_t evaluating_ns; /* wall time of the pass that evaluates */
+	uint32_t flows_per_cpu; /* rows of the flow table that was large enough */
+	bool tells_direction;	/* some rule is for outgoing packets, or the options ask for it */
+	/* The capture is truncated or damaged; *diag says where. Everything before that was evaluated. */
+	bool is_damaged;
 };
 
 /*
- * Replay options->capture. On success *ret_report is the caller's (weir_replay_report_free) and every
- * output is in its place; a damaged capture is a success with is_damaged. On failure no output is left.
- * -EINVAL says that the rule set or the memory readings are wrong, -EINTR that it was stopped. The thread
- * is on one CPU meanwhile.
+ * Replay options->capture. On success the caller owns *ret_report (weir_replay_report_free) and every output is in its
+ * final place; a damaged capture is a success with is_damaged. On failure no output is left. -EINVAL: the rule set or
+ * the memory readings are wrong; -EINTR: the user stopped it. While it runs, the thread is bound to one CPU.
  */
 int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
 		struct weir_replay_report *ret_report, struct weir_diag *diag);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What was counted by the end of a replay. */
+/* The counters at the end of a replay. */
 #include <errno.h>
 
 #include "base/util.h"
@@ -12,7 +12,7 @@
 #include "replay/attempt.h"
 #include "replay/sizes.h"
 
-/* All CPUs' copies of one element, added up word by word; every counter is made of __u64. */
+/* Add up all CPUs' copies of one element, word by word; every counter consists of __u64. */
 static int sum_counters(const struct attempt *attempt, enum weir_table_id map, uint32_t slot, void *sum, size_t bytes,
 			struct weir_diag *diag)
 {
@@ -57,7 +57,8 @@ int weir_attempt_read_rule_counters(struct attempt *attempt, struct weir_replay_
 	uint32_t i;
 	int err;
 
-	/* Behind the rules are the shadow windows: no rules of the user's, but what they forgot would be missing too.
+	/* The user's rules are followed by shadow windows. These are not the user's, but their evictions matter as
+	 * well.
 	 */
 	for (i = 0; i < attempt->image->rule_count + attempt->image->shadow_count; i++) {
 		struct weir_rule_counters counters = {};

@@ -7,7 +7,7 @@
 #include "base/text_file.h"
 #include "base/util.h"
 
-/* Two million readings with times since 1970, of which one a second would be 23 days. Chosen, not derived. */
+/* Two million readings with times since 1970; one per second would cover 23 days. Chosen, not derived. */
 #define FILE_BYTES_MAX (64ull << 20)
 
 bool weir_series_parse_digits(const char **text, const char *ends, uint64_t *ret_value)
@@ -33,7 +33,7 @@ static uint64_t time_of(const void *entry)
 	return time_ns;
 }
 
-/* A file of which the entries are read. */
+/* A file whose entries are being read. */
 struct reading {
 	const struct weir_series *series;
 	const char *path;
@@ -52,7 +52,7 @@ static void complain(struct reading *reading, const char *hint, const char *mess
 	reading->mistakes++;
 }
 
-/* Complain of an entry that could be read; `before` is the one before it, or NULL. */
+/* Complain about an entry that could be parsed; `before` is the previous entry, or NULL. */
 static void check(struct reading *reading, const void *entry, const void *before)
 {
 	const struct weir_series *series = reading->series;
@@ -88,7 +88,7 @@ static int read_text(struct reading *reading)
 	return 0;
 }
 
-/* 1: continue; 0: the end; or -errno, which has been reported. */
+/* Returns 1 to continue, 0 at the end, or -errno, which has been reported. */
 static int read_line(struct reading *reading)
 {
 	const struct weir_series *series = reading->series;

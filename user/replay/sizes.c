@@ -6,16 +6,16 @@
 #include "compile/compile.h"
 #include "kind/kind.h"
 
-/* Bounds of the flow table, in rows a CPU: chosen, not derived. The larger one is 128 MB of narrow rows
- * for each CPU; a capture that keeps more flows alive than that holds makes it grow.
+/* Bounds for the flow table, in rows per CPU: chosen, not derived. The larger one takes 128 MB of narrow rows per CPU;
+ * the table grows beyond it if a capture keeps more flows alive.
  */
 #define REPLAY_ROWS_MIN 4096u
 #define REPLAY_ROWS_FIRST_MAX (1u << 22)
 #define REPLAY_ROWS_MAX (1u << 28)
 
-/* The same of the tables of connections, counted as the settings count them: at first up to 256 MB, and 100 MB of
- * flows. The most is 1 GB, and all the flows that a connection can name. It is more than a running weir may have: there
- * a single count could outgrow its word, but not before sets are full, and a replay fails then.
+/* Bounds for the tables of connections, in the units of the settings: at first up to 256 MB, plus 100 MB for flows. The
+ * maximum is 1 GB, and all the flows that a connection can refer to. It exceeds the maximum for a running weir: there a
+ * single count could outgrow its word, but only after sets are full, and by then a replay has failed.
  */
 #define REPLAY_CONNECTIONS_MIN 4096u
 #define REPLAY_CONNECTIONS_FIRST_MAX (1u << 22)
@@ -24,17 +24,17 @@
 #define REPLAY_CONNECTION_FLOWS_FIRST_MAX (1u << 17)
 #define REPLAY_CONNECTION_FLOWS_MAX (WEIR_CONNECTION_FLOW_SETS_MAX * WEIR_CONNECTION_FLOWS_PER_SET)
 
-/* Groups of requests that a circuit breaker distinguishes: 24 bytes each, and a ring for every slot of the table. */
+/* Groups of requests that a circuit breaker can distinguish: 24 bytes each, in a ring for every slot of the table. */
 #define REPLAY_GROUPS_FIRST 32u
 #define REPLAY_GROUPS_MAX (1u << WEIR_RING_SHIFT_MAX)
 
-/* It is about connections, or openings of them. */
+/* Does the rule count connections, or connection openings? */
 static bool is_about_connections(const struct weir_ruleset_rule *rule)
 {
 	return weir_kind_of(rule)->counts_connections || weir_kind_of(rule)->is_breaker;
 }
 
-/* Rules that are about connections, or that are not; or those of them that have a flow key. */
+/* Count the rules that concern connections, or those that do not; with has_key only those with a flow key. */
 static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connections, bool has_key)
 {
 	size_t i, count = 0;

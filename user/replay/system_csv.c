@@ -5,7 +5,7 @@
 
 #define MICRO 1000000ull
 
-/* "2", "0.75", as millionths, up to a comma or the end. */
+/* Parse "2" or "0.75" in millionths, up to a comma or the end. */
 static bool parse_decimal(const char **text, uint64_t *ret_micro)
 {
 	uint64_t whole, unit = MICRO, micro = 0;

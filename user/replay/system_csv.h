@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Samples of load and CPU usage from a file, for replay: what the controller would have sampled at the times of a
- * capture.
+ * Samples of load and CPU usage from a file, for replay: what the controller would have sampled during the capture.
  */
 #ifndef WEIR_REPLAY_SYSTEM_CSV_H
 #define WEIR_REPLAY_SYSTEM_CSV_H
@@ -11,8 +10,8 @@
 
 #include "base/diag.h"
 
-/* It holds from time_ns on, that time included. In millionths, rounded up: a sample is then above a triggerCount, which
- * has at most six decimals, exactly if what is written is.
+/* A sample is valid from time_ns on, inclusive. Values are in millionths, rounded up: since a triggerCount has at most
+ * six decimals, a sample then exceeds it if and only if the written value does.
  */
 struct weir_system_sample {
 	uint64_t time_ns;
@@ -20,8 +19,8 @@ struct weir_system_sample {
 };
 
 /*
- * Read a CSV of time_ns,load1,cpu_usage, with or without that header, its times ascending. All mistakes land in *diag.
- * The caller frees *ret_samples.
+ * Read a CSV file of time_ns,load1,cpu_usage, with or without that header line, with ascending times. All mistakes are
+ * added to *diag. The caller frees *ret_samples.
  */
 int weir_system_csv_read(const char *path, struct weir_system_sample **ret_samples, size_t *ret_count,
 			 struct weir_diag *diag);

@@ -8,13 +8,15 @@
 
 void weir_verdict_csv_begin(FILE *stream, struct weir_verdict_columns columns)
 {
-	/* Lines end in CRLF, as RFC 4180 has it: whatever reads CSV takes that, not all take less. */
+	/* Lines end in CRLF, as in RFC 4180: every CSV reader accepts that, but not all accept less. */
 	fputs("packet,time_ns,verdict,wait_ns,resources,rule", stream);
 	fputs(columns.is_wide ? ",saddr,daddr,proto,sport,dport" : "", stream);
 	fputs(columns.has_direction ? ",direction\r\n" : "\r\n", stream);
 }
 
-/* A CSV field needs quotes when it holds what ends a field; `joined` are names, which hold no control characters. */
+/* A CSV field needs quotes if it contains a character that ends a field. `joined` consists of names, which have no
+ * control characters.
+ */
 static void write_escaped(FILE *stream, const char *text)
 {
 	for (; *text; text++) {
@@ -50,7 +52,7 @@ static bool has_ports(uint8_t protocol)
 	       protocol == IPPROTO_SCTP || protocol == IPPROTO_DCCP;
 }
 
-/* The protocol is a number, as names differ. Empty: it has none. */
+/* The protocol is written as a number, since its names differ. Empty: there is none. */
 static void write_packet(FILE *stream, const struct weir_evaluation *evaluation)
 {
 	const struct weir_flow_key *packet = &evaluation->packet;

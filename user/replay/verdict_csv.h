@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The verdict on every packet of a replay, a line each: what docs/replay.md says of `--verdicts`. Writes to the stream
- * and nowhere else; whether that worked is for whoever owns the stream to ask. For replay.c.
+ * The verdict on every packet of a replay, one line each, as docs/replay.md describes for `--verdicts`. Writes only to
+ * the stream; its owner checks for write errors. For replay.c.
  */
 #ifndef WEIR_REPLAY_VERDICT_CSV_H
 #define WEIR_REPLAY_VERDICT_CSV_H
@@ -14,7 +14,7 @@
 #include "weir_abi.h"
 #include "weir_hook.h"
 
-/* Verdict on one frame, in the words of the CSV. */
+/* The verdict on one frame, with the fields of the CSV. */
 struct weir_evaluation {
 	enum weir_direction direction;
 	enum weir_verdict verdict;
@@ -23,19 +23,19 @@ struct weir_evaluation {
 	const char *rule;
 	uint32_t resource_count;
 	uint16_t resource[WEIR_PACKET_RESOURCES_MAX];
-	bool has_packet; /* it is an IP packet, of which `packet` is known */
+	bool has_packet; /* it is an IP packet, and `packet` is set */
 	struct weir_flow_key packet;
 };
 
 struct weir_verdict_columns {
 	bool is_wide;	    /* with addresses, protocol and ports */
-	bool has_direction; /* ... and the direction, last */
+	bool has_direction; /* ... and with the direction, in the last column */
 };
 
-/* The line of names. */
+/* Write the line with the column names. */
 void weir_verdict_csv_begin(FILE *stream, struct weir_verdict_columns columns);
 
-/* `number` counts packets from 1, time_ns is the capture's. */
+/* Write one line. `number` counts packets from 1; time_ns is the capture's. */
 void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
 			    const struct weir_evaluation *evaluation, struct weir_verdict_columns columns);
 

@@ -8,22 +8,22 @@
 
 #define NO_SEARCH UINT32_MAX
 
-/* The search for one suggestion. All of them run together, as reading the log is what takes time. */
+/* The search for one suggestion. All searches run together, since reading the log takes most of the time. */
 struct search {
 	struct weir_threshold_search threshold;
 	const struct weir_suggestion *suggestion;
 	const struct weir_suggest_series *series;
 	const struct weir_suggest_lone *lone;
-	size_t interval; /* of the lone's, one more than where the log is */
+	size_t interval; /* index in the lone's intervals, one more than that of the log's position */
 	uint64_t interval_number;
-	struct weir_followed state; /* of a lone */
+	struct weir_followed state; /* for a lone */
 	uint64_t offered, dropped;  /* packets of flows up to the percentile, in this round */
 };
 
 struct losses {
 	const struct weir_suggest_measured *measured;
 	struct search *searches;
-	uint32_t *by_group; /* of its search; NO_SEARCH */
+	uint32_t *by_group; /* index of the group's search, or NO_SEARCH */
 	uint32_t round, captures;
 };
 
@@ -42,7 +42,7 @@ static uint64_t in_unit(const struct weir_tally *tally, bool counts_bytes)
 	return counts_bytes ? tally->bytes : tally->packets;
 }
 
-/* Each capture, and each round, begins with empty windows. */
+/* Each capture, and each round, starts with empty windows. */
 static struct weir_window_sums *sums_of(const struct losses *losses, struct weir_followed *flow,
 					const struct weir_loss_entry *entry)
 {

@@ -5,7 +5,7 @@
 
 #include "suggest/weigh.h"
 
-/* Lowers `smallest` of the report's suggestions, which are of these subjects, by what is in the log. */
+/* Lower `smallest` in the report's suggestions, which belong to these subjects, as far as the log allows. */
 int weir_suggest_search_losses(const struct weir_suggest_measured *measured,
 			       const struct weir_suggest_subject *subjects, struct weir_suggest_report *report,
 			       struct weir_diag *diag);

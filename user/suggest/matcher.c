@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "replay/attempt.h"
 
-/* What the program counts nobody reads: its tables are as small as they can be. */
+/* The program's counters are not read, so its tables are as small as possible. */
 static const struct weir_replay_sizes smallest = {
 	.rows = 512, .connections = 1024, .connection_flows = 256, .ring_groups = 32};
 
@@ -27,7 +27,7 @@ int weir_suggest_matcher_new(const struct weir_suggest_plan *plan, const char *i
 	if (!matcher)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot measure");
 	matcher->options = (struct weir_replay_options){
-		.interface = interface, .verdicts_are_wide = plan->services != NULL, /* so that it reads ports */
+		.interface = interface, .verdicts_are_wide = plan->services != NULL, /* makes the program read ports */
 	};
 	matcher->survey = (struct survey){.first_ns = now_ns, .earliest_ns = now_ns, .latest_ns = now_ns};
 	matcher->attempt = (struct attempt){

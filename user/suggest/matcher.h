@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which flows a packet is of: the program that would be attached says so, packet by packet, as in a replay. */
+/* Which flows a packet belongs to. The program that would be attached decides this, packet by packet, as in a replay.
+ */
 #ifndef WEIR_SUGGEST_MATCHER_H
 #define WEIR_SUGGEST_MATCHER_H
 
@@ -9,7 +10,7 @@
 
 struct weir_suggest_matcher;
 
-/* The plan is borrowed. The thread that makes it and uses it must stay on one CPU. */
+/* The plan is borrowed. The thread that creates and uses the matcher must stay on one CPU. */
 int weir_suggest_matcher_new(const struct weir_suggest_plan *plan, const char *interface, uint64_t now_ns,
 			     struct weir_suggest_matcher **ret_matcher, struct weir_diag *diag);
 void weir_suggest_matcher_free(struct weir_suggest_matcher *matcher);
@@ -19,7 +20,7 @@ static inline void weir_suggest_matcher_freep(struct weir_suggest_matcher **matc
 	weir_suggest_matcher_free(*matcher);
 }
 
-/* *ret_packet: flow[], flow_count and the packet's ports, until the next one. */
+/* *ret_packet has flow[], flow_count and the packet's ports; it is valid until the next call. */
 int weir_suggest_match(struct weir_suggest_matcher *matcher, const struct weir_ethernet *ethernet, uint64_t time_ns,
 		       enum weir_direction direction, const volatile struct weir_harness **ret_packet,
 		       struct weir_diag *diag);

@@ -14,7 +14,7 @@
 
 #define PROGRESS_PACKETS 65536
 
-/* Intervals of one resource, some 30 bytes each; chosen, not derived. */
+/* Most intervals of one resource, at some 30 bytes each; chosen, not derived. */
 #define INTERVALS_MAX 2000000u
 
 struct measuring {
@@ -22,9 +22,10 @@ struct measuring {
 	const struct weir_suggest_plan *plan;
 	struct weir_suggest_measured *measured;
 	struct weir_suggest_report *report;
-	struct weir_suggest_matcher *matcher; /* of captures made by the time of the first packet */
+	struct weir_suggest_matcher *matcher; /* for captures, made at the time of the first packet */
 	uint32_t capture;
-	uint32_t mtu; /* of a live interface: what is longer was several packets; 0: not known */
+	/* Of a live interface: a longer frame was several packets; 0: not known. */
+	uint32_t mtu;
 };
 
 /* ---- services ---- */
@@ -50,9 +51,11 @@ static uint32_t service_group(const struct weir_flow_key *key)
 	return WEIR_SERVICE_PROTOCOLS * 65536u + key->protocol;
 }
 
-#define SYSTEM_PORTS 1024 /* ports below are those of services (RFC 6335) */
+#define SYSTEM_PORTS 1024 /* lower ports belong to services (RFC 6335) */
 
-/* Which service a packet asks; false: none. A capture of both directions has answers in it, from a service's port. */
+/* Is this a request to a service, and to which one? A capture of both directions also has answers, which come from a
+ * service's port.
+ */
 static bool is_of_service(struct measuring *measuring, const volatile struct weir_harness *packet, uint32_t group)
 {
 	const int port = weir_service_port(group);
@@ -86,7 +89,7 @@ static int log_packet(struct measuring *measuring, uint64_t time_ns, const struc
 	return fwrite(&entry, sizeof(entry), 1, measuring->measured->log) == 1 ? 0 : -EIO;
 }
 
-/* Windows begin empty in each capture. */
+/* Windows start empty in each capture. */
 static void enter_capture(struct weir_followed *flow, uint32_t capture)
 {
 	if (flow->capture == capture)
@@ -169,8 +172,8 @@ static int count_for(struct measuring *measuring, const volatile struct weir_har
 				   : count_lone(measuring, group, time_ns, batch);
 }
 
-/* What the kernel had merged, or a sender on this host never cut, was as many packets on the wire as its payload needs;
- * the bytes are those that their frames have. Headers: Ethernet, IPv4 and TCP with time stamps.
+/* A frame that the kernel merged, or that a sender on this host never segmented, counts as the number of packets that
+ * its payload needs on the wire; bytes are those of their frames. Headers: Ethernet, IPv4 and TCP with time stamps.
  */
 #define HEADER_BYTES (14 + 20 + 32)
 static struct weir_tally batch_of(const struct measuring *measuring, uint32_t frame_bytes)
@@ -178,7 +181,7 @@ static struct weir_tally batch_of(const struct measuring *measuring, uint32_t fr
 	const uint32_t whole = measuring->mtu + 14;
 	uint64_t packets = 1;
 
-	if (measuring->mtu > HEADER_BYTES && frame_bytes > whole + 8) /* two tags */
+	if (measuring->mtu > HEADER_BYTES && frame_bytes > whole + 8) /* room for two tags */
 		packets = (frame_bytes - HEADER_BYTES + whole - HEADER_BYTES - 1) / (whole - HEADER_BYTES);
 	return (struct weir_tally){packets, frame_bytes + (packets - 1) * HEADER_BYTES};
 }
@@ -251,12 +254,14 @@ static int take_frame(struct measuring *measuring, enum weir_link_type link_type
 	report->seen.packets++;
 	report->seen.bytes += frame->wire_bytes;
 	if (!weir_frame_to_ethernet(link_type, frame, &ethernet))
-		return 0; /* malformed: of no resource */
+		return 0; /* malformed: it belongs to no resource */
 	return count_packet(measuring, &ethernet, frame->time_ns,
 			    weir_frame_direction(frame, measuring->options->direction), diag);
 }
 
-/* Until its end, until the time is over, or until somebody stops it: that ends a live one well. */
+/* Read until the end of the capture, until the time is over, or until the user stops it, which is a success for a live
+ * one.
+ */
 static int read_capture(struct measuring *measuring, struct weir_capture *capture, struct weir_diag *diag)
 {
 	const struct weir_suggest_options *options = measuring->options;
@@ -298,7 +303,7 @@ static int listen_live(struct measuring *measuring, struct weir_diag *diag)
 	if (!weir_device_read(interface, ifindex, &device))
 		measuring->mtu = device.mtu;
 	measuring->report->is_live = true;
-	/* Loading takes a while, in which the ring would fill. */
+	/* Load first: it takes a while, in which the ring would fill up. */
 	err = weir_suggest_matcher_new(measuring->plan, interface, weir_host_wall_ns(weir_host_now_ns()),
 				       &measuring->matcher, diag);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One pass over the packets: each is matched, and counted for its flows. A resource without a key has one window, and
- * a peak for each interval in which there were packets.
+ * one peak for each interval in which packets arrived.
  */
 #ifndef WEIR_SUGGEST_MEASURE_H
 #define WEIR_SUGGEST_MEASURE_H
@@ -13,32 +13,32 @@
 struct weir_peak_sample {
 	struct weir_tally peak;
 	uint64_t bucket_packets; /* in its fullest bucket */
-	uint64_t where;		 /* the flow's place in the table, or when the interval begins */
+	uint64_t where;		 /* the flow's index in the table, or the start of the interval */
 };
 
 struct weir_suggest_lone {
 	struct weir_followed flow;
-	uint64_t interval; /* its number; with flow.peaks.total */
+	uint64_t interval; /* its number; its sums are in flow.peaks.total */
 	struct weir_peak_sample *intervals;
 	size_t count;
 };
 
-/* Groups of the flow table where services are looked for: ports of each such protocol, and other protocols. */
+/* Groups of the flow table when looking for services: the ports of each such protocol, and other protocols. */
 #define WEIR_SERVICE_PROTOCOLS 3
 #define WEIR_SERVICE_GROUPS (WEIR_SERVICE_PROTOCOLS * 65536u + 256u)
 uint32_t weir_service_protocol(uint32_t group);
-/* -1: the protocol has none. */
+/* -1: the protocol has no ports. */
 int weir_service_port(uint32_t group);
 
 struct weir_suggest_measured {
 	struct weir_flow_table *flows;
 	struct weir_suggest_lone *lone; /* by series */
-	FILE *log;			/* struct weir_loss_entry; NULL: none is needed */
+	FILE *log;			/* entries are struct weir_loss_entry; NULL: not needed */
 	struct weir_tally *group_total; /* by group */
 	uint32_t groups;
 };
 
-/* Fills in the report's figures of the traffic. The caller frees *ret_measured in any case. */
+/* Also fills in the report's figures for the traffic. The caller frees *ret_measured in any case. */
 int weir_suggest_measure(const struct weir_suggest_options *options, const struct weir_suggest_plan *plan,
 			 struct weir_suggest_measured *ret_measured, struct weir_suggest_report *report,
 			 struct weir_diag *diag);

@@ -7,11 +7,11 @@
 #include "base/util.h"
 #include "kind/kind.h"
 
-/* Within a row of 32 bytes; nothing depends on what is above. */
+/* Fits a row of 32 bytes; counts above it are not needed. */
 #define OBSERVED_THRESHOLD 30000
 
-/* A client is an IPv4 address, or an IPv6 /64: what one host or one subscriber has, who changes addresses in it (RFC
- * 8981, RFC 6177).
+/* A client is an IPv4 address or an IPv6 /64, which is what a host or a subscriber gets and changes its addresses in
+ * (RFC 8981, RFC 6177).
  */
 static const char services_text[] = "resources: [{name: any, flow: [source/32/64, protocol, destinationPort]}]\n"
 				    "rules: [{resource: any, rate: 1/s}]\n";
@@ -37,7 +37,7 @@ static int add_series(struct weir_suggest_plan *plan, const struct weir_suggest_
 	return 0;
 }
 
-/* A rule that says how its window is cut. Others leave that to the default. */
+/* Does the rule define how its window is divided? Other rules use the default. */
 static bool goes_by_window(const struct weir_ruleset_rule *rule)
 {
 	return !rule->system && weir_kind_of(rule)->keeps_window && rule->relation == WEIR_RELATION_CURRENT;
@@ -71,7 +71,7 @@ static int add_rules_of(struct weir_suggest_plan *plan, const struct weir_rulese
 	return err;
 }
 
-/* The program compares nothing with these thresholds that anybody reads: it says which flow a packet is of. */
+/* The results of comparing these thresholds are not used: the program only reports which flow a packet belongs to. */
 static int make_rules(struct weir_suggest_plan *plan)
 {
 	plan->rules = calloc(plan->count + 1, sizeof(*plan->rules));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is measured: of each resource a series of peaks, or of each of its rules that goes by a window, with the rule's
- * key, interval and unit. And the rule set by which the program reports these flows: a rule for each series, which
- * observes. Without resources there is one series of every IP packet, by source, protocol and destination port, of
- * which services are made later (services.h).
+ * What is measured: a series of peaks for each resource, or one for each of its rules that uses a window, with the
+ * rule's key, interval and unit. The plan also has the rule set with which the program reports these flows: one
+ * observing rule per series. If no resources are given, there is a single series of every IP packet, by source,
+ * protocol and destination port, which is later split into services (services.h).
  */
 #ifndef WEIR_SUGGEST_PLAN_H
 #define WEIR_SUGGEST_PLAN_H
@@ -19,19 +19,19 @@ struct weir_suggest_series {
 };
 
 struct weir_suggest_plan {
-	struct weir_ruleset ruleset; /* borrows all but its rules */
+	struct weir_ruleset ruleset; /* borrows everything except its rules */
 	struct weir_ruleset_rule *rules;
-	struct weir_suggest_series *series; /* by place of its rule */
+	struct weir_suggest_series *series; /* by the index of its rule */
 	size_t count;
-	struct weir_ruleset *services; /* what is asked where no resources are given; else NULL */
+	struct weir_ruleset *services; /* the rule set that finds services if no resources are given; otherwise NULL */
 };
 
-/* Without a rule set it looks for services. The caller frees *ret_plan in any case. */
+/* Without a rule set, plan to look for services. The caller frees *ret_plan in any case. */
 int weir_suggest_plan_make(const struct weir_ruleset *ruleset, struct weir_suggest_plan *ret_plan,
 			   struct weir_diag *diag);
 void weir_suggest_plan_free(struct weir_suggest_plan *plan);
 
-/* The series of a resource by itself: leap, a second, ten buckets, packets. */
+/* The default series of a resource: leap, one second, ten buckets, packets. */
 struct weir_suggest_series weir_suggest_default_series(size_t resource, const struct weir_flow *flow);
 
 #endif

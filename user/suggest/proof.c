@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 
-/* What a flow lost under a rule, in one capture or in several. */
+/* What a flow lost under a rule, in one or several captures. */
 struct loser {
 	uint32_t rule;
 	struct weir_flow_key key;
@@ -14,7 +14,7 @@ struct loser {
 };
 
 struct proving {
-	struct weir_suggestion **of_rule; /* by place of the rule */
+	struct weir_suggestion **of_rule; /* by the index of the rule */
 	struct loser *losers;
 	size_t count;
 };
@@ -60,7 +60,7 @@ static int compare_losses(const void *left, const void *right)
 	return compare_flows(left, right);
 }
 
-/* A flow may have lost in several captures. */
+/* Merge the losses of a flow in several captures. */
 static void merge_losers(struct proving *proving)
 {
 	size_t kept = 0;

@@ -45,7 +45,7 @@ static void write_captures(FILE *stream, const struct weir_suggest_options *opti
 		fprintf(stream, "#   interface %s\n", options->interface);
 }
 
-/* What makes every peak a lower bound. */
+/* Why each peak is only a lower bound. */
 static void write_bounds(FILE *stream, const struct weir_suggest_report *report)
 {
 	if (report->is_enforced)
@@ -193,9 +193,9 @@ static void write_proof(FILE *stream, const struct weir_suggest_report *report,
 	write_flows(stream, suggestion, &proof->losers);
 }
 
-/* ---- which kind suits ---- */
+/* ---- which kind of limit suits the traffic ---- */
 
-/* Whole connections, not only packets that open them. */
+/* Does the match select whole TCP connections, rather than only the packets that open them? */
 static bool is_tcp(const struct weir_match *match)
 {
 	return match->has_protocol && weir_match_holds_tcp(match) && !match->tcp_flags_count;
@@ -223,7 +223,7 @@ static void write_kind(FILE *stream, const struct weir_suggest_report *report, c
 
 /* ---- rules ---- */
 
-/* What is not so by default. */
+/* Write what differs from the defaults. */
 static void write_rest(FILE *stream, const struct weir_suggest_report *report, const struct weir_suggestion *suggestion,
 		       enum weir_window_kind window)
 {
@@ -257,7 +257,7 @@ static void write_rule(FILE *stream, const struct weir_suggest_report *report, c
 	write_rest(stream, report, suggestion, window);
 }
 
-/* As an item of a list, each line behind `before`. */
+/* Write an item of a list, with `before` in front of each line. */
 static void write_item(FILE *stream, const char *before, const struct weir_suggest_report *report,
 		       const struct weir_suggestion *suggestion, bool counts_bytes, enum weir_window_kind window)
 {
@@ -267,7 +267,7 @@ static void write_item(FILE *stream, const char *before, const struct weir_sugge
 	const char *mark = "- ";
 
 	if (!memory)
-		return; /* the whole is out of memory, too */
+		return; /* then the file is out of memory, too */
 	write_rule(memory, report, suggestion, counts_bytes, window);
 	if (fclose(memory))
 		return;
@@ -300,7 +300,7 @@ static void write_suggestion(FILE *stream, const struct weir_suggest_report *rep
 
 /* ---- the file ---- */
 
-/* Settings, lists and resources, without rules: what weir_ruleset_emit() writes but its last line. */
+/* Settings, lists and resources without rules: the output of weir_ruleset_emit() without its last line. */
 static char *rules_free_text(const struct weir_ruleset *ruleset)
 {
 	static const char last[] = "rules: []\n";
@@ -309,7 +309,7 @@ static char *rules_free_text(const struct weir_ruleset *ruleset)
 
 	bare.rule_count = 0;
 	bare.settings.observes = true;
-	memset(bare.settings.cluster, 0, sizeof(bare.settings.cluster)); /* no rule shares */
+	memset(bare.settings.cluster, 0, sizeof(bare.settings.cluster)); /* no rule is shared */
 	text = weir_ruleset_text(&bare, true);
 	end = text ? strstr(text, last) : NULL;
 	while (end && end[strlen(last)])

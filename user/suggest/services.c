@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "rules/scalars.h"
 
-#define SHARE 100 /* a service matters from one in so many; chosen, not derived */
+#define SHARE 100 /* a service matters if it has at least one in this many; chosen, not derived */
 
 static uint64_t clients_of(const struct weir_suggest_measured *measured, uint32_t group)
 {
@@ -14,7 +14,7 @@ static uint64_t clients_of(const struct weir_suggest_measured *measured, uint32_
 	       weir_flow_table_one_in(measured->flows, group);
 }
 
-/* Those with most packets first. */
+/* Keep the groups with the most packets first. */
 static uint32_t insert(const struct weir_suggest_measured *measured, uint32_t *groups, uint32_t count, uint32_t group)
 {
 	uint32_t place = count < WEIR_SERVICES_MAX ? count++ : WEIR_SERVICES_MAX;
@@ -80,6 +80,6 @@ int weir_suggest_services(const struct weir_suggest_measured *measured, uint32_t
 	if (fclose(stream))
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot name the services");
 	err = weir_ruleset_parse("services", text, bytes, ret_ruleset, &warnings);
-	weir_diag_free(&warnings); /* that there are no rules yet */
+	weir_diag_free(&warnings); /* it only says that there are no rules yet */
 	return err ? weir_diag_fail(diag, ENOMEM, NULL, "cannot name the services") : 0;
 }

@@ -15,7 +15,7 @@
 #include "suggest/services.h"
 #include "words/words.h"
 
-/* What is to be weighed, and the series of services, which are known only when all is measured. */
+/* The subjects to weigh, and the series of services, which are known only after the measurement. */
 struct subjects {
 	struct weir_suggest_subject *list;
 	size_t count;
@@ -93,7 +93,7 @@ static int write_file(const struct weir_suggest_options *options, struct weir_su
 	return report->rule_file ? 0 : weir_diag_fail(diag, ENOMEM, NULL, "cannot write the rules");
 }
 
-/* A proof that fails, as when its tables are too large for this machine, takes nothing from the suggestion. */
+/* If the proof fails, for example because its tables are too large for this machine, the suggestion is still valid. */
 static int prove(const struct weir_suggest_options *options, struct weir_suggest_report *report, struct weir_diag *diag)
 {
 	struct weir_diag failure = {};
@@ -131,7 +131,7 @@ static int measure_and_weigh(const struct weir_suggest_options *options, struct 
 	return err;
 }
 
-/* Live, only what comes in is heard. */
+/* A live measurement sees only incoming packets. */
 static int check_directions(const struct weir_suggest_options *options, struct weir_diag *diag)
 {
 	const struct weir_ruleset *ruleset = options->capture_count ? NULL : options->ruleset;

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "compile/compile.h"
 
-/* A flow that sends fewer packets at most is neither bursty nor steady. */
+/* A flow that never sends this many packets in a window is neither bursty nor steady. */
 #define BURST_PACKETS_MIN 4
 
 /* ---- peaks ---- */
@@ -40,7 +40,7 @@ static uint64_t peak_of(const struct weir_peak_sample *sample, bool counts_bytes
 	return counts_bytes ? sample->peak.bytes : sample->peak.packets;
 }
 
-/* The caller frees what is returned; NULL: no memory. */
+/* The caller frees the result; NULL: no memory. */
 static uint64_t *sort_peaks(const struct weir_peak_sample *samples, size_t count, bool counts_bytes)
 {
 	uint64_t *peaks = malloc((count + 1) * sizeof(*peaks));
@@ -52,7 +52,7 @@ static uint64_t *sort_peaks(const struct weir_peak_sample *samples, size_t count
 	return peaks;
 }
 
-/* ---- what stands out ---- */
+/* ---- anomalies ---- */
 
 static void show_outlier(const struct weir_suggest_measured *measured, const struct weir_peak_sample *sample,
 			 struct weir_suggestion *suggestion)
@@ -76,7 +76,7 @@ static void show_outlier(const struct weir_suggest_measured *measured, const str
 		outliers->shown[place].begin_ns = sample->where;
 }
 
-/* Do the busier flows send most of a full window within one bucket? */
+/* Do the busier flows send most of a full window in one bucket? */
 static bool are_bursty(const struct weir_peak_sample *samples, size_t count, uint64_t from_peak)
 {
 	size_t busy = 0, bursty = 0;

@@ -9,13 +9,13 @@
 #include "base/utf8.h"
 #include "base/util.h"
 
-/* If a line is long (JSON on one line), this many characters before the place are kept, and at most this
- * many bytes in all: what fits a terminal. Chosen, not derived.
+/* From a long line (such as JSON on one line), keep this many characters before the place, and at most this many bytes
+ * in all: what fits a terminal. Chosen, not derived.
  */
 #define EXCERPT_CHARACTERS_BEFORE 60
 #define EXCERPT_BYTES_MAX 160
 
-/* Where the character after `text` starts; stays at the end of the string. */
+/* The start of the next character; stays at the end of the string. */
 static const char *next_character(const char *text)
 {
 	if (*text)
@@ -25,7 +25,7 @@ static const char *next_character(const char *text)
 	return text;
 }
 
-/* Keep the part of the line that is worth showing, and where in it the caret goes. */
+/* Keep the part of the line that is worth showing, and the caret's position in it. */
 static void set_excerpt(struct weir_diag_entry *entry, const char *line)
 {
 	size_t bytes = strcspn(line, "\n");
@@ -37,7 +37,7 @@ static void set_excerpt(struct weir_diag_entry *entry, const char *line)
 		end--;
 	for (int i = 0; i < before && place < end; i++)
 		place = next_character(place);
-	/* Indentation says nothing here and would only push the caret to the right. */
+	/* Indentation has no meaning here, and would only push the caret to the right. */
 	while (from < place && (*from == ' ' || *from == '\t')) {
 		from++;
 		before--;
@@ -67,7 +67,7 @@ __attribute__((format(printf, 6, 0))) static void add(struct weir_diag *diag, bo
 {
 	struct weir_diag_entry *entry;
 
-	/* Counted even when memory is out: a mistake must never become a success. */
+	/* Counted even if memory is out: a mistake must never become a success. */
 	diag->errors += !is_warning;
 	entry = weir_array_add((void **)&diag->entries, diag->count, sizeof(*entry));
 	if (!entry)
@@ -170,7 +170,7 @@ void weir_diag_quote(struct weir_diag *diag, const char *file, const char *text)
 
 /* ---- printing ---- */
 
-/* What begins and ends a colour (ECMA-48, SGR), or nothing. The background stays as it is. */
+/* Escape sequences that start and end a colour (ECMA-48, SGR), or empty strings. The background is not changed. */
 struct ink {
 	const char *place, *mistake, *warning, *note, *end;
 };
@@ -184,7 +184,7 @@ static const char *kind_ink(const struct weir_diag_entry *entry, const struct in
 	return entry->is_warning ? ink->warning : ink->mistake;
 }
 
-/* The order to print in: the index of the first entry of the same file stands for the file. */
+/* The sort key for printing. All entries of a file use the index of the file's first entry. */
 struct rank {
 	const struct weir_diag_entry *entry;
 	size_t file, order;
@@ -238,7 +238,9 @@ void weir_diag_sort(struct weir_diag *diag)
 	free(sorted);
 }
 
-/* The line, and under the token a caret and tildes. A tab is repeated, so that it is as wide below. */
+/* Print the line, and below it a caret and tildes under the token. Tabs are copied, so that they have the same width in
+ * both lines.
+ */
 static void print_source(const struct weir_diag_entry *entry, const struct ink *ink, FILE *stream)
 {
 	const char *at = entry->source_line;
@@ -282,7 +284,7 @@ static void print_entry(const struct weir_diag_entry *entry, const struct ink *i
 		print_hint(entry->hint, stream);
 }
 
-/* Without the memory for it, without the prefix. */
+/* If there is no memory, print the entry without the prefix. */
 static void print_entry_prefixed(const struct weir_diag_entry *entry, const char *prefix, FILE *stream)
 {
 	_cleanup_(weir_freep) char *text = NULL;

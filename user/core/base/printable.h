@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Text that may be shown: names come from files, kernels and stores, and a terminal obeys what is in them. Everything
- * that weir prints for people and that it did not write itself goes through here. JSON has escapes of its own.
+ * Making text safe to show. Names come from files, kernels and stores, and a terminal obeys control characters in them.
+ * Everything that weir prints for people, and did not write itself, passes through here. JSON has its own escapes.
  */
 #ifndef WEIR_BASE_PRINTABLE_H
 #define WEIR_BASE_PRINTABLE_H
@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Does a terminal obey it, or show what stands around it in another order? C0, DEL, C1, the ends of lines and
- * paragraphs, and what Unicode's bidirectional algorithm (UAX 9) takes as a command.
+/* Is this a character that a terminal obeys, or that reorders the text around it? These are C0, DEL, C1, line and
+ * paragraph separators, and the controls of Unicode's bidirectional algorithm (UAX 9).
  */
 bool weir_is_control(uint32_t code);
 
-/* Put a '?' in place of each of them but those in `kept`, and of what is not UTF-8. NULL stays NULL. */
+/* Replace each control character (except those in `kept`), and each byte that is not UTF-8, by '?'. NULL stays NULL. */
 void weir_make_printable(char *text, const char *kept);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 
-/* What a pipe has, if anything: a byte, *ret_byte; or EOF where somebody may write yet. -EPIPE: nobody will. */
+/* Look into a pipe: *ret_byte is a byte, or EOF if it is empty but has a writer. -EPIPE: it has no writer. */
 static int look_into(int fd, int *ret_byte)
 {
 	unsigned char byte;
@@ -36,7 +36,7 @@ int weir_text_file_open(const char *path, FILE **ret_stream)
 		err = look_into(fd, &byte);
 	if (err)
 		return err;
-	/* Whoever writes may take his time. */
+	/* From now on reads may block: the writer may be slow. */
 	if (fcntl(fd, F_SETFL, O_RDONLY))
 		return -errno;
 	stream = fdopen(fd, "r");

@@ -3,7 +3,8 @@
 
 size_t weir_utf8_character(const char *text, size_t bytes, uint32_t *ret_code)
 {
-	/* The least code that needs so many bytes: a longer form of a smaller one is not UTF-8 (RFC 3629). */
+	/* The smallest code point for each number of bytes: a longer encoding of a smaller one is not UTF-8 (RFC 3629).
+	 */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	const unsigned char *at = (const unsigned char *)text;
 	size_t length = at[0] < 0x80 ? 1 : at[0] >> 5 == 6 ? 2 : at[0] >> 4 == 14 ? 3 : at[0] >> 3 == 30 ? 4 : 0;

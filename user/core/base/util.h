@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room base: what every other room stands on, and what knows nothing of rules or packets: owners that clean up after
+ * Room base: what every other room builds on, without any knowledge of rules or packets: owners that clean up after
  * themselves, mistakes and how they are shown (diag.h), UTF-8, and text files that a user names.
  *
- * Small things every file needs: owners that clean up after themselves, and growing arrays. No I/O.
- * Style: `_cleanup_(f)` calls f(&variable) at the end of the scope; TAKE_PTR and TAKE_FD hand the
- * thing over and disarm it.
+ * This header has small things that every file needs: owners that clean up after themselves, and growing arrays. No
+ * I/O. `_cleanup_(f)` calls f(&variable) at the end of the scope; TAKE_PTR and TAKE_FD hand the thing over and disarm
+ * the cleanup.
  */
 #ifndef WEIR_BASE_UTIL_H
 #define WEIR_BASE_UTIL_H
@@ -54,9 +54,9 @@ static inline void weir_fclosep(FILE **file)
 }
 
 /*
- * Make room for one more element in the array *items, which holds `count` of `item_bytes` each.
- * Returns the new, zeroed element, or NULL when memory is out (the array stays as it was). The
- * caller counts it. Capacity is the next power of two, so no field for it is needed.
+ * Make room for one more element in the array *items, which holds `count` elements of `item_bytes` each. Returns the
+ * new, zeroed element, or NULL if there is no memory (the array is unchanged). The caller increments the count. The
+ * capacity is always a power of two, so it needs no field.
  */
 void *weir_array_add(void **items, size_t count, size_t item_bytes);
 

@@ -22,7 +22,7 @@ static int check_capacity(const struct weir_ruleset *ruleset, const struct weir_
 	return diag->errors > errors_before ? -EINVAL : 0;
 }
 
-/* Each resource's rules, ascending. */
+/* List the rules of each resource, in ascending order. */
 static int list_rules(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag)
 {
 	struct weir_resource *resource;
@@ -49,7 +49,7 @@ static int list_rules(const struct weir_ruleset *ruleset, struct weir_image *ima
 	return is_wrong ? -EINVAL : 0;
 }
 
-/* The fields of packets that the program reads beside those of matches. */
+/* The packet fields that the program reads for this rule, besides those of matches. */
 static uint32_t fields_read_by(const struct weir_rule *rule)
 {
 #define READ_FOR_KEY(constant, name, member, part, form) WEIR_MATCH_##part,
@@ -65,7 +65,7 @@ static uint32_t fields_read_by(const struct weir_rule *rule)
 	return fields;
 }
 
-/* All of them distinguish openings of TCP from its other packets. */
+/* All system rules distinguish packets that open a TCP connection from its other packets. */
 static void configure_system_rules(const struct weir_rule_list *list, struct weir_config *config)
 {
 	config->system_rules = weir_count_system_rules(&list->ruleset);
@@ -76,7 +76,7 @@ static void configure_system_rules(const struct weir_rule_list *list, struct wei
 		config->kinds |= 1u << list->terms[list->tracker].kind;
 }
 
-/* What any rule asks of the program. */
+/* Collect what the rules need from the program. */
 static void configure_rules(const struct weir_rule_list *list, const struct weir_image *image,
 			    struct weir_config *config)
 {
@@ -116,7 +116,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	config->asks_out_of_line |= config->packet_rules > 1;
 	for (i = 0; i < image->resource_count; i++)
 		config->has_shadows |= image->resources[i].shadow_count > 0;
-	/* A queue may overflow: who only observes holds nothing back. */
+	/* A queue may overflow, so an instance that only observes delays nothing. */
 	if (list->ruleset.settings.observes || !list->ruleset.settings.paces)
 		delays = 0;
 	config->paces = (delays & WEIR_MATCHES_IN) != 0;
@@ -148,7 +148,7 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	weir_compile_tables(settings, options->previous, image, diag);
 }
 
-/* A capture may be too long for what the kinds in use can distinguish. */
+/* A capture may span more time than the kinds in use can distinguish. */
 static int check_span(const struct weir_compile_options *options, const struct weir_image *image,
 		      struct weir_diag *diag)
 {

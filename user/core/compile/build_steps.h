@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The parts of the compiler, private to this directory. weir_image_build calls them in this
- * order on a zeroed image; each fills its share of it, and weir_image_free frees whatever is there.
+ * The steps of the compiler, private to this directory. weir_image_build calls them in this order on a zeroed image.
+ * Each fills in its part of the image; weir_image_free frees whatever parts are there.
  */
 #ifndef WEIR_COMPILE_BUILD_STEPS_H
 #define WEIR_COMPILE_BUILD_STEPS_H
@@ -12,84 +12,87 @@
 #include "kind/kind.h"
 #include "tables/rule_kind.h"
 
-/* image->place and image->bit. */
+/* Fills in image->place and image->bit. */
 int weir_compile_order(const struct weir_ruleset *ruleset, struct weir_image *image);
 
-/* Calls that, then makes classes, vectors, prefixes, interfaces, and what the program's configuration says of them. */
+/* Calls weir_compile_order, then makes the classes, vectors, prefixes and interfaces, and fills in the related fields
+ * of the program's configuration.
+ */
 int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag);
 
-/* Adds to image->prefix_nodes the tries of these sorted prefixes; an address in none has vector `outside`.
+/* Add the tries of these sorted prefixes to image->prefix_nodes. An address outside all prefixes has vector `outside`.
  * Returns 0 or -ENOMEM.
  */
 int weir_compile_prefixes(struct weir_image *image, const struct weir_image_prefix *prefixes, uint32_t count,
 			  uint32_t outside, uint32_t ret_roots[2]);
 
-/* packet_rules_max and packet_resources_max; refuses what exceeds them. Needs the match and the rule
- * lists of image->resources.
+/* Compute packet_rules_max and packet_resources_max, and refuse rule sets that exceed the limits. Needs the match and
+ * the rule lists of image->resources.
  */
 int weir_compile_meet(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag);
 
-/* What a rule comes to (terms.c). */
+/* A rule in the numbers that the program needs (terms.c). */
 struct weir_terms {
 	enum weir_kind_id kind;
-	bool is_shadow;		       /* a hidden rule of shadows.c */
-	bool has_window;	       /* keeps a window at its slot */
-	bool moves;		       /* the controller computes its threshold */
-	bool warms_flows;	       /* the program does, flow by flow */
-	uint8_t directions;	       /* WEIR_MATCHES_IN, _OUT: of packets that are counted elsewhere than evaluated */
-	uint32_t shadow;	       /* place of the shadow window it reads, if its kind reads one */
-	uint64_t units;		       /* threshold; of one that moves, what holds without a controller */
-	uint64_t units_max;	       /* the most it can be, and those of its overrides */
-	struct weir_emission emission; /* if the kind has one: of the exact threshold that `units` is the floor of */
-	struct weir_tokens tokens;     /* if the kind has them; its clock starts at 0, and it has no mark yet */
+	bool is_shadow;	    /* a hidden rule of shadows.c */
+	bool has_window;    /* keeps a window at its slot */
+	bool moves;	    /* the controller computes its threshold while it runs */
+	bool warms_flows;   /* the program warms up each flow by itself */
+	uint8_t directions; /* WEIR_MATCHES_IN, _OUT: directions that are counted elsewhere than evaluated */
+	uint32_t shadow;    /* place of the shadow window it reads, if its kind reads one */
+	uint64_t units;	    /* threshold; if it moves, the one in force without a controller */
+	uint64_t units_max; /* the highest that this threshold, or an override, can be */
+	/* If the kind has one: computed from the exact threshold, whose floor is `units`. */
+	struct weir_emission emission;
+	struct weir_tokens tokens; /* if the kind has them; the clock starts at 0, and there is no mark yet */
 	struct weir_warm_up warm_up;
 	struct weir_memory_adaptive memory;
 };
 
-/* All but `shadow`. Fails, with the reason in *diag, on numbers too large for the program. */
+/* Fills in all fields but `shadow`. Fails, with the reason in *diag, on numbers too large for the program. */
 int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, struct weir_terms *terms,
 		    struct weir_diag *diag);
 
-/* The rules of a load: the user's, and behind them the shadow windows. */
+/* The rules of a load: the user's rules, followed by the shadow windows. */
 struct weir_rule_list {
 	struct weir_ruleset ruleset; /* owns `rules` and the shadow windows' names, and borrows everything else */
-	struct weir_terms *terms;    /* one a rule */
+	struct weir_terms *terms;    /* one per rule */
 	size_t user_rules;
-	size_t tracker; /* place of the hidden rule that follows connections for system rules, if there is one */
+	size_t tracker; /* place of the hidden rule that tracks connections for system rules, if there is one */
 };
 
-/* Fills a zeroed list, and image->resources[].shadow. Needs image->resources. Free the list also after a
+/* Fills in a zeroed list, and image->resources[].shadow. Needs image->resources. The list must be freed even after a
  * failure.
  */
 int weir_compile_shadows(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_rule_list *list,
 			 struct weir_diag *diag);
 void weir_rule_list_free(struct weir_rule_list *list);
 
-/* Rules with their storage, window spec, slot and threshold, and the descriptions of the instance. */
+/* Fills in the rules with their storage, window spec, slot and threshold, and the descriptions of the instance. */
 int weir_compile_slots(const struct weir_rule_list *list, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag);
 
 int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag);
 
-/* Sizes of the tables, and what goes with them. Needs the descriptions and flows_per_cpu. */
+/* Compute the sizes of the tables, and what depends on them. Needs the descriptions and flows_per_cpu. */
 void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			 struct weir_image *image, struct weir_diag *diag);
 
-/* One table: who keeps flows there, and what it holds. */
+/* How one table is sized: who keeps flows in it, and what it holds. */
 struct weir_sizing {
 	enum weir_table_id table;
 	bool (*keeps)(const struct weir_rule_info *rule);
-	uint32_t sets, sets_idle;   /* when somebody uses it, and when nobody does */
-	uint32_t ways;		    /* of a set, as the setting counts */
+	uint32_t sets, sets_idle;   /* if a rule uses the table, and if none does */
+	uint32_t ways;		    /* entries of a set, as the setting counts them */
 	const char *keeping, *what; /* for people: "KEEPING (a number) WHAT" */
 	const char *setting;
-	bool is_reported; /* why it keeps its size, by a table that its own is worked out from */
+	bool is_reported; /* another table, from which this one's size follows, reports why it keeps its size */
 };
 
 /*
- * Set the size of one table. One that holds flows of a running rule keeps its size: another size would need another
- * map, and lose them. One that nobody uses gets the least a map can have.
+ * Set the size of one table. A table that holds flows of a running rule keeps its size, because another size would need
+ * another map and lose the flows. A table that no rule uses gets the minimum size of a map.
  */
 void weir_size_table(struct weir_image *image, const struct weir_previous *previous, const struct weir_sizing *sizing,
 		     struct weir_diag *diag);
@@ -103,26 +106,29 @@ static inline uint32_t weir_round_up_power_of_two(uint64_t value)
 	return (uint32_t)power;
 }
 
-/* The least power of two that is at least places / places_of_set. */
+/* The smallest power of two that is at least places / places_of_set. */
 uint32_t weir_sets_for(uint32_t places, uint32_t places_of_set);
 
-/* Sets of a table that all CPUs share, for flows_per_cpu flows. */
+/* Sets of a table shared by all CPUs, for flows_per_cpu flows. */
 uint32_t weir_shared_sets(const struct weir_image *image);
 
-/* Can the words of penalties distinguish times span_ns apart? -EINVAL, with the reason in *diag. */
+/* Can the words of penalties distinguish times that are span_ns apart? Returns -EINVAL, with the reason in *diag, if
+ * not.
+ */
 int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag);
 
-/* Is any rule in use such a one? */
+/* Does is_such() hold for any rule in use? */
 bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,
 		   uint32_t count);
 
 /*
- * Turn ruleset->listed into what the list maps hold, word for word, and set what config says of it. Time and memory
- * grow with the number of prefixes, however they nest. -errno with its reason in *diag.
+ * Turn ruleset->listed into the contents of the list maps, word for word, and fill in the related fields of config.
+ * Time and memory are proportional to the number of prefixes, however they nest. Returns -errno with the reason in
+ * *diag.
  */
 int weir_compile_lists(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
 		       struct weir_diag *diag);
-/* Then, for timed entries, the prefixes themselves. */
+/* Does the same, and for timed entries also stores the prefixes themselves. */
 int weir_compile_listed(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
 			struct weir_diag *diag);
 void weir_lists_free(struct weir_image_lists *lists);
@@ -134,7 +140,7 @@ static inline int weir_compile_no_memory(struct weir_diag *diag)
 
 /* ---- sets of resources ---- */
 
-/* The number of the lowest bit. Loops over a set go `for (bits = set; bits; bits &= bits - 1)`. */
+/* The index of the lowest set bit. A loop over a set is `for (bits = set; bits; bits &= bits - 1)`. */
 static inline unsigned int weir_lowest_bit(uint64_t bits)
 {
 	return (unsigned int)__builtin_ctzll(bits);
@@ -158,7 +164,7 @@ static inline bool weir_vector_has(const struct weir_vector *set, size_t resourc
 	return set->word[resource / 64] >> resource % 64 & 1;
 }
 
-/* Words beyond the summary are zero, so that vectors can be compared as memory. */
+/* Words beyond the summary are set to zero, so that vectors can be compared with memcmp(). */
 static inline void weir_vector_and(struct weir_vector *set, const struct weir_vector *other)
 {
 	unsigned int i;

@@ -35,7 +35,7 @@ void weir_forecast_free(struct weir_forecast *forecast)
 
 enum part { PART_SETTINGS, PART_RESOURCE, PART_RULE };
 
-/* Overrides come last, and may be a hundred thousand: in their place is how many they are. */
+/* Overrides come last, and may be a hundred thousand: replace them by their number. */
 static void count_overrides(char **text, const struct weir_ruleset_rule *rule)
 {
 	char *overrides = strstr(*text, "\noverrides:\n"), *whole;
@@ -81,7 +81,7 @@ static bool has_line(const char *text, const char *line, size_t bytes)
 	return false;
 }
 
-/* The lines of `text` that `other` has not; NULL: there are none. */
+/* The lines of `text` that `other` does not have; NULL: there are none. */
 static int lines_beside(const char *text, const char *other, char **ret_lines)
 {
 	char *lines = calloc(1, strlen(text) + 1), *out = lines;
@@ -105,7 +105,7 @@ static int lines_beside(const char *text, const char *other, char **ret_lines)
 	return 0;
 }
 
-/* The same part of both. */
+/* Compare the same part of both rule sets. */
 static int compare(const struct weir_ruleset *before, size_t before_place, const struct weir_ruleset *after,
 		   size_t after_place, enum part part, struct weir_change *change)
 {
@@ -187,7 +187,7 @@ static int forecast_resources(const struct weir_ruleset *before, const struct we
 			return -ENOMEM;
 		if (!was)
 			continue;
-		change->keeps_state = true; /* its counters go by its name */
+		change->keeps_state = true; /* its counters are found by its name */
 		err = compare(before, was->place, after, i, PART_RESOURCE, change);
 		if (change->before || change->after)
 			change->kind = WEIR_CHANGE_CHANGED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a load would change of what runs, before it is loaded: rule by rule, resource by resource, settings. What a rule
- * keeps is what the compiler has decided in the image, so that a forecast cannot say otherwise than the load does;
- * lines that differ are those of the canonical rule file (rules/emit.h). Pure.
+ * What a load would change, computed before it is loaded: rule by rule, resource by resource, and in the settings.
+ * Whether a rule keeps its state is the compiler's decision, recorded in the image, so that a forecast cannot differ
+ * from the load. Lines that differ are lines of the canonical rule file (rules/emit.h). Pure.
  */
 #ifndef WEIR_COMPILE_FORECAST_H
 #define WEIR_COMPILE_FORECAST_H
@@ -14,10 +14,10 @@ enum weir_change_kind { WEIR_CHANGE_REMOVED, WEIR_CHANGE_CHANGED, WEIR_CHANGE_AD
 struct weir_change {
 	enum weir_change_kind kind;
 	char *name;
-	bool keeps_state;     /* of what is there before and after */
-	const char *why_anew; /* it does not; NULL: not known */
-	/* Lines that only one of both has, each with its line end; NULL: none, or what was before is not known. The
-	 * overrides of a rule are a number.
+	bool keeps_state;     /* for a rule or resource that exists before and after */
+	const char *why_anew; /* if it does not keep it; NULL: not known */
+	/* Lines that only one of the two has, each with its line end; NULL: there are none, or the earlier rule set is
+	 * not known. The overrides of a rule are given as a number.
 	 */
 	char *before, *after;
 };
@@ -29,7 +29,7 @@ struct weir_changes {
 
 struct weir_forecast {
 	struct weir_change settings;
-	struct weir_changes resources, rules; /* what is removed last; those without a change are there, too */
+	struct weir_changes resources, rules; /* removed ones last; unchanged ones are included */
 	bool changes_anything;
 	uint32_t kept_rules;
 	uint32_t allow_before, allow_now, deny_before, deny_now;
@@ -37,8 +37,8 @@ struct weir_forecast {
 };
 
 /*
- * `image` is `after`, compiled over `previous`, and `before` what `previous` was compiled from: NULL when that is not
- * known, and only names are compared then. -ENOMEM. The caller frees *ret_forecast.
+ * `image` is `after`, compiled over `previous`. `before` is the rule set that `previous` was compiled from, or NULL if
+ * that is not known; then only names are compared. Returns 0 or -ENOMEM. The caller frees *ret_forecast.
  */
 int weir_forecast_make(const struct weir_ruleset *before, const struct weir_ruleset *after,
 		       const struct weir_previous *previous, const struct weir_image *image,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Interfaces that come while rules are in force: which vector is theirs, of those that the compiler has made. */
+/* For interfaces that appear while rules are in force: which of the compiler's vectors applies to them. */
 #include "compile/build_steps.h"
 
 #include <fnmatch.h>

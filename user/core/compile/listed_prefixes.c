@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The prefixes of the allow and deny lists one by one, for map `listed_prefixes` (weir_timed.h): where a timed entry
- * and a list disagree, the program asks there how long the prefix was that decided.
+ * The single prefixes of the allow and deny lists, for map `listed_prefixes` (weir_timed.h). If a timed entry and a
+ * list disagree, the program looks up there how long the prefix was that decided.
  */
 #include "compile/build_steps.h"
 
@@ -36,7 +36,7 @@ static bool encloses(const struct weir_listed_prefix *outer, const struct weir_l
 	return !outer->bits || !((outer->high ^ inner->high) >> (64 - outer->bits));
 }
 
-/* They come sorted, so that what encloses a prefix is the one before it, or encloses that one. */
+/* Prefixes are sorted, so the prefix that encloses one is the one before it, or encloses that one. */
 int weir_compile_listed(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
 			struct weir_diag *diag)
 {

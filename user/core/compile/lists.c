@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Allow and deny lists, compiled (weir_lists.h has their layout).
+ * Compilation of allow and deny lists (weir_lists.h has their layout).
  *
- * Prefixes come sorted by address, and those of one address by length: so a prefix follows all that enclose it, with
- * only others of the same enclosures between, and a stack of what is open at an address is all that a walk needs. One
- * walk for each level makes its groups; then they are dealt into buckets.
+ * Prefixes are sorted by address, and prefixes of one address by length. So a prefix follows all that enclose it; in
+ * between are only others with the same enclosing prefixes. A walk therefore needs only a stack of the prefixes that
+ * are open at an address. One walk per level makes the groups of that level; then all groups are distributed over
+ * buckets.
  */
 #include "compile/build_steps.h"
 
@@ -14,11 +15,11 @@
 #include "base/util.h"
 #include "weir_lists.h"
 
-/* What can be open at one address: a prefix of each length, allowed and denied. */
+/* The most prefixes that can be open at one address: one of each length, both allowed and denied. */
 #define NESTED_MAX (2 * 129)
 
-/* Groups a bucket on average, at most. Each halving doubles the buckets' memory and halves what a filter of 32 bits
- * lets pass in vain: 6 % at two.
+/* At most this many groups per bucket on average. Halving this number doubles the memory of the buckets, and halves the
+ * false positives of a 32-bit filter: 6 % at two.
  */
 #define BUCKET_GROUPS 2
 
@@ -34,13 +35,15 @@ struct open_prefix {
 	uint32_t answer;
 };
 
-/* A group in the making: positions are rests (weir_list_rest), `width` is where the next group begins. */
+/* A group that is being made: positions are rests (weir_list_rest); `width` is where the next group begins. */
 struct open_step {
 	uint64_t end;
 	uint32_t answer;
 };
 
-/* Groups and boundaries as they are found, not yet dealt out. A group's start is among these boundaries. */
+/* Groups and boundaries as they are found, before they are distributed. A group's `start` is an index into these
+ * boundaries.
+ */
 struct found {
 	struct weir_list_group *groups;
 	uint64_t *bounds;
@@ -57,11 +60,11 @@ struct walk {
 	struct open_step inner[NESTED_MAX]; /* prefixes of the group */
 	uint32_t inner_count;
 	bool has_group;
-	struct address first; /* any address of the group */
+	struct address first; /* any address in the group */
 	uint64_t width;
-	uint32_t around; /* the answer of what encloses the group */
+	uint32_t around; /* the answer of the prefix that encloses the group */
 	uint32_t answer; /* at position 0 */
-	uint32_t start;	 /* of its boundaries */
+	uint32_t start;	 /* index of its first boundary */
 };
 
 static uint64_t load_word(const uint8_t *bytes)
@@ -110,7 +113,7 @@ static void paint_root(struct weir_image_lists *lists, uint64_t high, uint32_t i
 	*word = (*word & ~((uint64_t)WEIR_LIST_ANSWER_MASK << shift)) | (uint64_t)answer << shift;
 }
 
-/* Prefixes shorter than a root's 16 bits; who encloses comes first and is painted over. */
+/* Prefixes shorter than a root's 16 bits. Enclosing prefixes come first, and enclosed ones overwrite them. */
 static void paint_roots(const struct weir_ruleset *ruleset, struct weir_image_lists *lists)
 {
 	for (size_t i = 0; i < ruleset->listed_count; i++) {
@@ -133,7 +136,7 @@ static void deepen_root(struct weir_image_lists *lists, uint64_t high, uint32_t 
 
 /* ---- groups ---- */
 
-/* From `position` on the answer is this one, until another is set. Positions never decrease. */
+/* From `position` on this is the answer, until another one is added. Positions never decrease. */
 static void add_bound(struct walk *walk, uint64_t position, uint32_t answer)
 {
 	struct found *found = walk->found;
@@ -145,7 +148,7 @@ static void add_bound(struct walk *walk, uint64_t position, uint32_t answer)
 		walk->answer = answer;
 		return;
 	}
-	/* What is said later of the same position holds: an inner prefix's, or what is left when several end. */
+	/* The last answer for a position is valid: that of an inner prefix, or what remains when several end. */
 	if (found->bound_count > walk->start && found->bounds[found->bound_count - 1] >> 8 == position)
 		found->bound_count--;
 	before = found->bound_count > walk->start ? found->bounds[found->bound_count - 1] & WEIR_LIST_ANSWER_MASK
@@ -154,7 +157,7 @@ static void add_bound(struct walk *walk, uint64_t position, uint32_t answer)
 		found->bounds[found->bound_count++] = WEIR_LIST_BOUND(position, answer);
 }
 
-/* End the innermost prefix that is open in the group. */
+/* End the innermost open prefix of the group. */
 static void end_step(struct walk *walk)
 {
 	const struct open_step *ended = &walk->inner[--walk->inner_count];
@@ -162,7 +165,7 @@ static void end_step(struct walk *walk)
 	add_bound(walk, ended->end, walk->inner_count ? walk->inner[walk->inner_count - 1].answer : walk->around);
 }
 
-/* A group that only repeats what encloses it is not kept. */
+/* A group whose answers all equal the enclosing one is not kept. */
 static void end_group(struct walk *walk, struct weir_config *config)
 {
 	struct found *found = walk->found;
@@ -267,7 +270,7 @@ static uint32_t group_bound_count(const struct weir_list_group *group)
 	return group->info >> WEIR_LIST_COUNT_SHIFT & WEIR_LIST_COUNT_MASK;
 }
 
-/* Count the groups of each bucket, and set its filter. False when one has too many. */
+/* Count the groups of each bucket, and set its filter. Returns false if a bucket has too many. */
 static bool count_groups(struct weir_image_lists *lists, const struct found *found, const struct weir_config *config)
 {
 	memset(lists->buckets, 0, lists->bucket_count * sizeof(*lists->buckets));
@@ -301,7 +304,7 @@ static int make_buckets(struct weir_image_lists *lists, const struct found *foun
 	return 0;
 }
 
-/* The groups bucket by bucket; what was their order stays it within a bucket. */
+/* Sort the groups by bucket; the order within a bucket stays the same. */
 static struct weir_list_group *sort_groups(const struct weir_image_lists *lists, const struct found *found,
 					   const struct weir_config *config)
 {

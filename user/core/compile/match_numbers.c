@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Fields of a match whose values are numbers, and the small ones: TCP flags, family, fragment and protocol. */
+/* Match fields whose values are numbers, and the small ones: TCP flags, family, fragment and protocol. */
 #include "base/util.h"
 #include "compile/build_steps.h"
 #include "compile/matching.h"
@@ -10,7 +10,7 @@ struct range_field {
 	enum weir_match_field field;
 	size_t ranges, count; /* offsets in struct weir_match */
 	size_t classes;	      /* offset in struct weir_classes */
-	uint32_t values;      /* 0 to values - 1; the class after these is for packets that have none of them */
+	uint32_t values;      /* 0 to values - 1; the class after these is for packets without such a value */
 };
 
 #define RANGE_FIELD(constant, name, member, highest, none, who)                                                        \
@@ -24,7 +24,7 @@ struct range_field {
 
 static const struct range_field range_fields[] = {WEIR_RANGE_FIELDS(RANGE_FIELD)};
 
-/* One end of one range: from this value on, one range of the resource more, or less, is open. */
+/* One end of one range: from this value on, one more, or one fewer, range of the resource is open. */
 struct edge {
 	uint32_t value;
 	uint16_t bit;
@@ -54,7 +54,7 @@ static int add_edge(struct edges *edges, uint32_t value, size_t bit, int step)
 	return 0;
 }
 
-/* The edges of all resources, sorted, and the resources that ask nothing of this field. */
+/* The edges of all resources, sorted, and the resources without a condition on this field. */
 static int list_edges(const struct matching *matching, const struct range_field *field, struct edges *edges,
 		      struct weir_vector *indifferent)
 {
@@ -78,12 +78,12 @@ static int list_edges(const struct matching *matching, const struct range_field 
 	return 0;
 }
 
-/* Walk over the values from edge to edge; between two edges all values have the same vector. */
+/* Walk over the values from edge to edge; all values between two edges have the same vector. */
 static int sweep(struct matching *matching, const struct range_field *field, const struct edges *edges,
 		 const struct weir_vector *indifferent)
 {
 	uint16_t *classes = (uint16_t *)((char *)matching->image->classes + field->classes);
-	uint32_t open[WEIR_RESOURCES_MAX] = {}; /* ranges of one resource may overlap */
+	uint32_t open[WEIR_RESOURCES_MAX] = {}; /* a count, since the ranges of a resource may overlap */
 	struct weir_vector accepting = *indifferent;
 	uint32_t value = 0, end, number;
 	const struct edge *edge = edges->items, *last = edges->items + edges->count;
@@ -200,7 +200,7 @@ static void list_kinds(const struct matching *matching, struct kinds *kinds)
 			weir_vector_add(&kinds->direction[WEIR_DIRECTION_IN], bit);
 		if (weir_match_directions(match) & WEIR_MATCHES_OUT)
 			weir_vector_add(&kinds->direction[WEIR_DIRECTION_OUT], bit);
-		/* What both match, it has met where it came in. */
+		/* A resource for both directions already counted the packet at ingress. */
 		if (weir_match_directions(match) == WEIR_MATCHES_OUT)
 			weir_vector_add(&kinds->direction[WEIR_DIRECTION_FORWARDED], bit);
 		for (value = 0; value < 2; value++) {
@@ -261,7 +261,7 @@ int weir_match_kind(struct matching *matching)
 	kinds = calloc(1, sizeof(*kinds));
 	if (!kinds)
 		return weir_compile_no_memory(matching->diag);
-	directions = config->limits_out ? WEIR_DIRECTIONS : 1; /* else nobody asks about the others */
+	directions = config->limits_out ? WEIR_DIRECTIONS : 1; /* otherwise the other directions are never looked up */
 	list_kinds(matching, kinds);
 	matching->image->config.match_fields |= WEIR_MATCH_KIND;
 	for (i = 0; i < directions * sizeof(classes->kind[0]) / sizeof(*numbers); i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Fields of a match that are prefixes: source and destination. */
+/* Match fields that are prefixes: source and destination. */
 #include <string.h>
 
 #include "base/util.h"
@@ -29,7 +29,7 @@ static const struct prefix_field destination_field = {
 	offsetof(struct weir_match, destination_count),
 };
 
-/* By family, then address, then length: a prefix comes right after those that enclose it. */
+/* By family, then address, then length: a prefix comes directly after those that enclose it. */
 static int compare_prefix_uses(const void *left, const void *right)
 {
 	const struct prefix_use *a = left, *b = right;
@@ -93,8 +93,8 @@ static int add_entry(struct matching *matching, struct trie *trie, const struct 
 }
 
 /*
- * The trie answers with the longest prefix alone, so the vector of each holds the resources of those
- * that enclose it too. In sorted order the enclosing ones are a stack.
+ * The trie returns only the longest prefix, so the vector of each prefix must include the resources of all prefixes
+ * that enclose it. In sorted order the enclosing prefixes form a stack.
  */
 static int nest_prefixes(struct matching *matching, const struct prefix_use *uses, size_t use_count, uint32_t outside,
 			 struct trie *trie)
@@ -118,7 +118,7 @@ static int nest_prefixes(struct matching *matching, const struct prefix_use *use
 		for (; i < use_count && !weir_compare_prefixes(&uses[i].prefix, prefix); i++)
 			weir_vector_add(&accepting, uses[i].bit);
 		err = weir_match_number_vector(matching, &accepting, &number);
-		/* An entry that says what the enclosing one says would only make the trie deeper. */
+		/* An entry with the same vector as the enclosing one would only make the trie deeper. */
 		if (!err && number != parent)
 			err = add_entry(matching, trie, prefix, number);
 		if (err)
@@ -129,7 +129,7 @@ static int nest_prefixes(struct matching *matching, const struct prefix_use *use
 	return 0;
 }
 
-/* On failure *trie may hold entries, which the caller owns all the same. */
+/* Even on failure *trie may hold entries, which the caller owns. */
 static int match_prefixes(struct matching *matching, const struct prefix_field *field, uint32_t *ret_outside,
 			  struct trie *trie)
 {

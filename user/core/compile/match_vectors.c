@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Vectors of resources, each once, and the resources that a walk over a match comes by. */
+/* The vectors of resources, without duplicates, and iteration over the resources of a match field. */
 #include <string.h>
 
 #include "base/util.h"

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The making of vectors (vectors.c), in its parts. */
+/* The parts of making vectors (vectors.c). */
 #ifndef WEIR_COMPILE_MATCHING_H
 #define WEIR_COMPILE_MATCHING_H
 
 #include "compile/build_steps.h"
 
-/* At least twice WEIR_VECTORS_MAX, so that a search ends soon. */
+/* At least twice WEIR_VECTORS_MAX, to keep probe sequences short. */
 #define TABLE_SIZE (1u << 17)
 
-/* The resources' bits follow image->place: `bit` runs over bits below, and names a resource by its bit. */
+/* The vectors number resources by their bits, which follow image->place. Below, `bit` is such a number. */
 struct matching {
 	const struct weir_ruleset *ruleset;
 	struct weir_image *image;
 	struct weir_diag *diag;
-	uint32_t *table; /* open addressing: a vector's number + 1 at its hash, 0 for none */
+	uint32_t *table; /* open addressing: a vector's number + 1 at its hash, 0 for an empty entry */
 };
 
 /* ---- match_vectors.c ---- */
 
 const struct weir_ruleset_resource *weir_match_resource_of(const struct matching *matching, size_t bit);
 
-/* The number of this vector, which is added when it is new. */
+/* Find the number of this vector; a new vector is added. */
 int weir_match_number_vector(struct matching *matching, const struct weir_vector *vector, uint32_t *ret_number);
 
 /* ---- match_numbers.c ---- */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How many rules, and how many resources, can meet on one packet: the program has room for a bounded
- * number, so a file that could exceed it is refused. A packet picks one class of each field; what it
- * meets is the intersection of their vectors. The heaviest intersection is searched by branch and
- * bound, one field after the other, in each context: an IP family with what a transport header may
- * bring (ports, flags, type), within which the fields are independent.
+ * How many rules, and how many resources, can meet on one packet. The program has space for a fixed number, so a file
+ * that could exceed it is refused. A packet belongs to one class of each field, and meets the intersection of the
+ * classes' vectors. The heaviest intersection is searched by branch and bound, one field after the other, separately in
+ * each context: an IP family plus the fields of a transport header (ports, flags, type). Within a context the fields
+ * are independent.
  *
- * Errs on the safe side: classes that no real packet combines (a length of 60 and an IPv6 TCP header)
- * count as if one could.
+ * Errs on the safe side: classes that no real packet combines (a length of 60 and an IPv6 TCP header) count as if one
+ * could.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -16,13 +16,13 @@
 #include "compile/build_steps.h"
 #include "compile/meet.h"
 
-/* Work is counted in words of vectors looked at. Only files whose conditions overlap in many ways in
- * many fields come near.
+/* The unit of work is one word of a vector. Only files with many conditions that overlap in many fields come near this
+ * limit.
  */
 #define PATIENCE 20000000ull
 _Static_assert(WEIR_PACKET_RULES_MAX < 1 << WEIGHT_BITS, "weights must fit their bit planes");
 
-/* The range fields that EVERY packet has, or those with PORTS or a TYPE: bits of enum field_number. */
+/* Range fields that EVERY packet has, or only packets with PORTS or a TYPE: bits of enum field_number. */
 enum {
 	WHO_EVERY,
 	WHO_PORTS,
@@ -36,7 +36,7 @@ enum {
 #define FIELDS_WITH_PORTS (0 WEIR_RANGE_FIELDS(BIT_OF_PORTS))
 #define FIELDS_WITH_TYPE (0 WEIR_RANGE_FIELDS(BIT_OF_TYPE))
 #define CONTEXTS_OF_DIRECTION ((size_t)2 * WEIR_FRAGMENT_KINDS * 256)
-#define CONTEXTS_MAX (2 * CONTEXTS_OF_DIRECTION) /* in and out: what is forwarded meets less than what goes out */
+#define CONTEXTS_MAX (2 * CONTEXTS_OF_DIRECTION) /* in and out; forwarded packets meet fewer than outgoing ones */
 
 /* ---- fields ---- */
 
@@ -86,7 +86,7 @@ static int add_interfaces(struct field *field, const struct weir_image *image, b
 		if (add_class(field, image->interfaces[i].vector, is_listed))
 			return -ENOMEM;
 	}
-	/* ... and those that may come */
+	/* ... and those that may appear later */
 	for (i = 0; i < image->case_count; i++) {
 		if (image->cases[i].kind != WEIR_CASE_PATTERN && add_class(field, image->cases[i].vector, is_listed))
 			return -ENOMEM;
@@ -111,7 +111,7 @@ static int list_classes(const struct weir_image *image, enum field_number number
 		return add_classes(field, classes->tcp_flags, WEIR_BYTE_NONE, is_listed);
 	case INTERFACE:
 		return add_interfaces(field, image, is_listed);
-/* A field that every packet can have, some lack: then that is one more class. */
+/* If some packets lack a field that any packet may have, they form one more class. */
 #define ADD_CLASSES(constant, name, member, highest, none, who)                                                        \
 	case constant:                                                                                                 \
 		return add_classes(field, classes->member, (none) + (WHO_##who == WHO_EVERY), is_listed);
@@ -193,7 +193,7 @@ static struct context make_context(const struct search *search, enum weir_direct
 	return context;
 }
 
-/* What a packet of this context can meet at all. */
+/* The resources that a packet of this context can meet at all. */
 static struct weir_vector context_set(const struct search *search, const struct context *context)
 {
 	const struct weir_classes *classes = search->image->classes;
@@ -224,7 +224,9 @@ static int compare_contexts(const void *left, const void *right)
 	return (a->fields > b->fields) - (a->fields < b->fields);
 }
 
-/* The contexts that differ: two when no resource asks for a kind, or for what only some kinds have. */
+/* List the distinct contexts: only two if no resource has a condition on the kind, or on fields that only some kinds
+ * have.
+ */
 static int list_contexts(struct search *search)
 {
 	const size_t most = search->image->config.limits_out ? CONTEXTS_MAX : CONTEXTS_OF_DIRECTION;
@@ -255,7 +257,7 @@ static int compare_context_weights(const void *left, const void *right)
 	return (a->weight < b->weight) - (a->weight > b->weight);
 }
 
-/* Weigh each resource by its rules, or each as one. Those without weight are left out of every set. */
+/* Weigh each resource by its number of rules, or each as one. Resources without weight are left out of all sets. */
 static void set_weights(struct search *search, bool counts_rules, uint32_t limit)
 {
 	const struct weir_image *image = search->image;
@@ -286,7 +288,7 @@ static void set_weights(struct search *search, bool counts_rules, uint32_t limit
 	qsort(search->contexts, search->context_count, sizeof(*search->contexts), compare_context_weights);
 }
 
-/* Search what is heavier than `floor`. False: patience ran out before that was settled. */
+/* Search for a set heavier than `floor`. Returns false if patience ran out before this was decided. */
 static bool search_above(struct search *search, uint32_t floor, uint64_t patience)
 {
 	struct weir_vector set;
@@ -306,7 +308,7 @@ static bool search_above(struct search *search, uint32_t floor, uint64_t patienc
 	return !search->is_over || search->floor > search->limit;
 }
 
-/* The most that meets, at best exactly; else, when only that can be proved, the limit. */
+/* The most that can meet: if possible exactly; otherwise, if only that can be proved, the limit. */
 static int find_most(struct search *search, bool counts_rules, uint32_t limit, uint32_t *ret_most)
 {
 	set_weights(search, counts_rules, limit);
@@ -316,9 +318,9 @@ static int find_most(struct search *search, bool counts_rules, uint32_t limit, u
 	return 0;
 }
 
-/* ---- what is said of it ---- */
+/* ---- messages ---- */
 
-#define NAMED_MAX 4 /* enough to find the others by */
+#define NAMED_MAX 4 /* enough to find the others with */
 
 struct names {
 	char text[NAMED_MAX * (WEIR_NAME_BYTES + 4) + 32];
@@ -395,7 +397,7 @@ static int evaluate(const struct weir_ruleset *ruleset, struct search *search, s
 		everywhere + hidden < WEIR_PACKET_RULES_MAX ? WEIR_PACKET_RULES_MAX - everywhere - hidden : 0;
 	int err = 0;
 
-	/* The file is refused, and the other search would take as long again. */
+	/* The file is refused anyway, and the other search would take as long again. */
 	if (find_most(search, true, room, &image->packet_rules_max))
 		return too_hard(diag, "rules", room);
 	if (image->packet_rules_max > room || everywhere + hidden > WEIR_PACKET_RULES_MAX)

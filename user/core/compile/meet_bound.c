@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The search of meet.c for the heaviest packet: what a part of all packets weighs at most, and which part is looked at
- * next.
+ * The search of meet.c for the heaviest packet: upper bounds for a subset of all packets, and the choice of the subset
+ * to search next.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- weighing ---- */
 
-/* The weight of set AND other, over the words given. */
+/* The weight of the intersection of `set` and `other`, over the given words. */
 static uint32_t weigh_both(struct search *search, const struct weir_vector *set, const struct weir_vector *other,
 			   uint64_t words)
 {
@@ -38,7 +38,7 @@ static const struct weir_vector *class_vector(const struct search *search, const
 	return &search->image->vectors[field->classes[class]];
 }
 
-/* The most of `set` that one class takes. */
+/* The largest part of `set` that one class admits, by weight. */
 static uint32_t heaviest_class(struct search *search, const struct field *field, const struct weir_vector *set)
 {
 	uint32_t class, weight, most = 0;
@@ -58,15 +58,15 @@ static uint32_t heaviest_class(struct search *search, const struct field *field,
 
 /* ---- branch and bound ---- */
 
-/* What a set of resources looks like to the fields not yet decided. */
+/* How the undecided fields divide a set of resources. */
 struct survey {
 	uint32_t weight;	       /* of the set */
-	uint32_t fields;	       /* those that divide it */
-	uint32_t divided[FIELD_COUNT]; /* weight of what the field's classes do not all take */
-	uint32_t crowd[FIELD_COUNT];   /* the most of it that one class takes */
+	uint32_t fields;	       /* the fields that divide it */
+	uint32_t divided[FIELD_COUNT]; /* weight of the resources that not all classes of the field admit */
+	uint32_t crowd[FIELD_COUNT];   /* the largest part of those that one class admits */
 };
 
-/* A field of which one class takes the whole set is decided: no other choice is better. */
+/* If one class of a field admits the whole set, the field is decided: no other choice is better. */
 static void survey(struct search *search, const struct weir_vector *set, uint32_t fields, struct survey *survey)
 {
 	struct weir_vector divided;
@@ -100,10 +100,10 @@ static unsigned int least_crowded(const struct survey *survey, uint32_t fields)
 }
 
 /*
- * At most so much of the set can meet. Each resource is charged to one field, and of each field's
- * share the heaviest class counts: whatever a packet chooses, it takes no more. Charged first are the
- * fields that distinguish their resources best, so that thousands of resources with a port of their own
- * next to thousands with an address of their own weigh as two.
+ * An upper bound for how much of the set can meet. Each resource is charged to one field, and for each field the
+ * heaviest class of its share counts: whatever a packet chooses, it cannot meet more. The fields that divide their
+ * resources best are charged first, so that thousands of resources with a port each, next to thousands with an address
+ * each, weigh two.
  */
 static uint32_t most_possible(struct search *search, const struct weir_vector *set, const struct survey *survey)
 {
@@ -122,7 +122,7 @@ static uint32_t most_possible(struct search *search, const struct weir_vector *s
 	return most + weir_meet_weigh(search, &left);
 }
 
-/* The field whose best class leaves least: the earlier a bound bites, the smaller the tree. */
+/* The field in which even the best class loses the most weight: the earlier a bound applies, the smaller the tree. */
 static unsigned int choose_field(const struct survey *survey)
 {
 	unsigned int f, best = (unsigned int)__builtin_ctz(survey->fields);
@@ -142,7 +142,9 @@ static int compare_children(const void *left, const void *right)
 	return (a->weight < b->weight) - (a->weight > b->weight);
 }
 
-/* The classes worth a look, heaviest first. `divided` is what not all classes take, `rest` the weight of the rest. */
+/* List the classes that are worth trying, heaviest first. `divided` has the resources that not all classes admit;
+ * `rest` is the weight of the others.
+ */
 static uint32_t list_children(struct search *search, struct field *field, const struct weir_vector *divided,
 			      uint32_t rest)
 {
@@ -159,7 +161,7 @@ static uint32_t list_children(struct search *search, struct field *field, const 
 	return count;
 }
 
-/* Whether all that `class` takes of `set`, `other` takes too. */
+/* Does `other` admit everything of `set` that `class` admits? */
 static bool takes_no_more(struct search *search, const struct field *field, const struct weir_vector *set,
 			  uint32_t class, uint32_t other)
 {
@@ -175,7 +177,7 @@ static bool takes_no_more(struct search *search, const struct field *field, cons
 	return true;
 }
 
-/* How many earlier classes a class is compared with: identical ones tend to follow each other. */
+/* How many earlier classes a class is compared with; identical ones tend to be neighbours. */
 #define COMPARED_MAX 64
 
 static bool was_visited(struct search *search, const struct field *field, const struct weir_vector *set, uint32_t child)

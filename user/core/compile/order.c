@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which bit of the vectors is whose? The program looks at a word of 64 resources when every field accepts some
- * resource of it, so those that ask for neighbouring values have neighbouring bits: sorted by their conditions, one
- * field after the other. The vectors of different fields then share few words, however many resources there are; in
- * the order of a file that lists the services of one customer after the other, they shared all.
+ * Which bit of the vectors belongs to which resource? The program reads a word of 64 resources if every field accepts
+ * at least one of its resources. So resources with similar conditions get neighbouring bits: they are sorted by their
+ * conditions, one field after the other. The vectors of different fields then have few words in common, however many
+ * resources there are. In the order of a file that lists the services of one customer after the other, they would have
+ * all words in common.
  */
 #include "compile/build_steps.h"
 
@@ -11,7 +12,7 @@
 
 #include "base/util.h"
 
-/* Up to here there is one word, and nothing to gain. */
+/* Up to this number there is a single word, and nothing to gain. */
 #define ONE_WORD_RESOURCES 64u
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -19,7 +20,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-/* By the first of a list, which stands for all of it; who has no condition comes first. */
+/* Compare lists by their first entries, which stand for the whole lists; a resource without condition comes first. */
 static int compare_first_prefixes(const struct weir_prefix *a, size_t a_count, const struct weir_prefix *b,
 				  size_t b_count)
 {
@@ -91,7 +92,7 @@ static int compare_matches(const struct weir_match *a, const struct weir_match *
 #define ALSO_COMPARE(constant, name, member, highest, none, who)                                                       \
 	if (!order)                                                                                                    \
 		order = COMPARE_RANGES(member);
-	WEIR_RANGE_FIELDS(ALSO_COMPARE) /* those that have no place above */
+	WEIR_RANGE_FIELDS(ALSO_COMPARE) /* the fields not compared above */
 	return order ? order : compare_kinds(a, b);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The tries of match.source and match.destination (include/weir_prefixes.h). Prefixes come sorted by address, and those
- * of one address by length, so that who encloses comes first and all that a node is made of lies together.
+ * The tries of match.source and match.destination (include/weir_prefixes.h). Prefixes are sorted by address, and
+ * prefixes of one address by length. So enclosing prefixes come first, and all prefixes of one node are adjacent.
  */
 #include "compile/build_steps.h"
 
@@ -27,7 +27,7 @@ static struct address address_of(const struct weir_image_prefix *prefix)
 	return address;
 }
 
-/* The first `bits` of an address. */
+/* A mask of the first `bits` of an address. */
 static struct address mask_of(unsigned int bits)
 {
 	return (struct address){
@@ -50,14 +50,16 @@ static unsigned int step_of(const struct weir_image_prefix *prefix, unsigned int
 	return prefix->prefix.address[depth / 8] >> (depth % 8 ? 0 : STEP) & ((1 << STEP) - 1);
 }
 
-/* Prefixes all of which begin with the same `depth` bits, and what encloses them. */
+/* Prefixes that all begin with the same `depth` bits, and the prefix that encloses them. */
 struct branch {
 	const struct weir_image_prefix *first, *end;
 	unsigned int depth;
 	uint32_t outside;
 };
 
-/* How many bits all of them share before the first of them ends or two part, down to a step's beginning. */
+/* The number of bits that all prefixes share before the first one ends or two differ, rounded down to the start of a
+ * step.
+ */
 static unsigned int node_depth(const struct branch *branch)
 {
 	unsigned int depth = common_bits(address_of(branch->first), address_of(branch->end - 1));
@@ -90,7 +92,7 @@ static int add_node(struct weir_image *image, const struct branch *branch, unsig
 
 static int make_entry(struct weir_image *image, struct branch branch, uint32_t *ret_entry);
 
-/* The entries of a node at `depth`. They are filled in last: the array moves as children are added. */
+/* Make the entries of a node at `depth`. They are filled in last, since the array moves when children are added. */
 static int make_entries(struct weir_image *image, const struct branch *branch, unsigned int depth, uint32_t number)
 {
 	uint32_t entries[1 << STEP];
@@ -123,7 +125,8 @@ static int make_entry(struct weir_image *image, struct branch branch, uint32_t *
 	uint32_t number;
 	int err;
 
-	/* It covers all that is left: only at the root, where a prefix may be of no bits. */
+	/* This prefix covers everything that is left. That happens only at the root, where a prefix may have no bits.
+	 */
 	if (branch.first < branch.end && branch.first->prefix.bits <= branch.depth)
 		branch.outside = branch.first++->vector;
 	if (branch.first == branch.end) {

@@ -17,7 +17,7 @@ static bool is_of_user(const struct weir_rule_info *rule)
 /* ---- rules by name ---- */
 
 struct by_name {
-	const struct weir_rule_info **rules; /* sorted by name, as no two have the same one */
+	const struct weir_rule_info **rules; /* sorted by name; names are unique */
 	size_t count;
 };
 
@@ -58,7 +58,9 @@ static const struct weir_rule_info *find(const struct by_name *list, const struc
 
 /* ---- changes ---- */
 
-/* What the user wrote. What a load decides by itself is left out, so that a field that is new is compared. */
+/* Only the fields that the user writes. Those that a load decides are cleared, rather than listing fields to compare,
+ * so that a new field is compared.
+ */
 static struct weir_rule_info as_written(const struct weir_rule_info *rule)
 {
 	struct weir_rule_info written = *rule;
@@ -71,7 +73,7 @@ static struct weir_rule_info as_written(const struct weir_rule_info *rule)
 	written.storage = 0;
 	written.spec = 0;
 	written.flows_until_ns = 0;
-	written.families = written.counts_whole = 0; /* of the resources, and not in what older versions wrote */
+	written.families = written.counts_whole = 0; /* of the resources, and older versions do not write them */
 	memset(&written.tokens, 0, sizeof(written.tokens));
 	return written;
 }
@@ -79,7 +81,7 @@ static struct weir_rule_info as_written(const struct weir_rule_info *rule)
 static bool is_changed(const struct weir_rule_info *before, const struct weir_rule_info *after)
 {
 	const struct weir_rule_info old = as_written(before), new = as_written(after);
-	const void *old_bytes = &old, *new_bytes = &new; /* all of them: what is no member was zeroed */
+	const void *old_bytes = &old, *new_bytes = &new; /* compare all bytes: padding was zeroed */
 
 	return memcmp(old_bytes, new_bytes, sizeof(old)) != 0;
 }
@@ -94,7 +96,7 @@ static void add(struct weir_rule_changes *changes, enum weir_rule_fate fate, con
 	changes->of_fate[fate]++;
 }
 
-/* The rules in `list` with this fate; `others` are the ones on the other side of the load. */
+/* Add the rules in `list` with this type of change; `others` are those on the other side of the load. */
 static void add_all(struct weir_rule_changes *changes, enum weir_rule_fate fate, const struct by_name *list,
 		    const struct by_name *others)
 {
@@ -142,7 +144,7 @@ void weir_rule_changes_free(struct weir_rule_changes *changes)
 
 /* ---- rules without a name ---- */
 
-/* Whether a name is the one that a rule of this resource has by default: RESOURCE#N. */
+/* Is this the default name of a rule of this resource: RESOURCE#N? */
 static bool is_default_name(const char *name, const char *resource)
 {
 	size_t bytes = strnlen(resource, WEIR_NAME_BYTES);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a reload does to the rules of an instance, by their names: which it takes away, which it changes, which it adds.
- * For people: whether a rule keeps its windows is another question (compile.h). Pure.
+ * What a reload does to the rules of an instance, by name: which rules it removes, changes and adds. For people;
+ * whether a rule keeps its windows is another question (compile.h). Pure.
  */
 #ifndef WEIR_COMPILE_RULE_CHANGES_H
 #define WEIR_COMPILE_RULE_CHANGES_H
@@ -13,7 +13,7 @@
 
 enum weir_rule_fate {
 	WEIR_RULE_REMOVED,
-	WEIR_RULE_CHANGED, /* there before and after, and something that the user writes differs */
+	WEIR_RULE_CHANGED, /* exists before and after, and a field that the user writes differs */
 	WEIR_RULE_ADDED,
 };
 #define WEIR_RULE_FATES 3
@@ -24,15 +24,15 @@ struct weir_rule_change {
 };
 
 struct weir_rule_changes {
-	struct weir_rule_change *all; /* by fate, and of each in the order of the files */
+	struct weir_rule_change *all; /* by type of change, and within a type in the order of the files */
 	size_t count;
 	size_t of_fate[WEIR_RULE_FATES];
 };
 
 /*
- * Compare the rules in use before a load with those after it, one entry a slot. Shadow windows, which are no rules of
- * the user's, are left out. `before` may be NULL: nothing is known of it, and nothing is said. Returns 0 or -ENOMEM.
- * The caller frees *ret_changes.
+ * Compare the rules in use before a load with those after it, one entry per slot. Shadow windows are left out, since
+ * the user did not write them. `before` may be NULL if nothing is known about it; then the result is empty. Returns 0
+ * or -ENOMEM. The caller frees *ret_changes.
  */
 int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_slots,
 			   const struct weir_rule_info *after, uint32_t after_slots,
@@ -40,9 +40,9 @@ int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_
 void weir_rule_changes_free(struct weir_rule_changes *changes);
 
 /*
- * Rules without a name of their own are matched by their number among the rules of their resource, and keep their
- * windows by that: one more or less before them, and each takes over those of another. The first resource of which that
- * may be so, or NULL.
+ * Unnamed rules are matched, and keep their windows, by their number among the rules of their resource: when a rule is
+ * added or removed before them, each inherits another rule's windows. Returns the first resource to which that may have
+ * happened, or NULL.
  */
 const char *weir_rule_changes_renumber(const struct weir_rule_changes *changes, const struct weir_rule_info *after,
 				       uint32_t after_slots);

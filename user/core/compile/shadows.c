@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shadow windows: what else a packet that passes has to be counted by. A rule that goes by another resource's traffic
- * reads a window that counts it, which several such rules may share; a rule that warms up goes by what passed in each
- * second. Shadow windows are kept by hidden rules behind the user's, with slots and window specs like
- * theirs.
+ * Shadow windows: additional windows in which a passing packet is counted. A rule that depends on another resource's
+ * traffic reads a window that counts this traffic; several such rules may share one. A rule that warms up depends on
+ * what passed in each second. Shadow windows belong to hidden rules after the user's, with slots and window specs of
+ * their own.
  *
- * A rule that observes does not count what it would have dropped (docs/semantics.md, 6), so that it has a window to
- * itself. Alone it has the one that all would share: when it begins to enforce, it continues with that.
+ * A rule that observes does not count what it would have dropped (docs/semantics.md, 6), so it needs a window of its
+ * own. If it is the only reader, it gets the window that all would share, so that it continues with that window when it
+ * begins to enforce.
  *
- * And the tracker: system rules that go by handshakes, or by how many connections are open, have a hidden rule that
- * follows the connections of all resources together.
+ * There is also the tracker: if system rules depend on handshakes, or on the number of open connections, a hidden rule
+ * tracks the connections of all resources together.
  */
 #include "compile/build_steps.h"
 
@@ -59,8 +60,9 @@ static bool has_same_window(const struct weir_ruleset_rule *a, const struct weir
 }
 
 /*
- * Together with the resource it says all that distinguishes shadow windows. With a ';' in it, no name of the user's; a
- * window that others cannot share has its observer's, who is no rule of the resource that is read.
+ * The name of a shadow window. Together with the resource it identifies the window completely. It contains a ';', so no
+ * name of the user's can equal it. A window that is not shared gets the name of the observing rule, which does not
+ * belong to the resource that is read.
  */
 static char *name_of_shadow(const struct weir_ruleset_rule *rule, bool is_shared)
 {
@@ -74,7 +76,7 @@ static char *name_of_shadow(const struct weir_ruleset_rule *rule, bool is_shared
 	return name;
 }
 
-/* A hidden rule on the resource that the rule at `reader` refers to, with a window like its own. */
+/* Add a hidden rule on the resource that the rule at `reader` refers to, with the same window as that rule. */
 static int add_shadow(struct shadowing *shadowing, size_t reader, bool is_shared)
 {
 	struct weir_ruleset *ruleset = &shadowing->list->ruleset;
@@ -103,7 +105,7 @@ static int add_shadow(struct shadowing *shadowing, size_t reader, bool is_shared
 		&(struct weir_shadow){.kind = WEIR_SHADOW_WINDOW, .skips_dropped = rule->observes, .rule = place});
 }
 
-/* The shadow window of the referred resource with this rule's window, or NULL. */
+/* The shadow window on the referenced resource with the same window as this rule, or NULL. */
 static const struct weir_shadow *find_shadow(const struct shadowing *shadowing, const struct weir_ruleset_rule *rule)
 {
 	const struct weir_resource *resource = &shadowing->image->resources[rule->ref_resource];
@@ -137,12 +139,13 @@ static int shadow_window(struct shadowing *shadowing, size_t place)
 	} else {
 		terms[place].shadow = found->rule;
 	}
-	/* It finds its flow by the key of packets that go another way than those that it counts. */
+	/* The rule finds its flow by the key of its own packets, which may have another direction than those counted.
+	 */
 	terms[terms[place].shadow].directions |= directions_of(shadowing, rule->resource);
 	return err;
 }
 
-/* ---- what warms a rule up ---- */
+/* ---- windows that warm up rules ---- */
 
 static int shadow_warm_up(struct shadowing *shadowing, const struct weir_ruleset_rule *rule, size_t place)
 {
@@ -171,7 +174,7 @@ static int shadow_rule(struct shadowing *shadowing, size_t place)
 
 /* ---- connections, for system rules ---- */
 
-/* It drops nothing: without a limit, and as one that observes, should the tables not take a connection in. */
+/* The tracker drops nothing: it has no limit, and it observes, in case the tables have no space for a connection. */
 static int add_tracker(struct shadowing *shadowing)
 {
 	struct weir_rule_list *list = shadowing->list;
@@ -227,7 +230,7 @@ int weir_compile_shadows(const struct weir_ruleset *ruleset, struct weir_image *
 	size_t place;
 	int err;
 
-	/* Each rule needs one shadow window at most, and the program has no room for more. */
+	/* Each rule needs at most one shadow window, and the program has space for no more. */
 	list->user_rules = ruleset->rule_count;
 	list->ruleset = *ruleset;
 	list->ruleset.rules = calloc(2 * ruleset->rule_count + 1, sizeof(*list->ruleset.rules));
@@ -237,7 +240,7 @@ int weir_compile_shadows(const struct weir_ruleset *ruleset, struct weir_image *
 	if (ruleset->rule_count)
 		memcpy(list->ruleset.rules, ruleset->rules, ruleset->rule_count * sizeof(*ruleset->rules));
 	err = make_all_terms(ruleset, list, diag);
-	/* Rules that enforce come first: what they share is then found. */
+	/* Rules that enforce come first, so that observing rules find the windows they share. */
 	for (place = 0; !err && place < ruleset->rule_count; place++)
 		err = ruleset->rules[place].observes ? 0 : shadow_rule(&shadowing, place);
 	for (place = 0; !err && place < ruleset->rule_count; place++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is asked of a rule wherever slots are given: its terms, its identity, how long its window remembers. */
+/* Properties of a rule that all parts of slot allocation need: its terms, its identity, how long its window remembers.
+ */
 #include <string.h>
 
 #include "compile/build_steps.h"
@@ -40,7 +41,7 @@ bool weir_slot_has_flows(const struct slotting *slotting, const struct weir_rule
 	return weir_flow_of(slotting->ruleset, rule)->fields;
 }
 
-/* Of all packets that it evaluates or counts. */
+/* The directions of all packets that the rule evaluates or counts. */
 static uint8_t directions_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
 	return weir_match_directions(&weir_slot_resource_of(slotting, rule)->match) |

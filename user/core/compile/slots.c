@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Slots: where a rule's counters and windows live, and what it keeps over a reload. A slot outlives
- * loads; the place of a rule in the files does not.
+ * Slots: where a rule's counters and windows are kept, and what a rule keeps across a reload. A slot survives loads; a
+ * rule's place in the files may change.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static int make_room(struct slotting *slotting)
 	return 0;
 }
 
-/* When nothing remembers a rule any more that is not used from now on. */
+/* When nothing refers any more to a rule that is unused from now on. */
 static uint64_t free_after_ns(const struct weir_rule_info *rule, const struct weir_previous *previous, uint64_t now_ns)
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
@@ -96,7 +96,7 @@ void weir_previous_take_back(struct weir_previous *previous, const struct weir_r
 	}
 }
 
-/* Everything that was in use starts cooling; describing the kept ones takes them back. */
+/* Let everything that was in use cool; kept slots become used again when they are described. */
 static void cool_all(struct slotting *slotting)
 {
 	struct weir_image *image = slotting->image;
@@ -184,7 +184,7 @@ static struct weir_breaker_terms breaker_terms(const struct weir_ruleset_rule *r
 	};
 }
 
-/* What the controller, status and the next load need to know of its strategy, behaviour and relation. */
+/* Describe the rule's strategy, behaviour and relation, for the controller, status and the next load. */
 static void describe_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint64_t since_ns,
 			   struct weir_rule_info *info)
 {
@@ -220,7 +220,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 			sizeof(info->ref_resource_name) - 1);
 }
 
-/* What distinguishes this rule's buckets from those that another left at its slot. */
+/* A mark that distinguishes this rule's buckets from those of an earlier rule at its slot. */
 static uint32_t mark_of(const struct slotting *slotting, uint32_t slot)
 {
 	uint64_t digest = weir_digest(WEIR_DIGEST_BASIS, &slotting->now_ns, sizeof(slotting->now_ns));
@@ -229,7 +229,7 @@ static uint32_t mark_of(const struct slotting *slotting, uint32_t slot)
 	return (uint32_t)(digest ^ digest >> 32) | 1;
 }
 
-/* Buckets continue with what they lack, if they can. */
+/* Buckets keep their fill levels if possible. */
 static void plan_tokens(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot,
 			bool is_kept, struct plan *plan)
 {
@@ -247,7 +247,7 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	struct plan *plan = &slotting->plans[place];
 	bool is_kept = plan->slot != NONE;
 
-	/* A rule that keeps its slot keeps its breakers. */
+	/* A rule that keeps its slot also keeps its breakers. */
 	if (plan->slot != NONE && weir_is_breaker(info))
 		since_ns = info->breaker.since_ns;
 
@@ -275,7 +275,7 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	describe_terms(slotting, rule, since_ns, info);
 }
 
-/* The first slot from `slot` on that this rule may have, or the number of slots. */
+/* The first slot from `slot` on that this rule may use, or the number of slots. */
 static uint32_t find_slot(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot)
 {
 	const struct weir_image *image = slotting->image;
@@ -325,7 +325,7 @@ static int place_rules(struct slotting *slotting)
 	return 0;
 }
 
-/* ---- the program's own view ---- */
+/* ---- the program's view ---- */
 
 /* The mask of a prefix, in network order, over `words` 32-bit words. */
 static void fill_mask(__be32 *mask, unsigned int words, unsigned int bits)
@@ -336,7 +336,7 @@ static void fill_mask(__be32 *mask, unsigned int words, unsigned int bits)
 		mask[i] = bits >= 32 ? 0xffffffffu : htonl(~(0xffffffffu >> bits));
 }
 
-/* Packets that a system rule is asked about. Connections are followed by all their packets. */
+/* The packets that a system rule evaluates. Connections are tracked by all their packets. */
 static uint8_t work_of(enum weir_system_metric metric)
 {
 	switch (metric) {
@@ -363,7 +363,7 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->needs_allowed =
 		weir_kinds[terms->kind]->needs_allowed || terms->moves || terms->warms_flows || rule->cluster;
 	if (weir_kinds[terms->kind]->has_tokens)
-		written->needs_allowed = false; /* what moves is its clock */
+		written->needs_allowed = false; /* the clock moves instead */
 	written->threshold_moves = rule->cluster ? WEIR_MOVES_SHARED : terms->moves ? WEIR_MOVES_ALONE : WEIR_MOVES_NOT;
 	written->warms_flows = terms->warms_flows;
 	written->has_overrides = rule->override_count > 0;
@@ -419,7 +419,7 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	write_terms(slotting, rule, plan, written);
 }
 
-/* What holds until a controller pushes something better. */
+/* The values in force until a controller pushes better ones. */
 static void push_first(const struct weir_rule *rule, struct weir_pushed *pushed)
 {
 	pushed->word = rule->threshold;

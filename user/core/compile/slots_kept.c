@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a rule keeps over a reload: the slot of before, if it is the same rule still and its table remembers it. */
+/* What a rule keeps across a reload: its earlier slot, if it is still the same rule and its tables still hold its
+ * state.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -28,7 +30,7 @@ bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_r
 
 /* ---- what is kept ---- */
 
-/* Names of at most WEIR_NAME_BYTES, perhaps without a zero: maps are not to be trusted. */
+/* A name of at most WEIR_NAME_BYTES, possibly without a terminating zero: the contents of maps are not trusted. */
 struct named_slot {
 	const char *name;
 	const char *resource_name; /* of a rule; shadow windows of different resources share their name */
@@ -52,7 +54,7 @@ static uint32_t find_named_slot(const struct named_slot *named, size_t count, co
 	return found ? found->slot : NONE;
 }
 
-/* The slots in use before this load, by the names of their rule and its resource. */
+/* Sort the slots in use before this load by the names of their rule and its resource. */
 static int name_rule_slots(const struct weir_previous *previous, struct named_slot **ret_named, size_t *ret_count)
 {
 	struct named_slot *named;
@@ -92,7 +94,7 @@ static int name_resource_slots(const struct weir_previous *previous, struct name
 	return 0;
 }
 
-/* The first member in which two identities differ, as rule files call it. */
+/* The first field in which two identities differ, by its name in rule files. */
 static const char *name_difference(const struct weir_rule_identity *a, const struct weir_rule_identity *b)
 {
 	if (a->metric != b->metric)
@@ -106,23 +108,24 @@ static const char *name_difference(const struct weir_rule_identity *a, const str
 	return a->counts_bytes != b->counts_bytes ? "another unit" : "another flow key";
 }
 
-/* What makes the rule another than the one described; NULL: it is the same. */
+/* Why the rule is not the one in the description; NULL: it is the same. */
 static const char *find_difference(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 				   const struct weir_rule_info *info)
 {
 	struct weir_rule_identity identity = weir_slot_identity_of(slotting, rule), before = info->identity;
 
-	/* What its fields are called makes no difference. */
+	/* The names of the key's fields make no difference. */
 	identity.key_fields &= WEIR_KEY_RELATIVE(1) - 1;
 	before.key_fields &= WEIR_KEY_RELATIVE(1) - 1;
-	/* What a breaker counts depends on these. */
+	/* These determine what a breaker counts. */
 	if (weir_is_breaker(info) && info->breaker.strategy != rule->breaker.strategy)
 		return "another strategy";
 	if (weir_is_breaker(info) && info->breaker.max_rt_ns != rule->breaker.max_rt_ns)
 		return "another maxAllowedRtMs";
 	if (memcmp(&before, &identity, sizeof(identity)))
 		return name_difference(&before, &identity);
-	/* An observer's shadow window has its name: an earlier load may have had a rule of that name on that resource.
+	/* An observer's shadow window has the observer's name, and an earlier load may have had a rule of that name
+	 * there.
 	 */
 	if (info->is_shadow != weir_slot_terms_of(slotting, rule)->is_shadow)
 		return "it was not a rule of its own";
@@ -145,7 +148,9 @@ bool weir_slot_is_forgotten(const struct slotting *slotting, const struct weir_r
 		return false;
 	if (!terms->warms_flows)
 		return true;
-	/* From no token at all, by a refill a second; the second begun, and the sync of what had passed. */
+	/* The time from no tokens to full by one refill per second, plus the current second, and the sync of the past
+	 * one.
+	 */
 	return terms->warm_up.refill_below &&
 	       idle_ns / WEIR_NSEC_PER_SEC >= terms->warm_up.max / terms->warm_up.refill + 3;
 }
@@ -164,12 +169,12 @@ uint64_t weir_slot_digest_of_overrides(const struct weir_ruleset_rule *rule)
 		digest = weir_digest(digest, override->prefix.address, sizeof(override->prefix.address));
 		digest = weir_digest(digest, &override->threshold_micro, sizeof(override->threshold_micro));
 		sum += digest *
-		       (digest >> 32 | 1); /* FNV is nearly linear, and a sum of what is linear hides changes */
+		       (digest >> 32 | 1); /* FNV is nearly linear, and a sum of linear values would hide changes */
 	}
 	return rule->override_count && !sum ? 1 : sum;
 }
 
-/* Whether rows and flows may continue by what they noted under the rule's last load. */
+/* Do the limits that rows and flows recorded under the rule's last load still apply? */
 static bool has_same_limits(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			    const struct weir_rule_info *info)
 {
@@ -180,8 +185,8 @@ static bool has_same_limits(const struct slotting *slotting, const struct weir_r
 	       !(terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)));
 }
 
-/* A row notes a version for a window, a flow that warms up for a second. What was noted by the program before, until
- * the links had this load's: REPLACED_NS.
+/* Rows remember a version for the length of a window, flows that warm up for a second. The previous program may still
+ * record it until the links have switched to this load: REPLACED_NS.
  */
 static bool are_versions_forgotten(const struct slotting *slotting, const struct weir_rule_info *info)
 {
@@ -202,11 +207,11 @@ static void warn_of_no_version(const struct slotting *slotting, const struct wei
 }
 
 /*
- * Version of the threshold: rows that know of another must ask again whether they are full, what they have leased,
- * which override they are under; flows that warm up recompute. Versions wrap, and a row may have slept
- * meanwhile. So there are two halves of them, and the first one of a half is taken only when nothing remembers the
- * half any more: when it was left, the time was noted. Otherwise the threshold goes without a version, and costs a
- * fresh look with every packet, until a later load.
+ * Choose the version of the threshold. Rows that recorded another version must find out again whether they are over the
+ * limit, what they have leased, and which override applies; flows that warm up recompute. Versions wrap around, and a
+ * row may have been idle meanwhile. So they are divided into two halves, and a half is entered only when nothing can
+ * remember it any more; for that, the time of leaving a half is recorded. Otherwise the threshold has no version, and
+ * every packet finds out everything again, until a later load.
  */
 static void plan_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			 const struct weir_rule_info *info, struct plan *plan)
@@ -228,7 +233,7 @@ static void plan_version(const struct slotting *slotting, const struct weir_rule
 		warn_of_no_version(slotting, rule, info);
 }
 
-/* Why rows of this storage cannot hold the rule's window, which they have held so far. */
+/* Why rows of this storage can no longer hold the rule's window. */
 static const char *why_no_fit(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			      enum weir_storage storage)
 {
@@ -260,7 +265,7 @@ static void tell_emptied(const struct slotting *slotting, const struct weir_rule
 	}
 }
 
-/* Why a rule that is the same begins with empty windows all the same, which is reported; NULL: it does not. */
+/* Why the windows of an unchanged rule start empty nevertheless, which is reported; NULL: they are kept. */
 static const char *starts_anew(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			       const struct weir_rule_info *info)
 {
@@ -290,7 +295,7 @@ static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule 
 	plan->slot = slot;
 	plan_version(slotting, rule, info, plan);
 	slotting->image->kept_rules += !terms->is_shadow;
-	/* With no windows to keep, the best rows for them are chosen again. */
+	/* Since there are no windows to keep, choose the best storage again. */
 	if (weir_has_window(info) && terms->has_window) {
 		plan->storage = info->storage;
 		plan->spec = info->spec;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The flow tables: which of them a load needs, and how large. Each kind knows its own; here is what all do. */
+/* The flow tables: which of them a load needs, and their sizes. Each kind sizes its own tables; this file has what all
+ * kinds share.
+ */
 #include "compile/build_steps.h"
 
 #include <stdio.h>
 
-/* TATs, and warm-up per flow: the least that a table has which is used at all. Chosen, not derived. */
+/* TATs, and warm-up per flow: the minimum size of a table that is in use. Chosen, not derived. */
 #define SHARED_SETS_MIN 64u
 
 bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,
@@ -50,7 +52,7 @@ uint32_t weir_sets_for(uint32_t places, uint32_t places_of_set)
 	return sets;
 }
 
-/* 1.75 times as many places as one CPU keeps flows: sets fill unevenly. */
+/* 1.75 times as many places as the number of flows per CPU, since sets fill unevenly. */
 uint32_t weir_shared_sets(const struct weir_image *image)
 {
 	uint64_t wanted = 2ull * image->flows_per_cpu / (WEIR_FLOW_WAYS + 1);
@@ -61,7 +63,7 @@ uint32_t weir_shared_sets(const struct weir_image *image)
 	return sets;
 }
 
-/* WarmUp is no kind: rules of several kinds warm up. */
+/* WarmUp is not a kind: rules of several kinds can warm up. */
 static void size_warming(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
 	const struct weir_sizing warming = {
@@ -84,7 +86,9 @@ int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag)
 {
 	const uint64_t penalty_ns_max = UINT32_MAX * 1000000ull; /* blockDurationMaxInMs */
 
-	/* Their words hold so many bits of the clock that two less than half a turn apart can be distinguished. */
+	/* The words of penalties hold enough bits of the clock to distinguish two times that are less than half a wrap
+	 * apart.
+	 */
 	if (span_ns < (WEIR_LAST_MASK >> 1) - 2 * penalty_ns_max)
 		return 0;
 	weir_diag_error(diag, NULL, NULL, "split the capture there, and replay each part by itself",
@@ -116,7 +120,7 @@ static bool leaves_two_ghosts(const struct weir_rule_info *rule)
 	return weir_penalises_flows(rule) && (weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule));
 }
 
-/* Room for four flows for each one with a slot. */
+/* Space for four flows for each flow with a slot. */
 static void size_ghosts(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
 	const uint32_t each = weir_any_rule(leaves_two_ghosts, image->rule_info, image->rule_slots) ? 2 : 1;
@@ -130,7 +134,7 @@ static void size_ghosts(const struct weir_previous *previous, struct weir_image 
 	weir_size_table(image, previous, &ghosts, diag);
 }
 
-/* What a table has in every load; kinds say more of theirs. */
+/* The sizes of tables that every load has; kinds size the others. */
 static void size_fixed(const struct weir_image *image, __u32 sizes[WEIR_TABLE_COUNT])
 {
 	const uint32_t rules = image->rule_slots, resources = image->resource_slots;
@@ -162,7 +166,7 @@ void weir_compile_tables(const struct weir_settings *settings, const struct weir
 	image->config.has_timed = settings->timed_entries > 0;
 }
 
-/* ---- what they take ---- */
+/* ---- memory ---- */
 
 uint32_t weir_table_entries(enum weir_table_id table, uint32_t size)
 {
@@ -180,8 +184,9 @@ uint32_t weir_table_entries(enum weir_table_id table, uint32_t size)
 }
 
 /*
- * The kernel notes for each four bytes of per-CPU memory, once for all CPUs, which cgroup pays for them, by a pointer
- * (obj_exts in mm/percpu.c, since Linux 5.9; not when booted with cgroup.memory=nokmem): as much as two CPUs' more.
+ * For every four bytes of per-CPU memory, the kernel records in a pointer which cgroup is charged, once for all CPUs
+ * (obj_exts in mm/percpu.c, since Linux 5.9; not when booted with cgroup.memory=nokmem). This takes as much memory as
+ * two more CPUs.
  */
 #define NOTED_CPUS 2u
 
@@ -195,7 +200,7 @@ enum map_type { MAP_ARRAY, MAP_PERCPU_ARRAY, MAP_HASH, MAP_LPM_TRIE };
 static const struct {
 	enum map_type type;
 	uint32_t value_bytes;
-	size_t part; /* where it counts in struct weir_image_memory */
+	size_t part; /* its field in struct weir_image_memory */
 } tables[WEIR_TABLE_COUNT] = {
 #define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, rule, entries, memory, ...)           \
 	[WEIR_TABLE_##identifier] = {MAP_##map_type, sizeof(value), offsetof(struct weir_image_memory, memory)},
@@ -203,8 +208,8 @@ static const struct {
 #undef TABLE
 };
 
-/* The kernel's hash has a bucket of 16 bytes for each entry there is room for, rounded up to a power of two; its
- * entries and those of a trie come as they are used.
+/* The kernel's hash has a bucket of 16 bytes for each possible entry, rounded up to a power of two. Its entries, and
+ * those of a trie, are allocated as they are used.
  */
 static uint64_t map_memory(enum map_type type, uint64_t entries, uint32_t value_bytes, uint32_t cpus)
 {
@@ -233,7 +238,7 @@ uint64_t weir_table_memory(const struct weir_image *image, enum weir_table_id ta
 	return bytes;
 }
 
-/* What an override takes in the kernel's trie: its key and value, an inner node for every other, and the
+/* The memory of an override in the kernel's trie: its key and value, an inner node for every other entry, and the
  * allocator's rounding. Chosen, not derived.
  */
 #define OVERRIDE_BYTES 128
@@ -245,9 +250,9 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
 		weir_table_memory(image, table, cpus, &memory);
 	memory.narrow_table += (uint64_t)weir_image_note_sets(image) * WEIR_NOTES_BYTES;
-	/* What the program has of its own on each CPU. */
+	/* The program's own per-CPU memory. */
 	memory.counters += percpu_memory((uint64_t)WEIR_WINDOW_SPECS_MAX * WEIR_CLOCK_BYTES, cpus);
-	/* The tables of a generation have room for the largest load, whatever is in them. */
+	/* The tables of a generation have space for the largest load, whatever they contain. */
 	memory.matching += sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			   (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
 			   (uint64_t)image->override_count * OVERRIDE_BYTES +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Terms: what a rule comes to for the program and the controller, from Sentinel's strategy, behaviour and relation
+ * Terms: Sentinel's strategy, behaviour and relation, converted to what the program and the controller use
  * (docs/semantics.md, 3 to 6).
  */
 #include "compile/build_steps.h"
@@ -13,8 +13,8 @@
 #include "thresholds/token_rates.h"
 #include "thresholds/warm_up.h"
 
-/* The resource whose traffic warms the rule up has flows, and so has the rule's own: each warms up by itself, in the
- * program. Flows of one that is warmed by the whole of another share one threshold, which the controller can do.
+/* If both the resource whose traffic warms up the rule and the rule itself have flows, the program warms up each flow
+ * separately. If a whole other resource warms them up, all flows share one threshold, which the controller can compute.
  */
 static bool warms_flows(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
@@ -36,7 +36,9 @@ static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms 
 		allowed_den = 1;
 	}
 	terms->units = (uint64_t)(allowed_num / allowed_den);
-	/* System rules drop from triggerCount on: so many come before that. Signals are compared in millionths. */
+	/* System rules drop at triggerCount and above, so the count just below it is admitted. Signals are compared in
+	 * millionths.
+	 */
 	if (rule->system)
 		terms->units = rule->metric == WEIR_METRIC_SIGNAL
 				       ? rule->threshold_micro
@@ -48,7 +50,9 @@ static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms 
 	return err;
 }
 
-/* For the choice of rows: hosts that share an AVG_LOCAL threshold. docs/cluster.md says how many a store can serve. */
+/* For the choice of rows: the most hosts that share an AVG_LOCAL threshold. docs/cluster.md says how many a store can
+ * serve.
+ */
 #define HOSTS_MAX 1000
 
 int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, struct weir_terms *terms,
@@ -81,7 +85,7 @@ int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_rulese
 
 /* ---- overrides ---- */
 
-/* A flow under an override has another rate than the rule's others, so that its bucket is no good to them. */
+/* A flow under an override has a different rate, so other flows of the rule must not use its bucket. */
 static uint32_t mark_of_override(uint32_t mark, uint64_t threshold_micro)
 {
 	return (uint32_t)(((mark ^ threshold_micro) * 0x9e3779b97f4a7c15ull) >> 32) | 1; /* 2^64 / golden ratio */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Matching: each value of each field gets the set of the resources that accept it. Values accepted by
- * the same set share one vector, whatever their field; the program ANDs one vector a field.
+ * Matching: each value of each field has the set of resources that accept it. Values with the same set share one
+ * vector, whatever their field; the program ANDs one vector per field.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 /* ---- interfaces ---- */
 
-/* Combinations of patterns that one interface may match: each takes a vector. Chosen, not derived. */
+/* Most combinations of patterns that one interface may match; each takes a vector. Chosen, not derived. */
 #define COMBINATIONS_MAX 1024
 
 struct name_use {
@@ -21,9 +21,9 @@ struct name_use {
 	uint32_t bit;
 };
 
-/* Resources with the same words, of which some are patterns. */
+/* Resources with the same interface words, some of which are patterns. */
 struct interface_group {
-	const struct weir_match *match; /* of the first */
+	const struct weir_match *match; /* of the first resource */
 	struct weir_vector resources;
 };
 
@@ -120,7 +120,7 @@ static struct weir_interface_case *add_case(struct weir_image *image, enum weir_
 	return added;
 }
 
-/* A name of many resources is warned of for each. */
+/* A missing interface that several resources name causes a warning for each. */
 static void warn_of_absent(struct matching *matching, const struct name_use *uses, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -129,7 +129,7 @@ static void warn_of_absent(struct matching *matching, const struct name_use *use
 				  weir_match_resource_of(matching, uses[i].bit)->name, uses[i].name);
 }
 
-/* Two names may be of one interface: its own, and another that the kernel knows it by. */
+/* Two names may belong to one interface: its own, and an alternative name that the kernel knows. */
 static int add_interface(struct matching *matching, uint32_t ifindex, const struct weir_vector *accepting)
 {
 	struct weir_image *image = matching->image;
@@ -149,7 +149,7 @@ static int add_interface(struct matching *matching, uint32_t ifindex, const stru
 	return weir_match_number_vector(matching, &both, &image->interfaces[i].vector);
 }
 
-/* Those names that the words have, whether they are there now or come later. */
+/* The names among the words, whether the interfaces exist now or appear later. */
 static int match_names(struct matching *matching, const struct interface_uses *uses,
 		       const struct weir_compile_options *options)
 {
@@ -187,7 +187,7 @@ static bool may_begin_alike(const char *a, const char *b)
 	return !strncmp(a, b, plain_a < plain_b ? plain_a : plain_b);
 }
 
-/* False: no name is meant by a pattern of both. */
+/* False if no name can match patterns of both. */
 static bool may_meet(const struct weir_match *a, const struct weir_match *b)
 {
 	for (size_t i = 0; i < a->interface_count; i++)
@@ -208,8 +208,8 @@ static bool may_join(const struct interface_uses *uses, const __u64 *groups, siz
 }
 
 /*
- * All combinations of `groups` with later ones that an interface may match. So whatever comes, its vector is there, and
- * no packet can match more than weir_compile_meet has proved.
+ * Add all combinations of `groups` with later groups that one interface may match. So the vector of every later
+ * interface exists, and no packet can match more than weir_compile_meet has proved.
  */
 static int combine(struct matching *matching, struct interface_uses *uses, const __u64 *groups,
 		   const struct weir_vector *accepting, size_t first)
@@ -234,7 +234,7 @@ static int combine(struct matching *matching, struct interface_uses *uses, const
 		weir_vector_or(&joined, &uses->groups[g].resources);
 		err = weir_match_number_vector(matching, &joined, &added->vector);
 		if (!err) {
-			const struct weir_interface_case here = *added; /* which moves as others are added */
+			const struct weir_interface_case here = *added; /* copied, since adding others moves it */
 
 			err = combine(matching, uses, here.groups, &joined, g + 1);
 		}
@@ -274,14 +274,14 @@ static int match_interfaces(struct matching *matching, const struct weir_compile
 		err = weir_match_number_vector(matching, &uses.indifferent, &image->config.interface_default);
 	if (err)
 		return err;
-	/* In use also when none of the interfaces named exists: the default keeps their resources out. */
+	/* In use even if none of the named interfaces exists: the default vector keeps their resources out. */
 	if (image->config.interface_default)
 		image->config.match_fields |= WEIR_MATCH_INTERFACE;
 	err = match_names(matching, &uses, options);
 	return err ? err : match_patterns(matching, &uses);
 }
 
-/* Vector 0: all resources. Classes of fields not in use stay 0, and so accept everything. */
+/* Vector 0 has all resources. Classes of unused fields stay 0, and so accept everything. */
 static int start_from_all(struct matching *matching)
 {
 	struct weir_vector all = {};

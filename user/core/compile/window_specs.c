@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Window specs: the lengths of buckets, of which the program knows each once. */
+/* Window specs: the bucket lengths in use, of which the program knows each only once. */
 #include "base/util.h"
 #include "compile/build_steps.h"
 #include "compile/slotting.h"
 #include "weir_window.h"
 
 /*
- * Sixteen buckets before now, so that the first row looks back into numbers that exist. A clock younger
- * than that starts at 0, and everything since then counts (docs/semantics.md, 1): the program clamps.
+ * The base is sixteen buckets before now, so that the first row looks back at numbers that exist. If the clock is
+ * younger than that, the base is 0 and everything since then counts (docs/semantics.md, 1): the program clamps.
  */
 static struct weir_window_spec spec_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
@@ -24,7 +24,9 @@ static struct weir_window_spec spec_of(const struct slotting *slotting, const st
 	return spec;
 }
 
-/* The number of this rule's window spec, which is added when it is new and below `limit`. NONE: it is not to be had. */
+/* The number of this rule's window spec, which is added if it is new and its number would be below `limit`. Otherwise
+ * NONE.
+ */
 static int number_spec(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t limit,
 		       uint32_t *ret_number)
 {
@@ -49,7 +51,7 @@ static int number_spec(struct slotting *slotting, const struct weir_ruleset_rule
 	return 0;
 }
 
-/* Rows in the tables are evaluated against the window specs published before: they stay for ever. */
+/* Rows in the tables are evaluated against window specs of earlier loads, so those are kept for ever. */
 static int keep_specs(struct slotting *slotting)
 {
 	struct weir_image *image = slotting->image;
@@ -66,8 +68,8 @@ static int keep_specs(struct slotting *slotting)
 	return 0;
 }
 
-/* The few numbers that narrow and medium rows can name go to the rules that could use them, those with the smallest
- * rows first; who gets none is wide.
+/* Narrow and medium rows can name only a few spec numbers. These go to the rules that can use them, those with the
+ * smallest rows first; rules that get none use wide rows.
  */
 static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 {
@@ -88,7 +90,7 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 		}
 		plan->storage = weir_slot_has_flows(slotting, rule) && !weir_kind_of(rule)->occupies
 					? WEIR_STORAGE_WIDE
-					: WEIR_STORAGE_LONE; /* for occupy windows no row is looked for */
+					: WEIR_STORAGE_LONE; /* occupy windows have no rows */
 		if (!weir_slot_fits(slotting, rule, storage))
 			continue;
 		err = number_spec(slotting, rule, WEIR_SPECS_NARROW, &plan->spec);

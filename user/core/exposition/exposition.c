@@ -12,7 +12,7 @@
 
 /* ---- text ---- */
 
-/* Room for so many bytes more, at the end of the text; NULL: it is cut. */
+/* Space for this many more bytes at the end of the text; NULL: the text is cut. */
 static char *reserve(struct weir_exposition *exposition, size_t bytes)
 {
 	size_t room = exposition->room ? exposition->room : ROOM_FIRST;
@@ -50,7 +50,7 @@ static void append_text(struct weir_exposition *exposition, const char *text)
 
 /* ---- labels ---- */
 
-/* How a label's value says the character at `text`, of so many bytes: as it is, or escaped. Returns the bytes of
+/* How the character at `text` (`bytes` long) appears in a label's value: unchanged, or escaped. Returns the length of
  * `ret_said`.
  */
 static size_t say_character(const char *text, size_t bytes, char ret_said[4])
@@ -122,7 +122,7 @@ static void append_head(struct weir_exposition *exposition, const char *what, co
 	append_text(exposition, "# ");
 	append_text(exposition, what);
 	append_text(exposition, exposition->metric->name);
-	if (!exposition->is_openmetrics) /* there the family has a name of its own */
+	if (!exposition->is_openmetrics) /* in OpenMetrics the family has its own name */
 		append_text(exposition, suffix_of(exposition->metric));
 	append_text(exposition, " ");
 	append_text(exposition, text);
@@ -143,7 +143,7 @@ static char *put(char *at, const char *text)
 	return mempcpy(at, text, strlen(text));
 }
 
-/* `more`: one more label, or NULL. Room is asked for once: there are tens of thousands of samples. */
+/* `more` is one more label, or NULL. Space is reserved once per sample, since there are tens of thousands of them. */
 static void append_sample(struct weir_exposition *exposition, const char *suffix, const struct weir_labels *labels,
 			  const char *more, const char *value)
 {
@@ -173,7 +173,7 @@ static void append_sample(struct weir_exposition *exposition, const char *suffix
 
 #define NUMBER_BYTES 32
 
-/* printf takes four times as long, and there are tens of thousands of them. */
+/* printf takes four times as long, and there are tens of thousands of numbers. */
 static const char *format_count(uint64_t count, char text[NUMBER_BYTES])
 {
 	char digits[NUMBER_BYTES];
@@ -200,7 +200,7 @@ void weir_exposition_value(struct weir_exposition *exposition, const struct weir
 	char text[NUMBER_BYTES];
 
 	if (value >= 1 && value < 1e15 && value == (double)(uint64_t)value)
-		format_count(value, text); /* most thresholds and intervals: as printf would */
+		format_count(value, text); /* most thresholds and intervals: same result as printf */
 	else
 		snprintf(text, sizeof(text), "%.15g", value);
 	append_sample(exposition, suffix_of(exposition->metric), labels, NULL, text);
@@ -247,7 +247,7 @@ const char *weir_exposition_type(bool is_openmetrics)
 
 #define WEIGHT_FULL 1000
 
-/* "0.75" in thousandths; what is no weight is none. */
+/* Parse a weight such as "0.75" in thousandths; text that is not a weight counts as 0. */
 static int parse_weight(const char *text)
 {
 	int weight, unit = WEIGHT_FULL / 10;
@@ -261,7 +261,7 @@ static int parse_weight(const char *text)
 	return weight < WEIGHT_FULL ? weight : WEIGHT_FULL;
 }
 
-/* One media range with its parameters, which it ends at zeros. */
+/* One media range with its parameters, which end at zero bytes. */
 struct media {
 	const char *range;
 	const char *version; /* NULL: any */

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #define VLAN_TAG_BYTES 4
-#define OTHER_HEADER_BYTES 8 /* of ICMP; of others two ports, where they have them, and what follows */
+#define OTHER_HEADER_BYTES 8 /* for ICMP; for others two ports, if they have them, and what follows */
 #define HOP_LIMIT 64
 
-/* As much of a transport header as the program insists on. */
+/* The part of a transport header that the program requires. */
 static uint32_t transport_bytes(uint8_t protocol)
 {
 	switch (protocol) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A frame made of what somebody says of a packet: Ethernet, a VLAN tag perhaps, IPv4 or IPv6, the transport header, and
- * zeros. For the program to look at; it is never sent. Checksums are zero, which no rule reads.
+ * Build a frame from a description of a packet: Ethernet, optionally a VLAN tag, IPv4 or IPv6, the transport header,
+ * and zeros. It is only shown to the program and never sent. Checksums are zero, as no rule reads them.
  */
 #ifndef WEIR_FRAMES_COMPOSE_H
 #define WEIR_FRAMES_COMPOSE_H
@@ -21,14 +21,16 @@ struct weir_packet_words {
 	uint8_t dscp;
 	bool has_vlan;
 	uint16_t vlan;
-	/* 0: the shortest on a wire (60 bytes, or all headers). Else at least all headers, at most _BYTES_MAX. */
+	/* ^0: the shortest frame (60 bytes on a wire, or all headers). Otherwise at least all headers, at most
+	 * _BYTES_MAX.
+	 */
 	uint32_t frame_bytes;
 };
 
-/* The shortest frame of such a packet that can be: its headers. */
+/* The length of the shortest possible frame of such a packet: its headers. */
 uint32_t weir_shortest_frame(const struct weir_packet_words *words);
 
-/* Fill in `frame` (WEIR_COMPOSED_BYTES_MAX bytes); returns its length, or 0 when frame_bytes cannot be. */
+/* Fill in `frame` (WEIR_COMPOSED_BYTES_MAX bytes). Returns its length, or 0 if frame_bytes is impossible. */
 uint32_t weir_compose_frame(const struct weir_packet_words *words, uint8_t *frame);
 
 #endif

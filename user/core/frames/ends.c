@@ -44,7 +44,7 @@ static bool take_ipv4(const uint8_t *ip, size_t bytes, struct weir_ends *ends)
 	memcpy(ends->source, ip + 12, 4);
 	memcpy(ends->destination, ip + 16, 4);
 	header_bytes = (ip[0] & 15) * 4ul;
-	/* A later fragment begins with something else. */
+	/* A later fragment has no transport header. */
 	if (header_bytes >= IPV4_BYTES && header_bytes <= bytes && !(number_at(ip + 6) & 0x1fff))
 		take_ports(ip + header_bytes, bytes - header_bytes, ends);
 	return true;

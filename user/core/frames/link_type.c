@@ -27,7 +27,7 @@ struct sll2_header {
 
 _Static_assert(sizeof(struct sll_header) == 16 && sizeof(struct sll2_header) == 20, "they are read from captures");
 
-/* The first `bytes` of a frame; those that the capture cut off are zeros. */
+/* The first `bytes` of a frame; bytes that the capture cut off are zeros. */
 static void read_header(const struct weir_frame *frame, void *header, uint32_t bytes)
 {
 	uint32_t captured = frame->captured_bytes < bytes ? frame->captured_bytes : bytes;
@@ -62,9 +62,9 @@ enum weir_course weir_frame_course(enum weir_link_type link_type, const struct w
 	return packet_type == PACKET_OUTGOING ? WEIR_COURSE_OUT : WEIR_COURSE_IN;
 }
 
-/* A cooked header's protocol is what an Ethernet header would have as its type. Below 0x600 it is one of Linux's own
- * numbers, of 802.3 and 802.2 frames among others; in Ethernet a length stands there, and neither means IP. These
- * devices have something else in its place, or nothing.
+/* The protocol field of a cooked header has the values of an Ethernet header's type. A value below 0x600 is one of
+ * Linux's own numbers (802.3 and 802.2 frames, among others); in Ethernet it would be a length. Neither means IP. For
+ * the device types below, the field has another meaning or none.
  */
 static __be16 cooked_ethertype(__be16 device_type, __be16 protocol)
 {
@@ -91,8 +91,8 @@ static __be16 ip_ethertype(const struct weir_frame *frame)
 	return 0;
 }
 
-/* AF_INET is 2 everywhere; AF_INET6 is Linux's, Windows', NetBSD's and OpenBSD's, FreeBSD's or Darwin's. Which of them
- * captured is not known, nor its byte order: no family is above 65535.
+/* AF_INET is 2 everywhere. AF_INET6 differs between Linux, Windows, NetBSD and OpenBSD, FreeBSD, and Darwin. Neither
+ * the capturing system nor its byte order is known, but no family is above 65535.
  */
 static __be16 family_ethertype(const struct weir_frame *frame)
 {
@@ -114,8 +114,8 @@ static __be16 family_ethertype(const struct weir_frame *frame)
 	return 0;
 }
 
-/* RFC 1661, 2: the protocol has two bytes, of which the first is even, or one that is odd. RFC 1662, 3.1: before it
- * stand an address (255) and a control field (3), which peers may agree to leave out.
+/* RFC 1661, 2: the protocol is either two bytes, the first of which is even, or one odd byte. RFC 1662, 3.1: it is
+ * preceded by an address (255) and a control field (3), which peers may agree to omit.
  */
 #define PPP_ADDRESS_BYTES 2
 #define PPP_PROTOCOL_BYTES 2
@@ -154,7 +154,7 @@ static __be16 ppp_ethertype(enum weir_link_type link_type, const struct weir_fra
 	return 0;
 }
 
-/* The Ethernet header that says what the frame's own one says. */
+/* An Ethernet header equivalent to the frame's own link header. */
 static void make_header(enum weir_link_type link_type, const struct weir_frame *frame, struct ethhdr *ethernet)
 {
 	struct sll_header sll;

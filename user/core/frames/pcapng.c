@@ -20,7 +20,7 @@
 #define PACKET_FLAGS 2	      /* epb_flags */
 #define FLAGS_COURSE 3
 
-/* Type and length, and the length once more at its end. */
+/* Type and length, and the length once more at the end of the block. */
 #define BLOCK_BYTES 12
 #define TRAILER_BYTES 4
 #define OPTION_HEADER_BYTES 4
@@ -127,7 +127,7 @@ static bool get(const struct weir_pcapng_reader *reader, uint32_t *ret_words, si
 	return true;
 }
 
-/* To skip beyond the end is no mistake: nothing is read there. */
+/* Skipping beyond the end is no error: the next read finds nothing there. */
 static bool skip(const struct weir_pcapng_reader *reader, uint32_t bytes)
 {
 	return !fseeko(reader->stream, bytes, SEEK_CUR);
@@ -144,7 +144,7 @@ static bool get_option(const struct weir_pcapng_reader *reader, uint16_t *ret_co
 	return true;
 }
 
-/* The rest of a block, `left` bytes of options. */
+/* Read the rest of a block: `left` bytes of options. */
 static bool read_options(const struct weir_pcapng_reader *reader, uint32_t left, enum weir_course *ret_course)
 {
 	while (left >= OPTION_HEADER_BYTES) {
@@ -169,10 +169,10 @@ static bool read_options(const struct weir_pcapng_reader *reader, uint32_t left,
 	return skip(reader, left);
 }
 
-/* An enhanced packet block, of which `left` bytes are yet to be read before its trailer. */
+/* Read an enhanced packet block that has `left` bytes before its trailer. */
 static bool read_packet(const struct weir_pcapng_reader *reader, uint32_t left, enum weir_course *ret_course)
 {
-	uint32_t header[5]; /* interface, time, bytes captured and on the wire */
+	uint32_t header[5]; /* interface, time, captured length, wire length */
 
 	if (left < sizeof(header) || !get(reader, header, 5))
 		return false;
@@ -182,7 +182,7 @@ static bool read_packet(const struct weir_pcapng_reader *reader, uint32_t left, 
 	return read_options(reader, left - padded(header[3]), ret_course);
 }
 
-/* To the end of the next packet's block. */
+/* Advance to the end of the next packet's block. */
 static bool next_packet(const struct weir_pcapng_reader *reader, enum weir_course *ret_course)
 {
 	uint32_t begin[2]; /* type, length */
@@ -202,7 +202,7 @@ static bool next_packet(const struct weir_pcapng_reader *reader, enum weir_cours
 bool weir_pcapng_open(FILE *stream, struct weir_pcapng_reader *ret_reader)
 {
 	struct weir_pcapng_reader reader = {.stream = stream};
-	uint32_t begin[3]; /* type, which reads the same in both orders; length; byte order */
+	uint32_t begin[3]; /* type, which is the same in both byte orders; length; byte order */
 
 	if (!get(&reader, begin, 3) || begin[0] != SECTION)
 		return false;

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #define TCP_PSH_ACK 0x18
-/* A key that is pressed: padded, encrypted, with its authentication code. */
+/* A keystroke: padded, encrypted, with its authentication code. */
 #define KEY_PAYLOAD_BYTES 64
 
-#define ADDRESS_CHARACTERS 64 /* with a zone behind it */
+#define ADDRESS_CHARACTERS 64 /* including a zone */
 
-/* Returns the family, or 0. A zone ("%eth0") is no part of the address, and IPv4 may be written as IPv6. */
+/* Returns the family, or 0. A zone ("%eth0") is not part of the address, and IPv4 may be written as IPv6. */
 static uint8_t parse_address(char *text, uint8_t ret_address[16])
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};

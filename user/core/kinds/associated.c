@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind ASSOCIATED: a rule goes by the shadow window of another resource (docs/semantics.md, 5).
- * The shadow window is made by compile/shadows.c, and its rows are a window's.
+ * Kind ASSOCIATED: a rule is evaluated by the shadow window of another resource (docs/semantics.md, 5).
+ * compile/shadows.c makes the shadow window, and its rows are those of a window.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind BREAKER: a circuit breaker, which goes by what became of the openings before (docs/breakers.md). Breakers are
- * not written under `rules:`; rules/circuit_breakers.c reads them.
+ * Kind BREAKER: a circuit breaker, evaluated by the outcome of earlier openings (docs/breakers.md). Breakers are not
+ * written under `rules:`; rules/circuit_breakers.c reads them.
  */
 #include "base/util.h"
 #include "compile/build_steps.h"
@@ -24,7 +24,8 @@ static int check_span(uint64_t span_ns, struct weir_diag *diag)
 	return -EINVAL;
 }
 
-/* A full table of requests forgets some, and no threshold is too large for it: but it goes by those settings. */
+/* A full table of requests forgets some, and no threshold is too large for it; but the kind depends on those settings.
+ */
 static void warn_of_room(struct weir_reader *reader, size_t place)
 {
 }
@@ -41,8 +42,9 @@ static uint32_t ring_shift(const struct weir_settings *settings, uint32_t shift)
 	return settings->ring_groups ? (uint32_t)__builtin_ctz(settings->ring_groups) : shift;
 }
 
-/* A request that is slow only after the time-out has its opening repeated first: then it is due at another time than
- * those that are repeated, or begin, with it. Without such rules requests are due in the order in which they come.
+/* A request may count as slow only after the timeout. If its opening is repeated before that, the request is due at
+ * another time than those that are repeated, or begin, together with it. Without such rules requests are due in the
+ * order in which they begin.
  */
 static bool may_be_slow_late(const struct weir_image *image)
 {
@@ -86,14 +88,16 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 		config->sizes[WEIR_TABLE_LONE_BREAKERS] = image->rule_slots;
 	config->sizes[WEIR_TABLE_REQUEST_GROUPS] = (config->sizes[WEIR_TABLE_BREAKERS] * 8) << config->ring_shift;
 	config->sizes[WEIR_TABLE_LONE_GROUPS] = config->sizes[WEIR_TABLE_LONE_BREAKERS] << config->lone_ring_shift;
-	/* Each request has its own time: it may change with a reload. Those that begin after it may then be due before
-	 * others, and are counted behind these.
+	/* Each request has its own due time: the timeout may change with a reload. Requests that begin afterwards may
+	 * be due before earlier ones, but are counted after them.
 	 */
 	config->request_timeout_ns = settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] * 1000000;
 	config->rings_are_unordered = may_be_slow_late(image);
 }
 
-/* A request that was being opened. A breaker that is found later is known by its age (weir_breaker_terms.since_ns). */
+/* The time for which a request can be opening. A breaker that is found later is recognised by its age
+ * (weir_breaker_terms.since_ns).
+ */
 static uint64_t rule_memory_ns(const struct weir_previous *previous)
 {
 	return previous->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] * 1000000 + WEIR_NSEC_PER_SEC;

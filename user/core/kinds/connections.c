@@ -19,8 +19,8 @@ static bool is_chosen(const struct weir_choices *choices)
 
 /* ---- rule files ---- */
 
-/* A Concurrency rule counts connections, and has neither of the ways that Sentinel's flow rules have: complain of
- * those it names, and read on as if it named none.
+/* A Concurrency rule counts connections, and none of the other choices of Sentinel's flow rules apply to it. Complain
+ * about those that the rule names, and continue as if it named none.
  */
 static void check_choices(struct weir_reader *reader, struct weir_draft *draft)
 {
@@ -58,7 +58,7 @@ static bool check_threshold(struct weir_reader *reader, const struct weir_draft 
 	return true;
 }
 
-/* A connection is followed by all packets of its 5-tuple: a match must take all of them or none. */
+/* A connection is tracked by all packets of its 5-tuple, so a match must take all of them or none. */
 static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_node *value = weir_draft_at(draft, RULE_METRIC);
@@ -81,7 +81,7 @@ static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 			  WEIR_SHOWN(resource->name), weir_match_splits_connections(match));
 }
 
-/* A full table evicts: a limit beyond its size is none. */
+/* A full table evicts, so a limit beyond its size has no effect. */
 static void warn_of_room(struct weir_reader *reader, size_t place)
 {
 	const struct weir_ruleset *ruleset = reader->ruleset;
@@ -100,9 +100,9 @@ static bool has_flows(const struct weir_rule_info *rule)
 }
 
 /*
- * While a rule's connections are kept, so are the time-outs that they count their silence by. They know the flow they
- * are counted in by its place: as long as there may be such, its table stays too. Who has no rule for connections any
- * more does not ask for other time-outs.
+ * While a rule's connections are kept, so are the timeouts that measure their silence. Connections refer to their flow
+ * by its index, so while there may be such connections, the flow table is kept too. There is no warning if no rule
+ * counts connections any more, since other timeouts are not needed then.
  */
 static void keep_connections(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
@@ -155,8 +155,8 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 		config->connection_step_ns[i] = weir_connection_step_ns(image->connection_timeout_ms[i]);
 }
 
-/* The longest silence there can be (of seven steps, docs/connections.md), and a second for those who look at whole
- * ones.
+/* The longest possible silence (seven steps, docs/connections.md), plus a second for readers that work in whole
+ * seconds.
  */
 static uint64_t rule_memory_ns(const struct weir_previous *previous)
 {
@@ -174,7 +174,7 @@ const struct weir_kind weir_kind_connections = {
 	.metric_number = "0",
 	.metric = WEIR_METRIC_CONCURRENCY,
 	.check_choices = check_choices,
-	/* Who writes what is the default anyway, such as Direct, means no harm; a unit would be the wrong one. */
+	/* Values that are the default anyway, such as Direct, are accepted; a unit would be wrong. */
 	.fields = 1u << RULE_NAME | 1u << RULE_RESOURCE | 1u << RULE_PER | 1u << RULE_METRIC | 1u << RULE_THRESHOLD |
 		  1u << RULE_STRATEGY | 1u << RULE_BEHAVIOR | 1u << RULE_RELATION | 1u << RULE_MODE |
 		  1u << RULE_OVERRIDES,

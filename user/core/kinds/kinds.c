@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The table of the kinds of limits, and which of them a rule has. */
+/* The table of the kinds of limits, and which kind a rule has. */
 #include "kinds/kinds.h"
 
 #include "rules/ruleset.h"

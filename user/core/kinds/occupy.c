@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind OCCUPY: a sliding window of which packets of a prioritised resource may occupy buckets yet to come, which
- * wait for them (docs/semantics.md, 10). All CPUs share it.
+ * Kind OCCUPY: a sliding window in which packets of a prioritised resource may occupy units of later buckets, and wait
+ * for them (docs/semantics.md, 10). All CPUs share it.
  */
 #include "base/util.h"
 #include "compile/build_steps.h"
@@ -15,7 +15,7 @@ static bool is_chosen(const struct weir_choices *choices)
 	return choices->occupies;
 }
 
-/* With waits as long as the interval, the units would be those of packets that came after them. */
+/* If a wait were as long as the interval, it would take units that belong to packets that arrive later. */
 static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const struct weir_settings *settings)
 {
 	const uint64_t timeout_ns = settings->occupy_timeout_ms * NSEC_PER_MSEC;
@@ -25,14 +25,14 @@ static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const stru
 
 /* ---- tables ---- */
 
-/* Without a rule with an occupy window there is no table at all; without one for flows, that of flows has one set. */
+/* Without a rule with an occupy window there is no table; if none of them has flows, the table of flows has one set. */
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
 {
 	const bool occupies = image->config.kinds >> WEIR_KIND_OCCUPY & 1;
 	const struct weir_sizing table = {
 		.keeps = weir_has_occupy_flows,
-		/* As if it had one more: not quite twice as many places as flows, but not four times, either. */
+		/* Calculated as if a set had one way more: nearly twice as many places as flows, but not four times. */
 		.sets = weir_shared_sets(image),
 		.sets_idle = occupies,
 		.table = WEIR_TABLE_OCCUPY_FLOWS,
@@ -47,7 +47,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 		image->config.sizes[WEIR_TABLE_OCCUPY_RESOURCES] = image->rule_slots;
 }
 
-/* What was occupied last counts from its own bucket on for an interval, and the bucket begun. */
+/* Occupied units count from their own bucket for an interval, plus the current bucket. */
 static uint64_t flow_memory_ns(const struct weir_ruleset_rule *rule)
 {
 	return rule->interval_ns + rule->interval_ns / rule->samples;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind SYSTEM: a rule goes by a signal of the whole host: load, CPU usage, the time of handshakes. For system rules
- * there are two more, InboundQPS and Concurrency, which are a window and a limit of connections. All of them are
- * written in a list of their own, which rules/system_rules.c reads.
+ * Kind SYSTEM: a rule is evaluated by a signal of the whole host: load, CPU usage, the time of handshakes. There are
+ * two more kinds of system rules: InboundQPS, which is a window, and Concurrency, which is a limit of connections. All
+ * of them are written in a list of their own, which rules/system_rules.c reads.
  */
 #include "kinds/kinds.h"
 #include "rules/ruleset.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind THROTTLE: packets are spaced evenly, by the TAT of their flow's latest one, which all CPUs share
+ * Kind THROTTLE: packets are spaced evenly, by the TAT of their flow's latest packet, which all CPUs share
  * (docs/semantics.md, 4).
  */
 #include "base/util.h"
@@ -36,7 +36,7 @@ static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const stru
 
 /* ---- TATs ---- */
 
-/* They hold so many bits of the clock that two less than half a turn apart, 4.5 years, can be distinguished. */
+/* TATs hold enough bits of the clock to distinguish two times that are less than half a wrap (4.5 years) apart. */
 static int check_span(uint64_t span_ns, struct weir_diag *diag)
 {
 	const uint64_t queue_ns_max = UINT32_MAX * 1000000ull; /* maxQueueingTimeMs */
@@ -65,7 +65,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 	weir_size_table(image, previous, &table, diag);
 }
 
-/* TATs so old that no packet waits for them: none costs more than an interval. */
+/* TATs so old that no packet waits for them: no packet takes more than an interval. */
 static uint64_t flow_memory_ns(const struct weir_ruleset_rule *rule)
 {
 	return rule->interval_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind TOKENS: a packet takes tokens from its flow's bucket, which all CPUs share and which fills at the rate of the
+ * Kind TOKENS: a packet takes tokens from its flow's bucket, which all CPUs share, and which fills at the rate of the
  * threshold (docs/semantics.md, 9).
  */
 #include "base/util.h"
@@ -9,7 +9,7 @@
 #include "rules/rule.h"
 #include "thresholds/token_rates.h"
 
-/* The largest frame of an Ethernet of 1500 bytes MTU, without its checksum, which XDP does not see. */
+/* The largest frame on an Ethernet with an MTU of 1500 bytes, without its checksum, which XDP does not see. */
 #define FRAME_BYTES_USUAL 1514
 
 static bool is_chosen(const struct weir_choices *choices)

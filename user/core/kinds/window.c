@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind WINDOW: a rule goes by the sliding window of its own resource, kept in rows a CPU (docs/semantics.md, 1 and 2).
- * Shadow windows are of this kind, too.
+ * Kind WINDOW: a rule is evaluated by the sliding window of its own resource, kept in rows per CPU (docs/semantics.md,
+ * 1 and 2). Shadow windows are of this kind, too.
  */
 #include "base/util.h"
 #include "compile/build_steps.h"
@@ -10,7 +10,7 @@
 
 static bool is_chosen(const struct weir_choices *choices)
 {
-	return true; /* what no other kind takes */
+	return true; /* everything that no other kind takes */
 }
 
 /* ---- flow tables ---- */
@@ -55,7 +55,7 @@ static void size_rows(const struct weir_previous *previous, struct weir_image *i
 	weir_size_table(image, previous, &wide, diag);
 }
 
-/* ---- who has seen a flow ---- */
+/* ---- sharers ---- */
 
 static bool keeps_windows(const struct weir_rule_info *rule)
 {
@@ -67,13 +67,13 @@ static bool has_flows(const struct weir_rule *rule)
 	return rule->kind == WEIR_KIND_WINDOW && rule->storage != WEIR_STORAGE_LONE;
 }
 
-/* How far a rule's window looks back. */
+/* How far back a rule's window reaches. */
 static uint64_t window_ns(const struct weir_rule *rule)
 {
 	return rule->window_cells * rule->bucket_ns;
 }
 
-/* The shortest epoch that no window of a flow looks back further than. */
+/* The shortest epoch that is at least as long as the longest window of a flow. */
 static uint32_t sharers_shift(const struct weir_image *image)
 {
 	uint32_t shift = WEIR_SHARERS_SHIFT_MIN, i;
@@ -85,9 +85,9 @@ static uint32_t sharers_shift(const struct weir_image *image)
 }
 
 /*
- * The table of who has seen a flow. While rows of a running rule depend on it, it keeps its size and the length
- * of its epochs; a rule that a reload brings and that looks back further than these does without. So do shadow windows,
- * which count what has passed and take no lease.
+ * The sharers table. While rows of a running rule depend on it, it keeps its size and the length of its epochs. A rule
+ * that a reload adds, and whose window is longer than these epochs, does without the table. So do shadow windows, which
+ * count packets that have passed and take no lease.
  */
 static void size_sharers(const struct weir_previous *previous, struct weir_image *image)
 {
@@ -110,8 +110,9 @@ static void size_sharers(const struct weir_previous *previous, struct weir_image
 			i >= image->rule_count || window_ns(&image->rules[i]) > 1ull << config->sharers_shift;
 }
 
-/* As many for each row of one CPU on a machine of any size: that many more flows are remembered than there are rows.
- * The table keeps its size while rows of a running rule may have left something there.
+/* The table has room for WEIR_ROW_GHOSTS_PER_ROW ghosts for each row of one CPU, however many CPUs there are: it
+ * remembers that many times as many flows as there are rows. It keeps its size while rows of a running rule may have
+ * left ghosts in it.
  */
 static void size_row_ghosts(const struct weir_previous *previous, struct weir_image *image)
 {
@@ -128,8 +129,8 @@ static void size_row_ghosts(const struct weir_previous *previous, struct weir_im
 		config->sizes[WEIR_TABLE_ROW_GHOSTS] = previous->sizes[WEIR_TABLE_ROW_GHOSTS];
 }
 
-/* What a rule that aggregates has in common with others: of windows 1 + the class of their overflow window; of what
- * leaves ghosts 1. 0: it evicts.
+/* What aggregating rules share: for windows 1 + the class of their overflow window; for rules that leave ghosts 1. 0:
+ * the rule evicts.
  */
 static uint8_t overflow_of(const struct weir_rule *rule, const struct weir_rule_info *info)
 {
@@ -140,7 +141,7 @@ static uint8_t overflow_of(const struct weir_rule *rule, const struct weir_rule_
 	return 1 + WEIR_OVERFLOW_CLASS(rule->spec, rule->storage == WEIR_STORAGE_NARROW);
 }
 
-/* Where no rule aggregates there is no table. One that there is stays while it may count something. */
+/* If no rule aggregates there is no table. An existing table stays while it may count something. */
 static void size_overflow(const struct weir_previous *previous, struct weir_image *image)
 {
 	struct weir_config *config = &image->config;

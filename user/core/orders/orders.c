@@ -43,7 +43,7 @@ static bool begins(const char *word, const char *with)
 	return !strncmp(word, with, strlen(with));
 }
 
-/* *ret_left_ns: from wall_ns on; 0: it is over. */
+/* *ret_left_ns counts from wall_ns; 0: the time has passed. */
 static int read_until(const char *text, uint64_t wall_ns, uint64_t *ret_left_ns, struct weir_refusal *refusal)
 {
 	struct tm parts = {};
@@ -61,7 +61,7 @@ static int read_until(const char *text, uint64_t wall_ns, uint64_t *ret_left_ns,
 	return 0;
 }
 
-/* Words behind the source. *left_ns: as read_until(); UINT64_MAX: no such word has come. */
+/* Parse a word after the source. *left_ns is as from read_until(); UINT64_MAX: there has been no such word. */
 static int read_word(const char *word, uint64_t wall_ns, struct weir_timed_order *order, uint64_t *left_ns,
 		     struct weir_refusal *refusal)
 {
@@ -107,7 +107,7 @@ static uint64_t whole_seconds(uint64_t ns)
 	return (ns + WEIR_NSEC_PER_SEC - 1) / WEIR_NSEC_PER_SEC;
 }
 
-/* Rounded up to a second: an order that ends a little late has done what it was for. */
+/* Rounded up to a second: it does no harm if an order ends slightly late. */
 const char *weir_order_format(const struct weir_timed_order *order, const uint64_t *wall_ns,
 			      char ret_line[WEIR_ORDER_TEXT_BYTES])
 {
@@ -189,7 +189,7 @@ int weir_orders_sync(const struct weir_timed_order *now, size_t now_count, struc
 	if (!orders)
 		return -ENOMEM;
 	feed_count = weir_orders_sort(feed, feed_count);
-	/* What ends is put from the start on, and what is given behind the most that can end. */
+	/* Orders that end others fill the array from its start; orders to give follow after the most that can end. */
 	given = orders + now_count;
 	for (size_t i = 0; i < feed_count || at < now_count;) {
 		const int order = i == feed_count ? 1 : at == now_count ? -1 : weir_order_compare(&feed[i], &now[at]);

@@ -6,17 +6,18 @@
 
 #include "base/util.h"
 
-#define CHUNK_FLOWS 16384u /* a chunk is made when it is needed, and never moves */
+#define CHUNK_FLOWS 16384u /* a chunk is allocated when it is needed, and never moves */
 
 struct weir_flow_table {
 	struct weir_followed **chunks;
-	uint32_t *index; /* places of flows by their hashes, open addressing; WEIR_NOT_FOLLOWED: free */
+	/* Indexes of flows by hash, open addressing; WEIR_NOT_FOLLOWED: free. */
+	uint32_t *index;
 	uint32_t index_mask;
 	uint32_t count, count_max;
 	uint32_t groups;
 	uint32_t *group_count;
 	bool is_sampled;
-	uint8_t *group_shift; /* flows with as many zeros in the top of their hash are followed */
+	uint8_t *group_shift; /* flows whose hashes begin with at least this many zero bits are tracked */
 };
 
 struct weir_flow_table *weir_flow_table_new(uint32_t groups, uint32_t flows_max)
@@ -79,7 +80,7 @@ uint32_t weir_flow_table_group_count(const struct weir_flow_table *table, uint32
 	return table->group_count[group];
 }
 
-/* ---- who is followed ---- */
+/* ---- sampling ---- */
 
 static bool is_followed(const struct weir_flow_table *table, uint32_t group, uint64_t hash)
 {
@@ -88,7 +89,7 @@ static bool is_followed(const struct weir_flow_table *table, uint32_t group, uin
 	return !shift || hash >> (64 - shift) == 0;
 }
 
-/* Halve groups of more than `most` flows until they have no more: how many flows would be left. */
+/* Halve groups of more than `most` flows until they are within it. Returns how many flows would be left. */
 static uint32_t count_left(const struct weir_flow_table *table, uint32_t most)
 {
 	uint32_t left = 0;
@@ -133,7 +134,7 @@ static uint32_t *slot_of(const struct weir_flow_table *table, uint32_t group, co
 	}
 }
 
-/* Thin out, move the flows that stay together, and find them again. */
+/* Sample more sparsely, compact the flows that stay, and rebuild the index. */
 static void make_room(struct weir_flow_table *table)
 {
 	const uint32_t before = table->count;

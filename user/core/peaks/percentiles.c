@@ -2,7 +2,7 @@
 #include "peaks/peaks.h"
 
 #define OUTLIER_FACTOR 10 /* times the 99th percentile */
-#define OUTLIER_SHARE 100 /* fewer than one in so many */
+#define OUTLIER_SHARE 100 /* fewer than one in this many */
 
 uint64_t weir_nearest_rank(const uint64_t *sorted, size_t count, uint32_t percent_micro)
 {
@@ -45,7 +45,7 @@ uint64_t weir_round_up_two_digits(uint64_t number)
 
 	while (number / unit >= 100)
 		unit *= 10;
-	/* Two digits, and what is cut off: 99.5 becomes 100, which has two significant digits as well. */
+	/* Two digits, rounded up: 99.5 becomes 100, which has two significant digits as well. */
 	return (number / unit + (number % unit != 0)) * unit;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "peaks/peaks.h"
 
-/* Buckets between the newest and the one of this time have nothing in them. */
+/* Buckets between the newest one and the current one are empty. */
 static void advance(struct weir_window_sums *sums, uint64_t bucket)
 {
 	uint64_t steps = bucket > sums->bucket ? bucket - sums->bucket : 0;
@@ -21,7 +21,7 @@ static uint64_t weigh(uint64_t count, uint64_t left_ns, uint64_t whole_ns)
 	return ((unsigned __int128)count * left_ns + whole_ns - 1) / whole_ns;
 }
 
-/* The part of a bucket's length that the oldest bucket of the window still counts for. */
+/* How much of its length the window's oldest bucket still counts for. */
 static uint64_t left_of_oldest(const struct weir_window_sums *sums, const struct weir_peak_window *window,
 			       uint64_t time_ns)
 {

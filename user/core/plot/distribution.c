@@ -8,7 +8,7 @@
 #define WIDTH 770
 #define HEIGHT 178
 
-/* Two points of the curve are as far apart as that, or it would have one for each of a million flows. */
+/* The smallest distance between points of the curve; otherwise it would have one for each of a million flows. */
 #define STEP_PIXELS 0.5
 
 static const char style[] =
@@ -17,7 +17,7 @@ static const char style[] =
 	".axis { stroke: #555 } .grid { stroke: #e4e4e4 } .flows, .threshold { stroke-width: 2; fill: none }\n"
 	".flows { stroke: #0072b2 } .threshold { stroke: #d55e00; stroke-dasharray: 7 4 }\n";
 
-/* The decimal logarithm of at least 1, to three digits: libm is not worth its link for that. */
+/* The decimal logarithm of a number of at least 1, to three digits: not worth linking libm. */
 static double log_10(double number)
 {
 	double log = 0, bit = 1;
@@ -67,7 +67,7 @@ static void write_ticks(FILE *stream, int x_decades, int y_decades)
 			"00000000000000000000");
 }
 
-/* Right to left: the busiest flow first. */
+/* From right to left: the busiest flow first. */
 static void write_curve(FILE *stream, const struct weir_distribution_panel *panel, int x_decades, int y_decades)
 {
 	double last_x = x_of(panel->sorted[panel->count - 1], x_decades);

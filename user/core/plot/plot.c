@@ -11,10 +11,10 @@
 #define HEIGHT 178
 #define TICKS_MAX 8
 
-/* What is offered is shown up to this many times the other curves, which a flood would flatten. */
+/* The scale shows offered rates up to this many times the other curves, since a flood would flatten those. */
 #define OFFERED_SHARE_MAX 1.6
 
-/* These colours differ also for those who do not see all of them (Okabe and Ito). */
+/* These colours can also be distinguished by colour-blind people (Okabe and Ito). */
 static const char style[] =
 	"text { font: 13px sans-serif; fill: #222 } .name { font-size: 15px; font-weight: bold }\n"
 	".x, .y { font-size: 11px; fill: #555 } .x, .unit { text-anchor: middle } .y { text-anchor: end }\n"
@@ -31,7 +31,7 @@ static double largest(const double *values, size_t count, double most)
 	return most;
 }
 
-/* The rate at the upper edge. */
+/* The rate at the upper edge of the panel. */
 static double top_of(const struct weir_plot_panel *panel, size_t bins)
 {
 	double curves = largest(panel->threshold, bins, largest(panel->admitted, bins, 0));
@@ -42,7 +42,7 @@ static double top_of(const struct weir_plot_panel *panel, size_t bins)
 	return top > 0 ? top * 1.05 : 1;
 }
 
-/* The smallest of 1, 2 and 5 times a power of ten of which TICKS_MAX cover `range`, which is above 0. */
+/* The smallest of 1, 2 and 5 times a power of ten for which TICKS_MAX ticks cover `range`, which is above 0. */
 static double tick_step(double range)
 {
 	double step = 1;
@@ -54,7 +54,7 @@ static double tick_step(double range)
 	return step;
 }
 
-/* From here on 0 0 is the lower left corner of the axes, and y is negative above it. */
+/* From here on the origin is the lower left corner of the axes, and y is negative above it. */
 static void write_ticks(FILE *stream, bool is_x, double range)
 {
 	double step = tick_step(is_x && range < TICKS_MAX ? TICKS_MAX : range);
@@ -81,14 +81,16 @@ static void write_axes(FILE *stream, double seconds, double top, const char *uni
 	fprintf(stream, "<text class='unit' transform='translate(-54 -89) rotate(-90)'>%s per second</text>\n", unit);
 }
 
-/* Its entry in the legend, and its curve: each bin is a level as long as the bin. */
+/* Write a series: its entry in the legend, and its curve, in which each bin is a horizontal line. */
 static void write_series(FILE *stream, int x, const char *class, const double *values, size_t bins, double top)
 {
 	double most = largest(values, bins, 0);
 
 	fprintf(stream, "<path class='%s' d='M%d -192h26'/><text x='%d' y='-188'>%s, at most %.6g%s</text>\n", class, x,
 		x + 32, class, most, most > top ? " (beyond the top)" : "");
-	/* An inner <svg> clips, so that the curve rises and falls unseen. A line at zero needs one more pixel. */
+	/* An inner <svg> clips, so that the vertical edges of the curve are hidden. A line at zero needs one more
+	 * pixel.
+	 */
 	fprintf(stream, "<svg y='%d' width='%d' height='%d' viewBox='0 %d %d %d'>", -HEIGHT, WIDTH, HEIGHT + 1, -HEIGHT,
 		WIDTH, HEIGHT + 1);
 	fprintf(stream, "<path class='%s' d='M-3 0", class);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room plot: pictures, of rates (this header) and of distributions (distribution.h). It knows only numbers and names,
- * nothing of rules.
+ * Room plot: pictures of rates (this header) and of distributions (distribution.h). It knows only numbers and names,
+ * not rules.
  *
- * A picture of rates over time, as plain SVG: for each resource a panel with what was offered, what was admitted,
- * and the threshold. Pure: writes to the stream it is given, and reads nothing.
+ * A picture of rates over time, as plain SVG. A panel for each resource shows what was offered, what was admitted, and
+ * the threshold. Pure: writes to the given stream, and reads nothing.
  *
- * Why not gnuplot: its script would have to be written as well, panel by panel (the capped scale, the areas, names
- * escaped for its own markup), and around it a child process, a pipe, and a message for whoever has not installed it.
- * Drawing libraries such as cairo have no axes. So whatever shows the SVG does the drawing: styles, clipping and
- * text are SVG's, and what is left to compute are two scales.
+ * Why not gnuplot: we would still have to generate its script panel by panel (the capped scale, the areas, names
+ * escaped for its own markup). We would also need a child process, a pipe, and an error message for users without
+ * gnuplot. Drawing libraries such as cairo have no axes. So the SVG viewer does the drawing: styles, clipping and text
+ * are SVG's, and only two scales are left to compute.
  */
 #ifndef WEIR_PLOT_H
 #define WEIR_PLOT_H
@@ -18,12 +18,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What a resource did, in one value a bin: units per second. */
+/* The rates of one resource, in units per second, one value per bin. */
 struct weir_plot_panel {
 	const char *name;	 /* of the resource; any UTF-8 */
 	const char *unit;	 /* "packets" */
 	const double *offered;	 /* admitted or not */
-	const double *admitted;	 /* never more */
+	const double *admitted;	 /* never more than offered */
 	const double *threshold; /* NULL: there is none */
 };
 
@@ -34,7 +34,7 @@ struct weir_plot {
 	size_t panel_count;
 };
 
-/* Whether it was written is to be asked of the stream. */
+/* The caller checks the stream for write errors. */
 void weir_plot_write(const struct weir_plot *plot, FILE *stream);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What pictures have in common: how a document begins, and text in it. */
+/* Parts that all pictures share: the start of a document, and text in it. */
 #ifndef WEIR_PLOT_SVG_H
 #define WEIR_PLOT_SVG_H
 
@@ -10,7 +10,7 @@
 
 void weir_svg_begin(FILE *stream, size_t height, const char *title, const char *style);
 
-/* A text with what XML would obey as numbers. */
+/* Write text with the characters that are special in XML as numeric references. */
 void weir_svg_write_escaped(FILE *stream, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Addresses and prefixes of rule files. */
+/* Addresses and prefixes in rule files. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int refuse_address(const char *text, struct weir_refusal *reterr_refusal)
 	return weir_advise(reterr_refusal, "write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32");
 }
 
-/* Zero the bits after the prefix. True when one of them was set. */
+/* Zero the bits after the prefix. Returns true if any of them was set. */
 static bool clear_host_bits(struct weir_prefix *prefix)
 {
 	bool had_any = false;
@@ -39,7 +39,9 @@ static bool is_mapped(const struct weir_prefix *prefix)
 	return prefix->family == 6 && !memcmp(prefix->address, mapped, sizeof(mapped));
 }
 
-/* A length below 96 cuts into what says that an IPv4 address follows: who writes /8 means the IPv4 network. */
+/* A length below 96 would cut off the part that marks an IPv4-mapped address: a user who writes /8 means the IPv4
+ * network.
+ */
 static int refuse_mapped(const char *text, const struct weir_prefix *prefix, struct weir_refusal *reterr_refusal)
 {
 	struct weir_prefix within = {.family = 4, .bits = prefix->bits};
@@ -55,8 +57,9 @@ static int refuse_mapped(const char *text, const struct weir_prefix *prefix, str
 			   within.bits + 96);
 }
 
-/* ::ffff:192.0.2.1 is how a program that listens on IPv6 writes the address of an IPv4 client (RFC 4291, 2.5.5.2). No
- * packet has such a source: the address means the one within it, and a prefix of 96 bits or more those.
+/* A program that listens on IPv6 writes the address of an IPv4 client as ::ffff:192.0.2.1 (RFC 4291, 2.5.5.2). No
+ * packet has such a source, so the address is converted to the IPv4 address in it, and a prefix of 96 bits or more to
+ * the IPv4 prefix.
  */
 static int unmap(const char *text, struct weir_prefix *prefix, struct weir_refusal *reterr_refusal)
 {
@@ -71,7 +74,7 @@ static int unmap(const char *text, struct weir_prefix *prefix, struct weir_refus
 	return 0;
 }
 
-/* 255.255.255.0 is 24. */
+/* Convert a netmask to a length: 255.255.255.0 is 24. */
 static bool read_netmask(const char *text, uint64_t *ret_bits)
 {
 	struct in_addr mask;
@@ -82,7 +85,7 @@ static bool read_netmask(const char *text, uint64_t *ret_bits)
 	return true;
 }
 
-/* `address`: what stands before the '/'. */
+/* `address` receives the text before the '/'. */
 static int parse_prefix(const char *text, char address[INET6_ADDRSTRLEN], struct weir_prefix *ret_prefix,
 			struct weir_refusal *reterr_refusal)
 {

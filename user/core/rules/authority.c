@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sentinel Java's authority rules: who may use a resource (strategy 0), or may not (1). Here they become `deny` lists,
- * which are the host's: such a rule can only be kept on a resource that is the host's traffic as well.
+ * Sentinel Java's authority rules: who may use a resource (strategy 0), or must not (1). Here they become `deny` lists,
+ * which apply to the whole host, so such a rule is accepted only on a resource that matches all traffic of the host.
  */
 #include <string.h>
 
@@ -39,8 +39,8 @@ static int compare(const void *left, const void *right)
 	return weir_compare_prefixes(left, right);
 }
 
-/* Deny what of a prefix is in none of those that may, which all lie in it and are sorted: the prefix itself, or parts
- * of its halves. Each of them splits at most 128 prefixes on its way down.
+/* Deny the part of a prefix that is in none of the allowed prefixes (`may`), which all lie in it and are sorted: the
+ * prefix itself, or parts of its halves. Each allowed prefix splits at most 128 prefixes on the way down.
  */
 static void deny_others(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *may,
 			size_t count, const struct weir_prefix *prefix)
@@ -50,7 +50,7 @@ static void deny_others(struct weir_reader *reader, const struct weir_node *at, 
 
 	if (!count)
 		weir_add_listed(reader, at, prefix, true);
-	/* Among equal addresses, the shortest comes first. */
+	/* Among equal addresses, the shortest prefix comes first. */
 	if (!count || may[0].bits == prefix->bits)
 		return;
 	while (lower < count && !has_bit(&may[lower], prefix->bits))
@@ -103,7 +103,7 @@ static bool add_caller(struct weir_reader *reader, const struct weir_node *node,
 	return true;
 }
 
-/* "192.0.2.1,198.51.100.0/24", blanks around them allowed. False: complained. */
+/* Parse "192.0.2.1,198.51.100.0/24", with optional blanks around the parts. Returns false after a complaint. */
 static bool read_callers(struct weir_reader *reader, const struct weir_node *node, struct prefixes *callers)
 {
 	_cleanup_(weir_freep) char *copy = NULL;
@@ -128,7 +128,7 @@ static bool read_callers(struct weir_reader *reader, const struct weir_node *nod
 
 /* ---- the rule ---- */
 
-/* All of a match is zero when it has no condition: fields that are yet to come as well. */
+/* A match without conditions is all zero, including fields that are added later. */
 static bool has_conditions(const struct weir_match *match)
 {
 	const unsigned char *bytes = (const unsigned char *)match;
@@ -139,7 +139,7 @@ static bool has_conditions(const struct weir_match *match)
 	return false;
 }
 
-/* Does the resource take every packet that has a source? */
+/* Does the resource match every packet that has a source? */
 static bool is_of_host(struct weir_reader *reader, const struct weir_node *node)
 {
 	const char *name;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Circuit breakers: one of `circuitBreakers:` in a rule file, or one object of Sentinel-Go's own list. Each becomes a
- * rule behind all others. The checks are those of Sentinel-Go (core/circuitbreaker/rule_manager.go) and what packets
- * add.
+ * Circuit breakers: an entry of `circuitBreakers:` in a rule file, or an object of Sentinel-Go's own list. Each becomes
+ * a rule after all others. The checks are those of Sentinel-Go (core/circuitbreaker/rule_manager.go), and some that
+ * apply to packets.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define NSEC_PER_MSEC 1000000ull
 /* A day. Chosen, not derived: Sentinel's fields are 32 and 64 bits wide. */
 #define MS_MAX 86400000
-/* Ten million. Chosen, not derived: what a cell can count, with room to spare (weir_breakers.h). */
+/* Ten million. Chosen, not derived: less than a cell can count, with room to spare (weir_breakers.h). */
 #define REQUESTS_MAX 10000000
 #define PROBES_MAX 1000000
 
@@ -45,7 +45,7 @@ struct reading {
 	const struct weir_node *node;
 	const struct weir_node *const *value; /* by enum weir_breaker_field */
 	bool is_sentinel;
-	struct weir_draft draft; /* its name, resource and threshold are read as any rule's */
+	struct weir_draft draft; /* its name, resource and threshold are read like any rule's */
 	struct weir_breaker_fields *fields;
 	bool has_strategy;
 };
@@ -57,7 +57,7 @@ static const struct weir_node *at(const struct reading *reading, enum weir_break
 
 /* ---- numbers ---- */
 
-/* A number that may be left out. */
+/* Read an optional number. */
 static uint64_t read_number(struct weir_reader *reader, const struct reading *reading, enum weir_breaker_field field,
 			    uint64_t high)
 {
@@ -71,7 +71,7 @@ static uint64_t read_number(struct weir_reader *reader, const struct reading *re
 	return number;
 }
 
-/* Milliseconds that have to be there. 0: complained. */
+/* Read mandatory milliseconds. Returns 0 after a complaint. */
 static uint64_t read_ms(struct weir_reader *reader, const struct reading *reading, enum weir_breaker_field field,
 			const char *what)
 {
@@ -102,7 +102,7 @@ static void read_window(struct weir_reader *reader, const struct reading *readin
 	reading->fields->buckets = 1;
 }
 
-/* ---- what opens it ---- */
+/* ---- the condition that opens it ---- */
 
 static void read_strategy(struct weir_reader *reader, struct reading *reading)
 {
@@ -177,7 +177,7 @@ static void read_max_rt(struct weir_reader *reader, const struct reading *readin
 
 /* ---- the resource ---- */
 
-/* A request is followed by all packets of its 5-tuple: a match must take all of them or none. */
+/* A request is tracked by all packets of its 5-tuple, so a match must take all of them or none. */
 static void check_resource(struct weir_reader *reader, const struct reading *reading)
 {
 	const struct weir_node *value = at(reading, WEIR_BREAKER_RESOURCE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rules that hosts share: what a rule file says of them (clusterMode, clusterConfig, settings.cluster). How hosts share
- * is docs/cluster.md's.
+ * Rules that hosts share, as they appear in a rule file (clusterMode, clusterConfig, settings.cluster). docs/cluster.md
+ * describes how hosts share them.
  */
 #include <string.h>
 
@@ -32,7 +32,8 @@ static bool read_truth(struct weir_reader *reader, const struct weir_node *node,
 
 enum { CONFIG_TYPE, CONFIG_FALLBACK, CONFIG_FIELD_COUNT };
 
-/* Sentinel Java's ClusterFlowConfig; all but weir's two are for its token servers, and ignored in its lists. */
+/* Sentinel Java's ClusterFlowConfig. All fields except weir's two are for its token servers, and ignored in its lists.
+ */
 static const char *const config_fields[] = {
 	[CONFIG_TYPE] = "thresholdType",
 	[CONFIG_FALLBACK] = "fallbackToLocalWhenFail",
@@ -135,7 +136,9 @@ void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *dra
 const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis",   "name",	"host",	     "passwordFile",
 								   "keyFile", "caFile", "silentFor", "afterSilence"};
 
-/* In keys and fields of the store, where spaces separate; and in one word of a command line. */
+/* The name becomes part of keys and fields in the store, which are separated by spaces, and must be a single word on a
+ * command line.
+ */
 static bool is_plain(const char *name, size_t chars_max)
 {
 	return *name && strlen(name) <= chars_max &&
@@ -165,8 +168,8 @@ static void check_file(struct weir_reader *reader, const struct weir_node *node,
 			      "%s: '%.*s' is not a file path", field, WEIR_SHOWN(word));
 }
 
-/* A host that is cut off rises to its fallback after 4.1 s and an interval: a minute is well above what the store's own
- * faults last. Chosen, not derived.
+/* A host that is cut off rises to its fallback after 4.1 s and an interval; a minute is well above the duration of the
+ * store's own faults. Chosen, not derived.
  */
 #define SILENT_NS_MIN (60 * WEIR_NSEC_PER_SEC)
 

@@ -7,13 +7,13 @@
 #include "base/util.h"
 #include "rules/yaml_syntax.h"
 
-/* Where in a file the scan is. */
+/* The position of the scan in a file. */
 struct scan {
 	char *text;
-	size_t bytes, depth; /* of brackets that are open */
-	bool is_json;	     /* the whole file stands in brackets */
-	bool is_whole;	     /* ... or not, and is one list of Sentinel's */
-	bool is_list;	     /* what is read now is such a list */
+	size_t bytes, depth; /* number of open brackets */
+	bool is_json;	     /* the whole file is in brackets */
+	bool is_whole;	     /* the whole file is one list of Sentinel's, with or without brackets */
+	bool is_list;	     /* the current part is such a list */
 };
 
 static bool is_blank(char c)
@@ -26,7 +26,7 @@ static bool ends_token(char c)
 	return is_blank(c) || strchr(",[]{}:'\"", c);
 }
 
-/* Does a number end here, or true, false or null? In JSON a comment may follow without a blank. */
+/* Does a number, true, false or null end here? In JSON a comment may follow it without a blank. */
 static bool ends_json_word(const char *text, size_t at)
 {
 	static const char *const words[] = {"true", "false", "null"};
@@ -44,7 +44,7 @@ static bool ends_json_word(const char *text, size_t at)
 	return start && digits && points <= 1 && ends_token(text[start - 1]);
 }
 
-/* Not within a word, as in redis://HOST. */
+/* Does a comment begin here? Not inside a word, as in redis://HOST. */
 static bool begins_comment(const char *text, size_t at)
 {
 	if (text[at] != '/' || (text[at + 1] != '/' && text[at + 1] != '*'))
@@ -54,7 +54,7 @@ static bool begins_comment(const char *text, size_t at)
 	return !at || ends_token(text[at - 1]) || ends_json_word(text, at);
 }
 
-/* Blank it; returns its last byte, or `bytes`: it does not end. */
+/* Overwrite a comment with blanks. Returns the position of its last byte, or `bytes` if it has no end. */
 static size_t blank_comment(struct scan *scan, size_t at)
 {
 	const char *end = scan->text[at + 1] == '*' ? strstr(scan->text + at + 2, "*/")
@@ -70,7 +70,7 @@ static size_t blank_comment(struct scan *scan, size_t at)
 	return past - 1;
 }
 
-/* Is it `"flowRules":`, or without quotes? */
+/* Is this `"flowRules":`, with or without quotes? */
 static bool is_list_name(const char *key)
 {
 	static const char *const names[] = {"circuitBreakers", WEIR_SENTINEL_NAMES};
@@ -87,7 +87,7 @@ static bool is_list_name(const char *key)
 	return false;
 }
 
-/* The first token says what the file is: a list, which is Sentinel's, or a map of weir's. */
+/* The first token determines the type of file: a list is Sentinel's, a map is weir's. */
 static void look_at_root(struct scan *scan)
 {
 	const char *at = scan->text, *end;
@@ -106,7 +106,9 @@ static void look_at_root(struct scan *scan)
 	scan->is_list = scan->is_whole = *at == '[' || (*at == '-' && is_blank(at[1]));
 }
 
-/* The name of a field of the whole file: in a map in brackets behind its '{' or a ',', else in the first column. */
+/* Does the name of a top-level field begin here? In a map in brackets it follows '{' or ','; otherwise it is in the
+ * first column.
+ */
 static bool is_top_name(const struct scan *scan, size_t at)
 {
 	size_t before = at;
@@ -120,7 +122,9 @@ static bool is_top_name(const struct scan *scan, size_t at)
 	return before && strchr("{,", scan->text[before - 1]);
 }
 
-/* What is no comment, and where it ends: a quoted word, a comment of YAML, or this one character. */
+/* Skip something that is not a comment of Sentinel's, and return its end: a quoted word, a YAML comment, or a single
+ * character.
+ */
 static size_t pass_over(struct scan *scan, size_t at)
 {
 	const char c = scan->text[at];

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "rules/parse.h"
 
-/* An anchored value is read wherever an alias names it: its mistake is reported once. */
+/* An anchored value is read again for each alias, but its mistake must be reported only once. */
 static bool was_reported(const struct weir_diag *diag, const struct weir_place *place, const char *message)
 {
 	for (size_t i = 0; i < diag->count; i++) {
@@ -30,7 +30,7 @@ static void message_of_many(struct weir_diag *diag, bool is_warning)
 				WEIR_MISTAKES_MAX);
 }
 
-/* What a complaint points at. The line is looked for only when it is to be shown: a file has many. */
+/* What a complaint points at. The line is looked up only when it is shown, since a file has many. */
 struct spot {
 	const struct weir_place *place;
 	const struct weir_document *document; /* or */

@@ -48,7 +48,7 @@ enum { GRADE_SLOW, GRADE_ERROR_RATIO, GRADE_ERROR_COUNT };
 #define STAT_INTERVAL_MS_DEFAULT 1000
 #define TIME_WINDOW_S_MAX 86400
 
-/* A degrade rule while it is said in weir's words. */
+/* A degrade rule while it is translated into weir's words. */
 struct degrade {
 	struct weir_reader *reader;
 	const struct weir_sentinel_rule *rule;
@@ -57,7 +57,7 @@ struct degrade {
 	char texts[WEIR_BREAKER_FIELD_COUNT][32];
 };
 
-/* A number in millionths, where `at` stands; NULL: where the rule does. */
+/* Set a field to a number in millionths. Messages point at `at`, or at the rule if that is NULL. */
 static void say(struct degrade *degrade, enum weir_breaker_field field, const struct weir_node *at, uint64_t micro)
 {
 	const struct weir_node *place = at ?: degrade->rule->node;
@@ -73,7 +73,7 @@ static void say(struct degrade *degrade, enum weir_breaker_field field, const st
 	degrade->values[field] = &degrade->words[field];
 }
 
-/* A decimal of JSON; false: complained. */
+/* Read a decimal in JSON format; returns false after a complaint. */
 static bool read_decimal(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t missing,
 			 uint64_t *ret_micro)
 {
@@ -91,8 +91,9 @@ static bool read_decimal(struct weir_reader *reader, const struct weir_node *nod
 	return false;
 }
 
-/* Sentinel Java's breakers open above a ratio, Sentinel-Go's and weir's from it on: a millionth more. `most` is the
- * highest that makes sense: for slow requests 1, which is 1 here as well, because there all of them do open it.
+/* Sentinel Java's breakers open above a ratio; Sentinel-Go's and weir's open at it, so a millionth is added. `most` is
+ * the highest sensible value. For slow requests that is 1, which stays 1, because there Sentinel Java opens if all of
+ * them are slow.
  */
 static bool say_ratio(struct degrade *degrade, const struct weir_node *at, const char *field, uint64_t missing,
 		      uint64_t most)
@@ -110,7 +111,7 @@ static bool say_ratio(struct degrade *degrade, const struct weir_node *at, const
 	return true;
 }
 
-/* What opens it; false: complained. */
+/* Set the condition that opens it; returns false after a complaint. */
 static bool say_condition(struct degrade *degrade, uint64_t grade)
 {
 	const struct weir_node *const *values = degrade->rule->values;
@@ -129,7 +130,7 @@ static bool say_condition(struct degrade *degrade, uint64_t grade)
 	return say_ratio(degrade, values[DEGRADE_SLOW_RATIO], "slowRatioThreshold", WEIR_MICRO, WEIR_MICRO);
 }
 
-/* How it counts, and how long it stays open; false: complained. */
+/* Set how it counts, and how long it stays open; returns false after a complaint. */
 static bool say_times(struct degrade *degrade)
 {
 	const struct weir_node *const *values = degrade->rule->values;
@@ -170,7 +171,7 @@ static void read_degrade(struct weir_reader *reader, struct weir_sentinel_rule *
 					    GRADE_SLOW, &grade);
 	is_good = say_condition(&degrade, grade) && is_good;
 	is_good = say_times(&degrade) && is_good;
-	/* Sentinel-Go's strategies have the numbers of Sentinel Java's grades. */
+	/* The numbers of Sentinel-Go's strategies equal those of Sentinel Java's grades. */
 	say(&degrade, WEIR_BREAKER_STRATEGY, values[DEGRADE_GRADE], grade * WEIR_MICRO);
 	degrade.values[WEIR_BREAKER_RESOURCE] = values[DEGRADE_RESOURCE];
 	if (is_good)

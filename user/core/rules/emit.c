@@ -81,7 +81,7 @@ static void write_settings(struct weir_writer *writer, const struct weir_setting
 			      usual->connection_timeout_ms[i]);
 }
 
-/* ---- matches: the fields that are no ranges of numbers, by their members of struct weir_match ---- */
+/* ---- matches: fields that are not ranges of numbers, by their members in struct weir_match ---- */
 
 static void write_families(struct weir_writer *writer, const char *key, const struct weir_match *match)
 {
@@ -257,7 +257,7 @@ static void write_listed(struct weir_writer *writer, const struct weir_ruleset *
 	weir_write_end(writer);
 }
 
-/* ---- the contract ---- */
+/* ---- the exported functions ---- */
 
 void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, bool with_lists, FILE *stream)
 {
@@ -278,7 +278,7 @@ void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, 
 	weir_write_end(&writer);
 	for (enum section section = SECTION_SYSTEM; section <= SECTION_BREAKERS; section++)
 		write_section(&writer, ruleset, section);
-	if (!ruleset->rule_count) /* a file without any word is a mistake */
+	if (!ruleset->rule_count) /* an empty file is a mistake */
 		weir_write_empty_list(&writer, "rules");
 	weir_write_document_end(&writer);
 }

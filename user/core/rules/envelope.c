@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Documents that have lists of rules somewhere in them, and are no rule files: which part to give. */
+/* Documents that contain lists of rules, but are not rule files: advice on which part to pass instead. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static bool is_list(const struct weir_node *node)
 	return node && node->kind == WEIR_NODE_LIST;
 }
 
-/* Objects as sentinel-golang's data source for Kubernetes reads them (FlowRules and others, datasource.sentinel.io), or
- * whatever else `kubectl get -o yaml` prints.
+/* Objects that sentinel-golang's data source for Kubernetes reads (FlowRules and others, datasource.sentinel.io), or
+ * any other output of `kubectl get -o yaml`.
  */
 static bool complain_of_kubernetes(struct weir_reader *reader, const struct weir_node *root)
 {
@@ -36,7 +36,7 @@ static bool complain_of_kubernetes(struct weir_reader *reader, const struct weir
 	return true;
 }
 
-/* What /actuator/sentinel of spring-cloud-alibaba says: the rules are maps of lists, under names of its own. */
+/* The output of /actuator/sentinel in spring-cloud-alibaba: the rules are maps of lists, under names of its own. */
 static bool complain_of_actuator(struct weir_reader *reader, const struct weir_node *root)
 {
 	static const char *const names[] = {"flowRules",     "degradeRules",  "systemRules",
@@ -55,7 +55,7 @@ static bool complain_of_actuator(struct weir_reader *reader, const struct weir_n
 	return true;
 }
 
-/* A list without a name is one of Sentinel's (sentinel.h), unless its items have fields that only weir's own have. */
+/* A list without a name is one of Sentinel's (sentinel.h), unless its items have fields that exist only in weir. */
 static bool complain_of_bare_list(struct weir_reader *reader, const struct weir_node *root)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the fields of a rule file are called. */
+/* The names of the fields of a rule file. */
 #include "base/util.h"
 #include "rules/rule.h"
 

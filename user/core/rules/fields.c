@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Fields, words and lists of a rule file, whatever they mean. */
+/* Fields, words and lists of a rule file, independent of their meaning. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- maps ---- */
 
-/* "name, match or flow", cut where the buffer ends. */
+/* "name, match or flow", cut to the buffer. */
 static void join_names(const char *const *names, size_t count, char *text, size_t text_bytes)
 {
 	size_t used = 0;
@@ -26,11 +26,13 @@ static void join_names(const char *const *names, size_t count, char *text, size_
 				 names[i]);
 }
 
-/* What other limiters call it, or where it belongs, where the nearest of our words would mislead. */
+/* Advice for fields whose nearest name would be misleading: our name for another limiter's field, or where the field
+ * belongs.
+ */
 static const struct advice {
-	const char *where; /* what has no such field; NULL: whatever */
+	const char *where; /* what lacks this field; NULL: anything */
 	const char *word, *advice;
-	const char *meant; /* the field that it stands for, if this one has it */
+	const char *meant; /* the field that it stands for, if the map has this one */
 } advices[] = {
 	{"rule", "flow", "'flow' is a field of a resource; in a rule, write 'per: source'", NULL},
 	{"rule", "match", "it belongs to the resource, which the rule names: 'resource: NAME'", "resource"},
@@ -91,7 +93,7 @@ bool weir_is_one_of(const char *word, const char *const *names, size_t count)
 	return false;
 }
 
-/* The field of another part of the file: where it belongs. NULL: it is none. */
+/* Advice for a field that belongs in another part of the file: where to put it. NULL: it is not such a field. */
 static const char *advice_of_place(const char *where, const char *word)
 {
 	if (!strcmp(where, "resource") && weir_is_one_of(word, weir_match_field_names, weir_match_field_count))
@@ -107,7 +109,7 @@ static const char *advice_of_place(const char *where, const char *word)
 	return NULL;
 }
 
-/* "destinationPort:53", which YAML reads as one word: the field of ours before the ':', or NULL. */
+/* For "destinationPort:53", which YAML reads as one word: the known field before the ':', or NULL. */
 static const char *unspaced_field(const struct weir_node *key, const char *const *fields, size_t count)
 {
 	const char *colon = key->is_quoted ? NULL : strchr(key->text, ':');
@@ -119,7 +121,7 @@ static const char *unspaced_field(const struct weir_node *key, const char *const
 	return NULL;
 }
 
-/* The field that an unknown one stands for: it is not missing as well. */
+/* Record the field that an unknown one stands for, so that it is not reported as missing too. */
 static void note_meant(struct weir_reader *reader, const char *meant, const char *const *fields, size_t count)
 {
 	for (size_t i = 0; meant && i < count; i++)
@@ -174,7 +176,7 @@ static const struct {
 	uint64_t ns;
 } time_suffixes[] = {{"InMs", 1000000}, {"Ms", 1000000}, {"Sec", WEIR_NSEC_PER_SEC}};
 
-/* The unit of time that a field's name ends in, and how many bytes that is; 0: none. */
+/* The unit of time at the end of a field's name, and the length of that suffix; 0: none. */
 static uint64_t time_unit_ns(const char *field, size_t *ret_suffix_bytes)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(time_suffixes); i++) {
@@ -186,7 +188,7 @@ static uint64_t time_unit_ns(const char *field, size_t *ret_suffix_bytes)
 	return 0;
 }
 
-/* "statInterval" for statIntervalInMs. */
+/* Is this, for example, "statInterval" for statIntervalInMs? */
 static bool is_timed_name(const char *name, const char *field)
 {
 	size_t suffix_bytes;
@@ -195,7 +197,7 @@ static bool is_timed_name(const char *name, const char *field)
 	       !strncmp(name, field, strlen(name));
 }
 
-/* An anchored value may stand for another field, too: this one is a node of its own. */
+/* An anchored value may also be the value of another field, so this one gets a node of its own. */
 static const struct weir_node *make_timed(struct weir_reader *reader, const struct weir_node *value, const char *name)
 {
 	struct weir_node **slot, *timed = malloc(sizeof(*timed));
@@ -238,7 +240,7 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 
 #define FIELDS_MAX 32
 
-/* "name:dns", "name = dns": to YAML that is one word. */
+/* "name:dns", "name = dns": YAML reads these as one word. */
 static bool is_unspaced(const struct weir_node *node)
 {
 	return node->kind == WEIR_NODE_WORD && !node->is_quoted && strpbrk(node->text, ":=") &&
@@ -267,7 +269,7 @@ static bool is_child(const struct weir_node *key, const struct weir_node *parent
 	return !strcmp(parent->text, "settings") && weir_is_one_of(key->text, weir_setting_names, WEIR_SETTING_COUNT);
 }
 
-/* 'match:' without a value, and what belongs to it in the same column below: how many fields that is. */
+/* For 'match:' without a value, whose content is in the same column below: the number of fields to indent. */
 static size_t count_unindented(const struct weir_node *node, size_t parent)
 {
 	size_t at = parent + 2;
@@ -325,7 +327,7 @@ void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, 
 
 /* ---- words ---- */
 
-/* What made a map of a value: '2001:db8::' before a comma, or the wish to say what is not meant. */
+/* Explain why a value was read as a map: '2001:db8::' before a comma, or an attempt at a negated condition. */
 static void complain_of_several(struct weir_reader *reader, const struct weir_node *node, const char *field)
 {
 	const char *text = node->kind == WEIR_NODE_MAP && node->count ? node->items[0]->text : NULL;
@@ -383,7 +385,7 @@ bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, 
 	return weir_read_number_of(reader, node, field, low, high, NULL, ret_number);
 }
 
-/* "1m" where milliseconds are wanted: the field has a name that takes it. */
+/* For "1m" where milliseconds are expected: the field has a name that accepts it. */
 static void advise_timed_name(const char *field, const char *word, uint64_t low, uint64_t high,
 			      struct weir_refusal *refusal)
 {
@@ -397,7 +399,7 @@ static void advise_timed_name(const char *field, const char *word, uint64_t low,
 			    (int)(strlen(field) - suffix_bytes), field, WEIR_SHOWN(word));
 }
 
-/* In place of what is said of the range, which is not all; but not of what is said of leading zeros. */
+/* Replace the advice about the range, which is incomplete, but not the advice about leading zeros. */
 static void take_advice(const char *advice, struct weir_refusal *refusal)
 {
 	if (advice && !strncmp(refusal->hint, "write ", strlen("write ")))

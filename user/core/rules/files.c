@@ -33,7 +33,7 @@ static bool is_rule_file_name(const char *name)
 	return false;
 }
 
-/* Takes the path, which may be NULL: out of memory. */
+/* Takes ownership of the path, which may be NULL if memory ran out. */
 static void add_path(struct weir_rule_files *files, char *path)
 {
 	char **slot = path ? weir_array_add((void **)&files->paths, files->count, sizeof(*slot)) : NULL;
@@ -47,7 +47,7 @@ static void add_path(struct weir_rule_files *files, char *path)
 	files->count++;
 }
 
-/* A file that cannot be looked at counts: that it cannot be opened is worth a word. */
+/* A file that cannot be examined is added too, so that the failure to open it is reported. */
 static void add_entry(struct weir_rule_files *files, const char *directory, const char *name)
 {
 	const char *slash = directory[strlen(directory) - 1] == '/' ? "" : "/";
@@ -124,9 +124,9 @@ void weir_rule_files_free(struct weir_rule_files *files)
 	*files = (struct weir_rule_files){};
 }
 
-/* ---- what is in them ---- */
+/* ---- their contents ---- */
 
-/* By the first bytes of pcap (of microseconds and of nanoseconds, in either byte order) and of pcapng. */
+/* Recognised by the first bytes of pcap (with microseconds or nanoseconds, in either byte order) and of pcapng. */
 static bool is_capture(const char *text, size_t bytes)
 {
 	static const char magics[][5] = {"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1", "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1",

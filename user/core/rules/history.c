@@ -28,7 +28,7 @@ void weir_history_free(struct weir_history *history)
 	*history = (struct weir_history){};
 }
 
-/* ---- lists: a byte of bits, a byte that says of what family and which list, and the address ---- */
+/* ---- lists: a byte with the length in bits, a byte with the family and the list, and the address ---- */
 
 #define LISTED_IPV6 1
 #define LISTED_DENIES 2
@@ -59,7 +59,7 @@ static int pack_listed(const struct weir_ruleset *ruleset, struct weir_kept_set 
 	return 0;
 }
 
-/* `listed` has room for as many as there can be. Returns how many there are. */
+/* `listed` has space for the largest possible number. Returns the number of entries. */
 static size_t unpack_listed(const struct weir_kept_set *set, struct weir_listed *listed)
 {
 	const uint8_t *at = set->listed, *end = at + set->listed_bytes;
@@ -70,7 +70,7 @@ static size_t unpack_listed(const struct weir_kept_set *set, struct weir_listed 
 		struct weir_listed *entry = &listed[count];
 
 		if (end - at < (ptrdiff_t)(LISTED_HEAD_BYTES + address_bytes(is_ipv6)) || at[0] > (is_ipv6 ? 128 : 32))
-			break; /* not what was packed */
+			break; /* not a packed list */
 		*entry = (struct weir_listed){.denies = at[1] & LISTED_DENIES};
 		entry->prefix.family = is_ipv6 ? 6 : 4;
 		entry->prefix.bits = at[0];
@@ -183,14 +183,14 @@ void weir_history_return(struct weir_history *history)
 void weir_history_confirm(struct weir_history *history)
 {
 	if (history->sets[0] && history->sets[1] && history->sets[0]->digest == history->sets[1]->digest)
-		drop(history, 1); /* it brought nothing new, and is no step back */
+		drop(history, 1); /* the new set equals the one before it, and is not a step */
 	for (size_t place = 2; place < WEIR_HISTORY_SETS; place++) {
 		weir_kept_set_free(history->sets[place]);
 		history->sets[place] = NULL;
 	}
 }
 
-/* ---- bytes: a head, then for each set its head, and its parts one after the other ---- */
+/* ---- bytes: a header, then for each set its header and its parts in sequence ---- */
 
 #define MAGIC 0x7473696872696577ull /* "weirhist", little endian */
 #define VERSION 1
@@ -202,7 +202,7 @@ struct head {
 
 struct set_head {
 	uint64_t generation, digest;
-	uint64_t files_bytes, text_bytes, listed_bytes; /* texts without a zero at their end */
+	uint64_t files_bytes, text_bytes, listed_bytes; /* lengths; the texts have no terminating zero */
 	uint32_t transition, zero;
 };
 
@@ -247,7 +247,7 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-/* NULL: so many are not left. */
+/* Returns NULL if fewer than `bytes` bytes are left. */
 static const uint8_t *take(struct cursor *cursor, uint64_t bytes)
 {
 	const uint8_t *taken = cursor->at;

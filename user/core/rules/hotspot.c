@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Hotspot and param-flow rules in weir's words. */
+/* Hotspot and param-flow rules, translated into weir's words. */
 #include "rules/hotspot.h"
 
 #include <stdio.h>
@@ -7,9 +7,9 @@
 
 #include "base/util.h"
 
-/* ---- values with thresholds of their own ---- */
+/* ---- values with their own thresholds ---- */
 
-/* The nodes of the overrides that the items come to: a list of {source: VALUE, threshold: THRESHOLD}. */
+/* The nodes of the overrides made from the items: a list of {source: VALUE, threshold: THRESHOLD}. */
 struct overrides {
 	struct weir_node list;
 	struct override {
@@ -42,7 +42,7 @@ static void fill_override(struct override *override, const struct weir_node *ite
 	};
 }
 
-/* The threshold of a value; there is room for the burst beside it. */
+/* Check the threshold of a value; the burst must fit beside it. */
 static bool is_misspelt_number(struct weir_reader *reader, const struct weir_node *node,
 			       const struct weir_hotspot *hotspot)
 {
@@ -52,7 +52,7 @@ static bool is_misspelt_number(struct weir_reader *reader, const struct weir_nod
 					  &number);
 }
 
-/* A value is one flow. What is longer than the key is reported with the overrides. */
+/* Check a value, which is one flow. A prefix longer than the key's is reported with the overrides. */
 static bool is_value(struct weir_reader *reader, const struct weir_ruleset_resource *resource,
 		     const struct weir_node *value)
 {
@@ -103,7 +103,7 @@ static bool read_items(struct weir_reader *reader, const struct weir_hotspot *ho
 	return overrides->list.count;
 }
 
-/* Overrides are by one address: the key must be that address. */
+/* Overrides refer to one address, so the key must be exactly that address. */
 static void say_items(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot,
 		      const struct weir_ruleset_resource *resource, weir_hotspot_item_reader read_item,
 		      struct overrides *overrides)
@@ -139,8 +139,8 @@ static const struct weir_node *at_of(const struct weir_sentinel_rule *rule, cons
 	return node ?: rule->node;
 }
 
-/* N tokens come in a duration, and a value that is new has N + burst. A value with a threshold of its own has a burst
- * of its own, too.
+/* Per duration N tokens are added, and a new value starts with N + burst. A value with its own threshold also has its
+ * own burst.
  */
 static void say_tokens(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot)
 {

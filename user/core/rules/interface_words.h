@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Words that mean interfaces, the same for `-i` and for `match.interface`: a name, a pattern of names (fnmatch(3)), or
- * either behind '!', which is an exception from the patterns.
+ * Words that select interfaces, for `-i` and `match.interface` alike: a name, a pattern for names (fnmatch(3)), or
+ * either after '!', which makes an exception from the patterns.
  */
 #ifndef WEIR_INTERFACE_WORDS_H
 #define WEIR_INTERFACE_WORDS_H
@@ -13,15 +13,15 @@
 
 #define WEIR_WORD_EXCEPTS '!'
 
-/* It means interfaces by their look, or excepts some: it need not mean one that is there. */
+/* Is the word a pattern or an exception? If so, no matching interface needs to exist. */
 bool weir_word_is_pattern(const char *word);
 
-/* Whether they mean the interface of this name: by name, or by a pattern and no exception. No pattern means the
- * loopback interface.
+/* Do the words select the interface of this name: by its name, or by a pattern without an exception? No pattern selects
+ * the loopback interface.
  */
 bool weir_words_mean(const char (*words)[WEIR_WANTED_BYTES], size_t count, const char *name);
 
-/* Whether one of them is this very word. */
+/* Is one of the words exactly this word? */
 bool weir_words_have(const char (*words)[WEIR_WANTED_BYTES], size_t count, const char *word);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Sentinel Java's system rules: one has a number for each metric, below 0 where it is off. */
+/* Sentinel Java's system rules: one rule has a number for each metric; a number below 0 turns the metric off. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static const struct weir_sentinel_field system_fields[] = {
 	[SYSTEM_QPS] = {"qps", OWN},
 	[SYSTEM_CPU_USAGE] = {"highestCpuUsage", OWN},
 	{"id", OWN},
-	{"resource", OWN}, /* every rule of Sentinel Java's has one; the host's have no use for it */
+	{"resource", OWN}, /* every rule of Sentinel Java has one; system rules do not use it */
 	{"metricType", NOT("write 'highestSystemLoad', 'avgRt', 'maxThread', 'qps' or 'highestCpuUsage'")},
 	{"triggerCount", NOT("write 'highestSystemLoad', 'avgRt', 'maxThread', 'qps' or 'highestCpuUsage'")},
 };
@@ -41,9 +41,9 @@ static const enum weir_system_metric metrics[SYSTEM_METRICS_END] = {
 	[SYSTEM_CPU_USAGE] = WEIR_SYSTEM_CPU_USAGE,
 };
 
-/* Where weir begins to drop, in millionths. Load and CPU usage are exceeded there and here. Sentinel Java refuses above
- * a time and a number of threads, weir from the trigger on; and a request that would make more than qps of them, which
- * is from the whole number below qps on.
+/* The trigger at which weir begins to drop, in millionths. Load and CPU usage must be exceeded in both. Sentinel Java
+ * refuses above a time and above a number of threads, while weir drops at the trigger itself. Sentinel Java also
+ * refuses the request that would exceed qps, which corresponds to the largest whole number up to qps.
  */
 static uint64_t trigger_micro(size_t field, uint64_t micro)
 {
@@ -56,7 +56,7 @@ static uint64_t trigger_micro(size_t field, uint64_t micro)
 	return micro;
 }
 
-/* A decimal of JSON that is not below 0; false: it is off, or wrong and complained of. */
+/* Read a non-negative decimal in JSON format. Returns false if the metric is off, or after a complaint. */
 static bool read_limit(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t *ret_micro)
 {
 	struct weir_refusal refusal;
@@ -85,7 +85,7 @@ static void add(struct weir_reader *reader, const struct weir_sentinel_rule *rul
 		 (unsigned long long)(micro % WEIR_MICRO));
 	trigger.text = text;
 	strategy.text = "BBR";
-	/* Sentinel Java's load has that by itself; its CPU usage has not. */
+	/* In Sentinel Java, load always uses BBR; CPU usage does not. */
 	if (field == SYSTEM_LOAD)
 		draft.strategy = &strategy;
 	weir_read_system_rule(reader, &draft);

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "rules/parse.h"
 
-/* Four million long lines of IPv6, and an end for what never ends (/dev/zero). */
+/* Enough for four million long lines of IPv6, and a limit for endless files (/dev/zero). */
 #define LIST_BYTES_MAX (256ull << 20)
 
 static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bool denies)
@@ -24,7 +24,7 @@ static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bo
 	ruleset->listed_count++;
 }
 
-/* Once they are too many, or too many of them wrong, no more are read: it is reported once. */
+/* If there are too many prefixes, or too many invalid ones, this is reported once and no more are read. */
 static bool has_room(struct weir_reader *reader)
 {
 	return !reader->is_out_of_memory && !reader->has_too_many_listed && reader->complaints <= WEIR_MISTAKES_MAX;
@@ -46,7 +46,7 @@ void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, con
 	}
 }
 
-/* ---- a file, one prefix a line ---- */
+/* ---- a file with one prefix per line ---- */
 
 struct list_file {
 	struct weir_line_reader reader;
@@ -55,7 +55,7 @@ struct list_file {
 	bool denies;
 };
 
-/* The prefix of a line, cut out of it: without blanks, comment and the end of the line. */
+/* Cut the prefix out of a line, without blanks, comment and line end. */
 static char *find_word(const char *line, size_t *ret_offset)
 {
 	static const char blanks[] = " \t\r\n";
@@ -99,7 +99,7 @@ static void complain_of_line(struct weir_reader *reader, const struct list_file 
 			      why);
 }
 
-/* The next line; false: there is none, or no more are read. */
+/* Read the next line. Returns false if there is none, or if no more are read. */
 static bool read_line(struct weir_reader *reader, struct list_file *file)
 {
 	switch (weir_read_line(&file->reader)) {
@@ -123,7 +123,7 @@ static bool read_line(struct weir_reader *reader, struct list_file *file)
 	return false;
 }
 
-/* Beside the rule file that names it, unless it says where. */
+/* The path of a list: relative to the rule file that names it, unless it is absolute. */
 static char *path_of(const struct weir_node *node, const char *name)
 {
 	const char *rule_file = node->document->file, *slash = strrchr(rule_file, '/');
@@ -133,7 +133,7 @@ static char *path_of(const struct weir_node *node, const char *name)
 	return asprintf(&path, "%.*s%s", directory_bytes, rule_file, name) < 0 ? NULL : path;
 }
 
-/* Who writes files wants to know which are read. The path is the rule set's, then. */
+/* Record a list, for users who want to know which files are read. The rule set takes over the path. */
 static bool note_list(struct weir_ruleset *ruleset, char *path)
 {
 	char **names = reallocarray(ruleset->list_names, ruleset->list_count + 1, sizeof(*names));
@@ -202,14 +202,14 @@ void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, 
 		read_entry(reader, node->items[i], denies);
 }
 
-/* ---- all of them in order ---- */
+/* ---- sorting all of them ---- */
 
 static int compare_listed(const void *left, const void *right)
 {
 	const struct weir_listed *a = left, *b = right;
 	int order = weir_compare_prefixes(&a->prefix, &b->prefix);
 
-	/* The deny first: it is the one that stays. */
+	/* The deny comes first, since it is the one that is kept. */
 	return order ?: b->denies - a->denies;
 }
 
@@ -246,7 +246,7 @@ void weir_sort_listed(struct weir_reader *reader)
 	ruleset->listed_count = kept + 1;
 	for (size_t i = 0; i < ruleset->listed_count; i++)
 		warn_of_everybody(reader, &listed[i]);
-	/* A list with mistakes is not what it will be. */
+	/* Do not warn if there were mistakes: the list will still change. */
 	if (ties && !reader->complaints)
 		weir_diag_warning(reader->diag, NULL, NULL, "deny wins: remove them from one of the two",
 				  "%zu prefix%s both in 'allow' and in 'deny', such as %s", ties,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a resource is: the match, and the flow key. */
+/* The parts of a resource: the match, and the flow key. */
 #include <ctype.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static int parse_prefix_item(const char *text, void *item, const void *context, 
 }
 
 struct numbers {
-	uint32_t high;			      /* the largest that the field can have */
-	const struct weir_number_name *names; /* NULL: it has none */
+	uint32_t high;			      /* the largest valid number */
+	const struct weir_number_name *names; /* NULL: no names */
 };
 
 static int parse_range_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
@@ -73,7 +73,7 @@ static void read_ranges(struct weir_reader *reader, const struct weir_node *node
 				sizeof(**ranges), (void **)ranges, count);
 }
 
-/* A list of words that each stand for a byte. */
+/* Read a list of words, each of which stands for a byte. */
 static size_t read_bytes(struct weir_reader *reader, const struct weir_node *node, const char *field,
 			 int (*parse)(const char *, uint8_t *, struct weir_refusal *), uint8_t **ret_bytes)
 {
@@ -96,7 +96,7 @@ static uint8_t read_bits(struct weir_reader *reader, const struct weir_node *nod
 	return bits;
 }
 
-/* ---- the fields that are no ranges of numbers, by their members of struct weir_match; `node` may be NULL ---- */
+/* ---- fields that are not ranges of numbers, by their members in struct weir_match; `node` may be NULL ---- */
 
 static void read_families(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
 {
@@ -153,7 +153,7 @@ static void read_interface(struct weir_reader *reader, const struct weir_node *n
 			      "'interface' has only exceptions");
 }
 
-/* ---- conditions that can never hold together: legal, but surely not what was meant ---- */
+/* ---- conditions that cannot be true together: legal, but surely not intended ---- */
 
 static uint8_t families_of(const struct weir_prefix *prefixes, size_t count)
 {
@@ -187,7 +187,7 @@ static bool takes_protocol(const struct weir_match *match, uint8_t protocol)
 	return !match->has_protocol || match->protocol[protocol / 8] >> protocol % 8 & 1;
 }
 
-/* The conditions that need a transport header, and the protocols that have it. */
+/* Conditions that need a transport header, and the protocols that have one. */
 static const struct transport_field {
 	enum match_field field;
 	uint8_t protocols[4]; /* ends with 0 */
@@ -244,7 +244,7 @@ void weir_read_match(struct weir_reader *reader, const struct weir_node *node, s
 	read_ranges(reader, values[MATCH_##constant], MATCH_##constant, highest, &match->member,                       \
 		    &match->member##_count);
 	WEIR_MATCH_FIELDS(READ_SPECIAL, READ_RANGES)
-	/* What a mistake left out must not be blamed for what remains. */
+	/* If a mistake left a value out, the remaining values must not be blamed. */
 	if (reader->mistakes != mistakes)
 		return;
 	warn_of_families(reader, match, values);
@@ -256,10 +256,10 @@ void weir_read_match(struct weir_reader *reader, const struct weir_node *node, s
 struct flow_draft {
 	struct weir_flow *flow;
 	uint8_t families;
-	const char *of_all; /* what to write for no key */
+	const char *of_all; /* advice for "no key" */
 };
 
-/* "minute", "10s" */
+/* Is this a time, such as "minute" or "10s"? */
 static bool is_time(const char *text)
 {
 	struct weir_refusal ignored;
@@ -270,7 +270,7 @@ static bool is_time(const char *text)
 	return !weir_parse_duration(one, &ns, &ignored);
 }
 
-/* "all", and what others write for it. */
+/* Is this "all", or a word that other tools use for it? */
 static bool is_no_key(const char *text)
 {
 	static const char *const words[] = {"all", "none", "any", "no", "global", "total"};
@@ -281,7 +281,7 @@ static bool is_no_key(const char *text)
 	return false;
 }
 
-/* The items are fields of one key, not a list to keep: `item` is a byte that nobody looks at. */
+/* The items are fields of one key, so there is no list to store: `item` is an unused byte. */
 static int parse_flow_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
 {
 	const struct flow_draft *draft = context;
@@ -300,13 +300,13 @@ static void read_key(struct weir_reader *reader, const struct weir_node *node, c
 	_cleanup_(weir_freep) void *unused = NULL;
 	size_t count = 0;
 
-	/* Unlike a condition, a key may be empty: the whole resource is one flow. */
+	/* Unlike a condition, a key may be empty: the whole resource is then one flow. */
 	if (node->kind == WEIR_NODE_LIST && !node->count)
 		return;
 	weir_read_items(reader, node, field, parse_flow_item, draft, 1, &unused, &count);
 }
 
-/* Where the key names this field. */
+/* The node in which the key names this field. */
 static const struct weir_node *node_of_field(const struct weir_node *node, const char *name)
 {
 	for (size_t i = 0; node->kind == WEIR_NODE_LIST && i < node->count; i++) {
@@ -319,7 +319,7 @@ static const struct weir_node *node_of_field(const struct weir_node *node, const
 	return node;
 }
 
-/* Which end of a packet its own source is depends on which way it goes. */
+/* Which end is a packet's own source depends on its direction. */
 static void check_ends(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
 		       const struct weir_flow *flow)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Numbers of rule files, and numbers as JSON writes them. */
+/* Numbers in rule files, and numbers in JSON format. */
 #include <ctype.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ int weir_value_parse_digits(const char *text, size_t bytes, uint64_t low, uint64
 int weir_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *ret_number,
 		      struct weir_refusal *reterr_refusal)
 {
-	uint64_t number = 0; /* for the analyzer: a refusal is made in another file */
+	uint64_t number = 0; /* for the analyzer, which cannot see that a refusal is an error */
 	int err = weir_value_parse_digits(text, strlen(text), low, high, &number, reterr_refusal);
 
 	if (!err)
@@ -69,16 +69,16 @@ int weir_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *r
 	return err;
 }
 
-/* ---- numbers as JSON writes them ---- */
+/* ---- numbers in JSON format ---- */
 
-/* digits * 10^exponent, as the text has it: `digits` points into the text and may hold one point. */
+/* digits * 10^exponent, as in the text: `digits` points into the text and may include one decimal point. */
 struct scientific {
 	const char *digits;
 	size_t bytes;
 	long exponent; /* of the last digit */
 };
 
-/* Far beyond what any threshold has, and far from overflow. */
+/* Far more than any threshold needs, and far from overflow. */
 #define EXPONENT_CAP 100000000
 
 /* number = [ minus ] int [ frac ] [ exp ], RFC 8259, section 6; without the minus. */
@@ -111,7 +111,7 @@ static bool split_json_number(const char *text, struct scientific *number)
 	return !*at;
 }
 
-/* Drop the zeros at both ends, which say nothing of the value. */
+/* Drop the zeros at both ends, which do not change the value. */
 static void trim_zeros(struct scientific *number)
 {
 	while (number->bytes && (number->digits[0] == '0' || number->digits[0] == '.')) {
@@ -122,7 +122,7 @@ static void trim_zeros(struct scientific *number)
 		number->exponent += number->digits[number->bytes - 1] == '0';
 }
 
-/* The value in millionths; false when it is above WEIR_THRESHOLD_UNITS_MAX. */
+/* The value in millionths; returns false if it is above WEIR_THRESHOLD_UNITS_MAX. */
 static bool scale_to_micro(const struct scientific *number, uint64_t *ret_micro)
 {
 	const uint64_t high = WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO;
@@ -170,7 +170,7 @@ int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir
 	return 0;
 }
 
-/* "80,443" and "1024:65535", as iptables has them. */
+/* For "80,443" and "1024:65535", the syntax of iptables. */
 static void advise_range(const char *text, struct weir_refusal *refusal)
 {
 	const char *colon = strchr(text, ':');
@@ -184,7 +184,7 @@ static void advise_range(const char *text, struct weir_refusal *refusal)
 int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range, struct weir_refusal *reterr_refusal)
 {
 	const char *dash = text[0] == '-' ? NULL : strchr(text, '-');
-	uint64_t from = 0, to; /* likewise */
+	uint64_t from = 0, to; /* likewise, for the analyzer */
 	int err;
 
 	if (text[0] == '!') {

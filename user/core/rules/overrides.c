@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Overrides: thresholds of their own for particular flows of a rule. */
+/* Overrides: separate thresholds for particular flows of a rule. */
 #include <string.h>
 
 #include "base/util.h"
@@ -24,15 +24,15 @@ static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "des
 struct overrides {
 	struct weir_reader *reader;
 	const struct weir_ruleset_resource *resource; /* NULL: not known */
-	const struct weir_flow *flow;		      /* the rule's; then NULL, too */
+	const struct weir_flow *flow;		      /* the rule's; NULL if `resource` is */
 	struct weir_ruleset_rule *rule;
-	const struct weir_node *first;	/* the first prefix, which says of what kind all are */
-	const struct weir_node **nodes; /* what to point at, by override */
+	const struct weir_node *first;	/* the first prefix, which determines the kind of all */
+	const struct weir_node **nodes; /* the nodes to point at, by override */
 };
 
 /* ---- the prefix ---- */
 
-/* All entries are of the kind of the first; whether the key has such a field is reported there, once. */
+/* All entries must have the kind of the first. Whether the key has such a field is reported once, at the first. */
 static bool take_kind(struct overrides *overrides, const struct weir_node *node, enum override_field named)
 {
 	const enum weir_key_field field = named % 2 ? WEIR_KEY_DESTINATION : WEIR_KEY_SOURCE;
@@ -63,7 +63,7 @@ static bool take_kind(struct overrides *overrides, const struct weir_node *node,
 	return false;
 }
 
-/* A flow is at least as large as the key's prefix: parts of it cannot have a threshold of their own. */
+/* A flow is at least as large as the key's prefix: a part of a flow cannot have its own threshold. */
 static bool check_length(struct overrides *overrides, const struct weir_node *node, const struct weir_prefix *prefix)
 {
 	const struct weir_ruleset_resource *resource = overrides->resource;
@@ -103,7 +103,7 @@ static bool read_prefix(struct overrides *overrides, const struct weir_node *nod
 
 /* ---- one entry ---- */
 
-/* A rate that is the rule's, but for how much: only the threshold is an override's own. */
+/* Read a rate that must match the rule's unit and interval: only the threshold can be overridden. */
 static int take_rate(const struct weir_ruleset_rule *rule, const char *word, uint64_t *micro,
 		     struct weir_refusal *refusal)
 {
@@ -145,7 +145,7 @@ static void read_threshold(struct overrides *overrides, const struct weir_node *
 		weir_complain(overrides->reader, node, "lower one of them",
 			      "the threshold and the burstCount are more than %llu together", WEIR_THRESHOLD_UNITS_MAX);
 	else if (*micro)
-		/* 0 is how one says that a flow is blocked. */
+		/* A 0 is not warned about: it is how a flow is blocked. */
 		weir_warn_of_small_threshold(overrides->reader, node, *micro, overrides->rule);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rule files to a rule set: reading, merging, and what holds over all files together. */
+/* From rule files to a rule set: reading, merging, and checks that concern all files together. */
 #include "rules/parse.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ enum top_field {
 	TOP_BREAKERS,
 	TOP_ALLOW,
 	TOP_DENY,
-	TOP_LISTS, /* of Sentinel's rules: as many as WEIR_SENTINEL_NAME_COUNT */
+	TOP_LISTS, /* lists of Sentinel's rules: WEIR_SENTINEL_NAME_COUNT of them */
 	TOP_FIELD_COUNT = TOP_LISTS + WEIR_SENTINEL_NAME_COUNT,
 };
 
@@ -32,7 +32,7 @@ static const char *const resource_fields[RESOURCE_FIELD_COUNT] = {"name", "match
 
 /* ---- files ---- */
 
-/* Takes the text. A document that is no rule file is as one that could not be read. */
+/* Takes ownership of the text. A document that is not a rule file is treated as one that could not be read. */
 static int parse_document(struct weir_reader *reader, char *text, size_t bytes, size_t i)
 {
 	int err = weir_document_parse(reader->ruleset->file_names[i], text, bytes, &reader->documents[i], reader->diag);
@@ -61,7 +61,7 @@ static int read_document(struct weir_reader *reader, const char *path, size_t i)
 	return parse_document(reader, text, bytes, i);
 }
 
-/* Is it a file that was named before, under whatever name? All that it defines would be said to be there twice. */
+/* Was this file named before, perhaps under another name? Everything in it would be reported as a duplicate. */
 static bool is_seen(const char *path, struct stat *seen, size_t i)
 {
 	if (stat(path, &seen[i]) || !S_ISREG(seen[i].st_mode)) {
@@ -74,7 +74,7 @@ static bool is_seen(const char *path, struct stat *seen, size_t i)
 	return false;
 }
 
-/* Read what can be read: the mistakes of the other files shall be reported as well. */
+/* Read as much as possible, so that the mistakes of all files are reported. */
 static void read_documents(struct weir_reader *reader, const struct weir_rule_files *files)
 {
 	_cleanup_(weir_freep) struct stat *seen = calloc(files->count + 1, sizeof(*seen));
@@ -111,13 +111,13 @@ static void check_resource_name(struct weir_reader *reader, const struct weir_no
 	struct weir_refusal refusal;
 	const char *word = "";
 
-	/* Rules may name it by what could not be read. */
+	/* Rules may refer to the resource by the name that could not be read. */
 	reader->is_incomplete |= is_meant;
 	if (!value && !is_meant)
 		weir_complain(reader, node, "write 'name: NAME': rules refer to it", "the resource has no name");
 	else if (value && weir_read_word(reader, value, "name", &word) && weir_check_name(word, &refusal))
 		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
-	/* Kept even when it is refused: rules that use it are not wrong for that. */
+	/* Kept even if it is refused, since rules that use it are not wrong because of that. */
 	resource->name = strdup(word);
 	if (!resource->name)
 		reader->is_out_of_memory = true;
@@ -159,7 +159,9 @@ static void read_resource(struct weir_reader *reader, const struct weir_node *no
 	read_prioritized(reader, values[RESOURCE_PRIORITIZED], resource);
 }
 
-/* "-name: dns" is a map, of a field "-name"; what only looks like a blank after the '-' makes one, too. */
+/* Explain "-name: dns", which is a map with a field "-name". A character that only looks like a blank after the '-'
+ * also makes one.
+ */
 static const char *advice_for_list(const struct weir_node *node)
 {
 	if (node->kind == WEIR_NODE_MAP && node->count && node->items[0]->kind == WEIR_NODE_WORD &&
@@ -186,7 +188,7 @@ static bool has_content(const struct weir_document *document)
 	return document && document->root && document->root->kind != WEIR_NODE_NULL;
 }
 
-/* A file whose root is a list holds Sentinel's rules, as its users keep them. */
+/* A file whose root is a list holds Sentinel's rules, in the form that its users keep. */
 static bool is_sentinel_list(const struct weir_document *document)
 {
 	return has_content(document) && document->root->kind == WEIR_NODE_LIST;
@@ -200,7 +202,7 @@ static void read_top(struct weir_reader *reader, const struct weir_document *doc
 		weir_read_fields(reader, document->root, "a rule file", top_fields, TOP_FIELD_COUNT, true, values);
 }
 
-/* Is there nothing in the file, nor a word ('{}', 'rules: []') that nothing is to be in it? */
+/* Is the file empty, without even a word ('{}', 'rules: []') that says so on purpose? */
 static bool is_empty(const struct weir_document *document, const struct weir_node *const top[TOP_FIELD_COUNT])
 {
 	if (!has_content(document))
@@ -211,18 +213,18 @@ static bool is_empty(const struct weir_document *document, const struct weir_nod
 	return document->root->kind == WEIR_NODE_MAP && document->root->count;
 }
 
-/* An empty file must not open the gate at a reload: it is what a write that failed leaves behind. */
+/* An empty file must not remove all limits at a reload: a failed write leaves such a file behind. */
 static void check_not_empty(struct weir_reader *reader, const struct weir_document *document,
 			    const struct weir_node *const top[TOP_FIELD_COUNT])
 {
-	/* What is wrong with one that could not be read, or has other fields, has been reported. */
+	/* If it could not be read, or has other fields, its mistakes have been reported. */
 	if (!document || !is_empty(document, top) || (has_content(document) && reader->complaints))
 		return;
 	weir_diag_fail(reader->diag, 0, "for no rules, write '{}' or 'rules: []'; 'rules/' has examples",
 		       "rule file '%s' is empty", document->file);
 }
 
-/* What needs nothing of other files. */
+/* Read the parts that do not depend on other files. */
 static void read_own_parts(struct weir_reader *reader, const struct weir_document *document,
 			   const struct weir_node *top[TOP_FIELD_COUNT],
 			   const struct weir_node *first_settings[WEIR_SETTING_COUNT])
@@ -238,7 +240,7 @@ static void read_own_parts(struct weir_reader *reader, const struct weir_documen
 	read_list(reader, top[TOP_RESOURCES], "resources", read_resource);
 }
 
-/* What stands under a name of the file's. */
+/* Read the rules under one of the file's names. */
 static void read_rules_under(struct weir_reader *reader, const char *name, const struct weir_node *value)
 {
 	if (value->kind == WEIR_NODE_NULL)
@@ -266,7 +268,7 @@ static void read_rules(struct weir_reader *reader, const struct weir_document *d
 			read_rules_under(reader, root->items[i]->text, root->items[i + 1]);
 }
 
-/* ---- what holds over all files ---- */
+/* ---- checks over all files ---- */
 
 static int compare_names(const void *left, const void *right)
 {
@@ -276,7 +278,7 @@ static int compare_names(const void *left, const void *right)
 	return order ?: a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Sort names and complain of those that more than one has. */
+/* Sort names, and complain about duplicates. */
 static void check_unique(struct weir_reader *reader, const char *what, struct weir_named *names, size_t count,
 			 const struct weir_node *const *nodes)
 {
@@ -310,7 +312,7 @@ static void index_resources(struct weir_reader *reader)
 	check_unique(reader, "resource", reader->resource_names, ruleset->resource_count, reader->resource_nodes);
 }
 
-/* A default name counts as given: a rule that is named 'dns#2' clashes with the second rule of 'dns'. */
+/* A default name counts as given: a rule named 'dns#2' conflicts with the second rule of 'dns'. */
 static void check_rule_names(struct weir_reader *reader)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
@@ -337,7 +339,7 @@ static bool is_breaker(const struct weir_ruleset_rule *rule)
 	return rule->metric == WEIR_METRIC_REQUESTS;
 }
 
-/* Circuit breakers are evaluated behind all rules, whatever stands where in which file. */
+/* Circuit breakers are evaluated after all rules, wherever they are in the files. */
 static void put_breakers_last(struct weir_reader *reader)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
@@ -363,7 +365,7 @@ static void put_breakers_last(struct weir_reader *reader)
 	}
 }
 
-/* Who writes 'prioritized' expects a window that can be occupied. */
+/* A user who writes 'prioritized' expects a window that can be occupied. */
 static void check_prioritized(struct weir_reader *reader)
 {
 	const struct weir_ruleset *ruleset = reader->ruleset;
@@ -395,7 +397,7 @@ static void read_parts(struct weir_reader *reader)
 	}
 	for (size_t i = 0; i < reader->document_count; i++)
 		read_own_parts(reader, reader->documents[i], top[i], first_settings);
-	/* Rules may use resources of any file, so they come after all of them. */
+	/* Rules may use resources of any file, so they are read after all resources. */
 	if (reader->is_out_of_memory)
 		return;
 	index_resources(reader);
@@ -412,13 +414,13 @@ static void read_parts(struct weir_reader *reader)
 		check_rule_names(reader);
 	if (!reader->is_out_of_memory)
 		weir_sort_listed(reader);
-	/* A rule that is wrong, or in a file that could not be read, may have been one. */
+	/* The rule that could be occupied may be one that is wrong, or in a file that could not be read. */
 	if (!reader->is_out_of_memory && !reader->is_incomplete && !reader->complaints)
 		check_prioritized(reader);
 	check_content(reader);
 }
 
-/* For what is found when the rules are compiled. */
+/* For messages about mistakes that are found during compilation. */
 static void keep_texts(struct weir_reader *reader)
 {
 	for (size_t i = 0; i < reader->document_count; i++)
@@ -456,7 +458,7 @@ static int begin_reading(struct weir_reader *reader, size_t documents)
 	return 0;
 }
 
-/* Once there are documents. `errors` is how many mistakes were reported before them. */
+/* The part of reading that follows once there are documents. `errors` is the number of mistakes reported before. */
 static int finish_reading(struct weir_reader *reader, size_t errors, struct weir_ruleset **ret_ruleset)
 {
 	if (!reader->is_out_of_memory)

@@ -30,16 +30,16 @@ static const struct {
 
 struct amount {
 	unsigned __int128 micro; /* below 2^125: 20 digits, six decimals and a prefix of 2^40 */
-	bool is_bytes;		 /* the text says so */
+	bool is_bytes;		 /* the text has a unit of bytes */
 };
 
-/* 64 bits have no more. */
+/* A number of 64 bits has no more digits. */
 #define DIGITS_MAX 20
 #define TOO_MUCH                                                                                                       \
-	((unsigned __int128)1 << 126) /* a multiple of every divisor, and an eighth of it is too much as well */
+	((unsigned __int128)1 << 126) /* a multiple of every divisor, and even an eighth of it would be too large */
 #define DECIMALS_MAX 6
 
-/* How much of the text is a number: "12.5". 0: none. */
+/* The length of the number at the start of the text: "12.5". 0: none. */
 static size_t number_bytes(const char *text, size_t bytes)
 {
 	size_t whole = strspn(text, "0123456789"), decimals;
@@ -50,7 +50,7 @@ static size_t number_bytes(const char *text, size_t bytes)
 	return decimals ? whole + 1 + decimals : 0;
 }
 
-/* In millionths, of at most DIGITS_MAX digits and DECIMALS_MAX decimals. */
+/* Convert to millionths; the text has at most DIGITS_MAX digits and DECIMALS_MAX decimals. */
 static unsigned __int128 read_micro(const char *text, size_t bytes)
 {
 	unsigned __int128 micro = 0;
@@ -69,7 +69,7 @@ static unsigned __int128 read_micro(const char *text, size_t bytes)
 	return micro;
 }
 
-/* What follows the number: is it a prefix and a unit? */
+/* Is the text after the number a prefix and a unit? */
 static bool read_suffix(const char *suffix, size_t bytes, uint64_t *ret_factor, unsigned int *ret_divisor,
 			bool *ret_is_bytes)
 {
@@ -101,12 +101,12 @@ static bool is_amount(const char *text, size_t bytes)
 	return number && read_suffix(text + number, bytes - number, &factor, &divisor, &is_bytes);
 }
 
-/* ---- what was meant ---- */
+/* ---- guessing the intended text ---- */
 
-/* Words that other tools have for our units, in any case. */
+/* Words for our units that other tools use, in any case. */
 static const struct {
 	const char *word;
-	const char *units[2]; /* that it may mean */
+	const char *units[2]; /* the units that it may mean */
 } strange_units[] = {
 	{"", {"", NULL}},	 {"b", {"bit", "B"}},	{"bps", {"bit", "B"}},	{"bit", {"bit", NULL}},
 	{"bits", {"bit", NULL}}, {"byte", {"B", NULL}}, {"bytes", {"B", NULL}}, {"p", {"", NULL}},
@@ -114,7 +114,7 @@ static const struct {
 	{"packets", {"", NULL}}, {"qps", {"", NULL}},	{"rps", {"", NULL}},
 };
 
-/* Up to four readings of a suffix, each a prefix and a unit. */
+/* Up to four possible meanings of a suffix, each a prefix and a unit. */
 struct readings {
 	char words[4][8];
 	size_t count;
@@ -126,12 +126,12 @@ static void add_reading(struct readings *readings, const char *prefix, const cha
 		snprintf(readings->words[readings->count++], sizeof(readings->words[0]), "%s%s", prefix, unit);
 }
 
-/* What a strange unit may mean: a NULL at the end of fewer than two. NULL: it is none that we know. */
+/* The possible meanings of a foreign unit: if there is only one, the second is NULL. NULL: an unknown unit. */
 static const char *const *find_units(const char *unit, size_t bytes)
 {
 	static const char *const only_bytes[] = {"B", NULL};
 
-	/* 'B' alone is always bytes; "bps" is bits to most, and bytes to tc. */
+	/* 'B' alone always means bytes; "bps" means bits to most people, and bytes to tc. */
 	if (bytes == 1 && unit[0] == 'B')
 		return only_bytes;
 	for (size_t i = 0; i < ARRAY_SIZE(strange_units); i++)
@@ -140,7 +140,7 @@ static const char *const *find_units(const char *unit, size_t bytes)
 	return NULL;
 }
 
-/* The prefix as it is to be written, of a letter in any case: "k", "M", "Ki". */
+/* The correct spelling of a prefix, from a letter in any case: "k", "M", "Ki". */
 static void write_prefix(char letter, bool is_binary, char prefix[3])
 {
 	prefix[0] = letter == 'k' && !is_binary ? 'k' : toupper((unsigned char)letter);
@@ -148,7 +148,7 @@ static void write_prefix(char letter, bool is_binary, char prefix[3])
 	prefix[2] = '\0';
 }
 
-/* "K", "mb", "Mbps": what could be meant. */
+/* Find the possible meanings of "K", "mb" or "Mbps". */
 static void find_readings(const char *suffix, size_t bytes, struct readings *readings)
 {
 	const char *letter = bytes ? strchr("kmgt", tolower((unsigned char)suffix[0])) : NULL;
@@ -166,7 +166,7 @@ static void find_readings(const char *suffix, size_t bytes, struct readings *rea
 	}
 }
 
-/* "write 20k or 20Ki": the readings of text that is a number and a strange suffix, with `tail` behind each. */
+/* Advise "write 20k or 20Ki": the possible meanings of a number with a foreign suffix, each followed by `tail`. */
 static bool advise_readings(const char *text, size_t bytes, const char *tail, struct weir_refusal *refusal)
 {
 	size_t number = number_bytes(text, bytes), used = 0;
@@ -184,7 +184,7 @@ static bool advise_readings(const char *text, size_t bytes, const char *tail, st
 	return readings.count;
 }
 
-/* "1,5k", "1 000", "1_000": without the marks, and with a point for a single comma. */
+/* Handle "1,5k", "1 000" and "1_000": remove the separators, or turn a single comma into a point. */
 static bool advise_without_marks(const char *text, size_t bytes, const char *tail, struct weir_refusal *refusal)
 {
 	char plain[48], pointed[48];
@@ -202,7 +202,7 @@ static bool advise_without_marks(const char *text, size_t bytes, const char *tai
 	plain[kept] = pointed[bytes] = '\0';
 	if (!marks)
 		return false;
-	if (!is_amount(plain, kept)) /* "20 packets" */
+	if (!is_amount(plain, kept)) /* for example "20 packets" */
 		return advise_readings(plain, kept, tail, refusal);
 	if (commas == 1 && marks == 1)
 		weir_advise(refusal, "write %s%s if the comma is a decimal point, %s%s if it separates thousands",
@@ -212,7 +212,7 @@ static bool advise_without_marks(const char *text, size_t bytes, const char *tai
 	return true;
 }
 
-/* Why this is no amount, and what to write. `what` is the subject, with a blank behind it, or "". */
+/* Why this is not an amount, and what to write. `what` is the subject followed by a blank, or "". */
 static int refuse_amount(const char *what, const char *text, size_t bytes, const char *tail, const char *form,
 			 struct weir_refusal *refusal)
 {
@@ -290,7 +290,7 @@ int weir_parse_count(const char *text, bool counts_bytes, uint64_t low, uint64_t
 	struct amount amount = {};
 	char form[96];
 
-	/* What plain numbers are refused for is said as everywhere. */
+	/* Mistakes in plain numbers have the same messages as everywhere. */
 	if (!text[strspn(text, "-0123456789")])
 		return weir_parse_number(text, low, high, ret_count, reterr_refusal);
 	snprintf(form, sizeof(form), "write %llu to %llu in digits", (unsigned long long)low, (unsigned long long)high);
@@ -316,7 +316,7 @@ int weir_parse_count(const char *text, bool counts_bytes, uint64_t low, uint64_t
 #define DURATION_DIGITS_MAX 12
 #define DURATION_NS_MAX (3650ull * 86400 * WEIR_NSEC_PER_SEC) /* ten years: chosen, not derived */
 
-/* The longer first; the first name is the one that is printed. */
+/* Longer names come first; the first name of a unit is the one that is printed. */
 static const struct {
 	const char *names[3];
 	uint64_t ns;
@@ -328,7 +328,7 @@ static const struct {
 	{{"ms"}, 1000000},
 };
 
-/* The unit that these letters name, of those from `first` on; ARRAY_SIZE(times): none. */
+/* The unit with this name, starting the search at `first`; ARRAY_SIZE(times): none. */
 static size_t find_time(const char *at, size_t bytes, size_t first)
 {
 	for (; first < ARRAY_SIZE(times); first++)
@@ -338,7 +338,9 @@ static size_t find_time(const char *at, size_t bytes, size_t first)
 	return first;
 }
 
-/* Any duration, 0 included, or false. One that is far too long is more than DURATION_NS_MAX. */
+/* Parse any duration, including 0. A duration that is far too long becomes more than DURATION_NS_MAX. Returns false if
+ * the text is not a duration.
+ */
 static bool read_duration(const char *text, uint64_t *ret_ns)
 {
 	uint64_t ns = 0, number;
@@ -424,7 +426,7 @@ int weir_parse_time(const char *text, uint64_t unit_ns, uint64_t low, uint64_t h
 
 static const char *const rate_form = "write 20/s, 6/min, 5k/10s, 10MB/s or 100Mbit/s";
 
-/* "s" is "1s". */
+/* Parse an interval; "s" means "1s". */
 static bool read_interval(const char *text, uint64_t *ret_ns)
 {
 	char once[16];
@@ -434,7 +436,7 @@ static bool read_interval(const char *text, uint64_t *ret_ns)
 	return snprintf(once, sizeof(once), "1%s", text) < (int)sizeof(once) && read_duration(once, ret_ns);
 }
 
-/* "100Mbps", "20": no '/', but it is clear what is missing. */
+/* "100Mbps", "20": there is no '/', but it is clear what is missing. */
 static int refuse_without_interval(const char *text, struct weir_refusal *refusal)
 {
 	weir_refuse(refusal, "rate '%.*s' has no time", WEIR_SHOWN(text));
@@ -444,7 +446,7 @@ static int refuse_without_interval(const char *text, struct weir_refusal *refusa
 	return weir_advise(refusal, "%s", rate_form);
 }
 
-/* "0.5s" is 500 ms; false: it is no such duration. */
+/* Parse "0.5s" as 500 ms; returns false if it is not such a duration. */
 static bool read_decimal_duration(const char *text, uint64_t *ret_ns)
 {
 	const size_t whole = strspn(text, "0123456789"), number = number_bytes(text, strlen(text));
@@ -460,7 +462,7 @@ static bool read_decimal_duration(const char *text, uint64_t *ret_ns)
 	return ns && ns <= most && ns % 1000000 == 0;
 }
 
-/* "0.5s", "S", "1", "week": an interval, but none that can be read; what was meant. */
+/* For "0.5s", "S", "1" or "week": an interval in a form that is not accepted. Advise what to write. */
 static bool advise_interval(const char *amount, int amount_bytes, const char *interval, struct weir_refusal *refusal)
 {
 	char duration[WEIR_DURATION_TEXT_BYTES], lower[16] = "";
@@ -497,7 +499,7 @@ static int refuse_interval(const char *text, const char *slash, struct weir_refu
 	return weir_advise(refusal, "write s, min, h or d there, or a number of them, as in 5/10s");
 }
 
-/* "20 per second" is "20/s"; true if there is a "per". */
+/* Turn "20 per second" into "20/s"; returns true if there is a "per". */
 static bool write_per(const char *text, char *plain, size_t plain_bytes)
 {
 	static const char *const per_units[][2] = {{"second", "s"}, {"minute", "min"}, {"hour", "h"}, {"day", "d"}};
@@ -512,7 +514,9 @@ static bool write_per(const char *text, char *plain, size_t plain_bytes)
 	return true;
 }
 
-/* "20 / s", "20 packets/s": right without the blanks, or what is wrong besides is reported without them. */
+/* "20 / s", "20 packets/s": either the text is correct without its blanks, or any other mistake is reported without
+ * them.
+ */
 static int refuse_blanks(const char *text, struct weir_refusal *refusal)
 {
 	char plain[48] = "", slashed[64];

@@ -20,7 +20,7 @@ void weir_format_micro(uint64_t micro, char *text, size_t text_bytes)
 	snprintf(text, text_bytes, "%llu%s", whole, decimals);
 }
 
-/* With the largest prefix that leaves six decimals and something before them. */
+/* Use the largest prefix that needs at most six decimals and leaves a digit before the point. */
 void weir_format_amount(uint64_t micro, bool counts_bytes, char *text, size_t text_bytes)
 {
 	static const char *const prefixes[] = {"", "k", "M", "G", "T"};
@@ -34,7 +34,7 @@ void weir_format_amount(uint64_t micro, bool counts_bytes, char *text, size_t te
 	snprintf(text, text_bytes, "%s%s%s", number, prefixes[prefix], counts_bytes ? "B" : "");
 }
 
-/* "s", "min", "100ms": what stands behind the '/' of a rate. */
+/* The text after the '/' of a rate: "s", "min", "100ms". */
 static void format_rate_time(uint64_t interval_ns, char text[WEIR_DURATION_TEXT_BYTES])
 {
 	char duration[WEIR_DURATION_TEXT_BYTES];

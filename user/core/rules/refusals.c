@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is wrong with a word, what to write instead, and which word was meant. */
+/* Messages about wrong words: what is wrong, what to write instead, and which word was probably meant. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -121,8 +121,8 @@ int weir_check_name(const char *text, struct weir_refusal *reterr_refusal)
 }
 
 /*
- * Steps from one word to another, where a step changes, adds or removes one letter or swaps two
- * neighbours (optimal string alignment); case counts for nothing. Words beyond 63 bytes are infinitely far.
+ * The number of steps from one word to another; a step changes, adds or removes one letter, or swaps two neighbours
+ * (optimal string alignment). Case is ignored. Words longer than 63 bytes are infinitely far from all others.
  */
 #define DISTANCE_BYTES_MAX 63
 
@@ -155,7 +155,7 @@ static size_t distance(const char *left, const char *right)
 
 const char *weir_nearest(const char *word, const void *entries, size_t count, size_t entry_bytes)
 {
-	/* A third of the word may be wrong; chosen by trying what one mistypes. */
+	/* A third of the letters may be wrong; chosen by trying typical mistakes. */
 	size_t word_bytes = strlen(word), nearest_steps = 1 + word_bytes / 3;
 	const char *nearest = NULL, *containing = NULL;
 
@@ -168,7 +168,7 @@ const char *weir_nearest(const char *word, const void *entries, size_t count, si
 			nearest = name;
 			nearest_steps = steps;
 		}
-		/* `interval` for statIntervalInMs. */
+		/* for example `interval` for statIntervalInMs */
 		if (!containing && word_bytes >= 4 && strcasestr(name, word))
 			containing = name;
 	}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* One rule: name, limit and Sentinel's fields, of weir's own files or as a list of Sentinel's comes to (sentinel.h). */
+/* One rule: its name, limit and Sentinel's fields, from weir's own files or as translated from a list of Sentinel's
+ * (sentinel.h).
+ */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -44,7 +46,7 @@ bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *n
 	*ret_name = name;
 	if (weir_find_resource(reader, name, ret_index))
 		return true;
-	/* It may be in the file that could not be read: that mistake comes first. */
+	/* The resource may be in a file that could not be read; that mistake is more important. */
 	if (reader->is_incomplete || reader->complaints > WEIR_MISTAKES_MAX)
 		return false;
 	nearest = weir_nearest(name, reader->resource_names, reader->ruleset->resource_count,
@@ -72,7 +74,7 @@ static void read_resource(struct weir_reader *reader, struct weir_draft *draft)
 		reader->resource_rules[draft->rule->resource]++;
 }
 
-/* A key that is not the resource's: what it may be goes by the resource's match. */
+/* Read a key that differs from the resource's. Which fields it may have depends on the resource's match. */
 static void read_per(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_PER];
@@ -89,7 +91,7 @@ static char *default_name(struct weir_reader *reader, const struct weir_draft *d
 	struct weir_refusal refusal;
 	char *name = NULL;
 
-	/* A rule without a resource has no default name either, and is refused anyway. */
+	/* Without a resource a rule has no default name either, and is refused anyway. */
 	if (!draft->has_resource)
 		return strdup("");
 	if (asprintf(&name, "%s#%zu", draft->resource_name, reader->resource_rules[draft->rule->resource]) < 0)
@@ -120,13 +122,13 @@ static void read_name(struct weir_reader *reader, struct weir_draft *draft)
 
 /* ---- the limit ---- */
 
-/* Sentinel's decoders distinguish a number from a text; in weir's own files quotes make no difference. */
+/* Sentinel's decoders distinguish numbers from texts; in weir's own files quotes make no difference. */
 static bool may_be_number(struct weir_reader *reader, const struct weir_draft *draft, const struct weir_node *value)
 {
 	return !draft->is_sentinel || weir_check_unquoted(reader, value);
 }
 
-/* The fields that a rate stands in place of. */
+/* Complain about fields that the rate replaces. */
 static void check_rate_alone(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	static const enum weir_rule_field fields[] = {RULE_THRESHOLD, RULE_INTERVAL, RULE_UNIT};
@@ -138,7 +140,7 @@ static void check_rate_alone(struct weir_reader *reader, const struct weir_draft
 				      weir_written_name(draft->value[fields[i]], weir_rule_fields[fields[i]]));
 }
 
-/* "10MB/s": the threshold, the interval and the unit in one. */
+/* Read "10MB/s": the threshold, the interval and the unit in one. */
 static void read_rate(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_RATE];
@@ -149,7 +151,7 @@ static void read_rate(struct weir_reader *reader, struct weir_draft *draft)
 	if (!value || draft->is_sentinel)
 		return;
 	check_rate_alone(reader, draft);
-	/* A rule with a wrong rate must not be reported as one without a threshold. */
+	/* A rule with an invalid rate must not also be reported as lacking a threshold. */
 	draft->value[RULE_THRESHOLD] = value;
 	draft->has_rate = true;
 	draft->rate.interval_ns = INTERVAL_MS_DEFAULT * NSEC_PER_MSEC;
@@ -198,7 +200,7 @@ static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 		return;
 	err = draft->is_sentinel ? weir_parse_json_threshold(word, &micro, &refusal)
 				 : weir_parse_threshold(word, draft->rule->counts_bytes, &micro, &refusal);
-	/* Sentinel ignores the threshold of a MemoryAdaptive rule, but for its sign. */
+	/* Sentinel ignores the threshold of a MemoryAdaptive rule, except for its sign. */
 	snprintf(hint, sizeof(hint), "write 'rate: %.*s'", WEIR_SHOWN(word));
 	if (err && !draft->is_sentinel && !weir_parse_rate(word, &rate, &ignored))
 		weir_complain(reader, value, hint, "threshold '%.*s' is a rate", WEIR_SHOWN(word));
@@ -275,8 +277,8 @@ static unsigned int read_choice(struct weir_reader *reader, struct weir_draft *d
 	return choice;
 }
 
-/* In Sentinel-Go an isolation rule has the metric 0, Concurrency. Its flow rules have none, but for those of version 0:
- * there 1, QPS, was what a flow rule counts today.
+/* In Sentinel-Go, an isolation rule has metric 0, Concurrency. Its flow rules have no metric, except in version 0,
+ * where 1 (QPS) meant what a flow rule counts today.
  */
 static enum weir_metric read_metric(struct weir_reader *reader, const struct weir_draft *draft)
 {
@@ -327,13 +329,13 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 
 /* ---- Sentinel's other fields ---- */
 
-/* In lists of Sentinel's all are plain. */
+/* In lists of Sentinel's all numbers are plain. */
 enum number_form { FORM_NUMBER, FORM_COUNT, FORM_BYTES };
 
 struct number {
 	enum weir_rule_field field;
 	uint64_t high;
-	const char *advice; /* for rules that use the field; others may have less in it */
+	const char *advice; /* for rules that use the field; others may have lower limits */
 	enum number_form form;
 };
 
@@ -342,7 +344,7 @@ static bool read_one_number(struct weir_reader *reader, struct weir_draft *draft
 	const struct weir_node *value = draft->value[number->field];
 	const char *name = weir_rule_fields[number->field];
 	const bool counts_bytes = number->form == FORM_BYTES || draft->rule->counts_bytes;
-	/* A penalty of no time is none, and whoever writes a 0 means something. */
+	/* A penalty of zero would be none at all, but a user who writes 0 wants something. */
 	const bool is_penalty = WEIR_RULE_PENALTY_FIELDS >> number->field & 1;
 	uint64_t *read = &draft->number[number->field];
 
@@ -375,7 +377,7 @@ static void keep_high_mark(const struct weir_draft *draft)
 		draft->rule->high_mark_place = value->place;
 }
 
-/* The numbers that the rule uses; weir_check_rule complains of those that it lacks. */
+/* Store the numbers that the rule uses; weir_check_rule complains about missing ones. */
 static void keep_numbers(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_kind *kind = weir_kind_of(draft->rule);
@@ -436,7 +438,7 @@ void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft)
 	read_name(reader, draft);
 }
 
-/* After the choices, which say what the rest means. */
+/* Read the rest, after the choices, which determine its meaning. */
 static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 {
 	weir_read_identity(reader, draft);
@@ -450,7 +452,7 @@ static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 	weir_check_rule(reader, draft);
 }
 
-/* In Sentinel's lists, values that a rule does not use may be anything. */
+/* In Sentinel's lists, unused fields of a rule may have any value. */
 static void leave_out_unused(struct weir_draft *draft)
 {
 	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)

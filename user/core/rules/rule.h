@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of the rule reader share: rule.c reads one rule's fields, rule_checks.c says what of them cannot be,
- * has no effect, or is surely not meant, and overrides.c reads its overrides.
+ * Declarations shared by the parts of the rule reader: rule.c reads the fields of one rule, rule_checks.c checks which
+ * values are impossible, have no effect, or are surely not meant, and overrides.c reads the overrides.
  */
 #ifndef WEIR_RULES_RULE_H
 #define WEIR_RULES_RULE_H
@@ -10,10 +10,10 @@
 #include "rules/quantity.h"
 
 /*
- * The fields of a rule. A NUMBER is a plain one, of Sentinel's: its largest value, as wide as Sentinel-Go's own (uint32
- * and int64) or as what it stands for can be, and what to write, for rules that use the field. It is read into
- * weir_draft.number, for the rule's kind or strategy to keep. A COUNT is one that may have a prefix in weir's own files
- * ("20k"), of what the rule counts; of BYTES also a unit ("8GiB").
+ * The fields of a rule. A NUMBER is a plain number of Sentinel's. Its entry has its largest value (as wide as
+ * Sentinel-Go's own type, uint32 or int64, or as its meaning allows) and the advice for rules that use the field. It is
+ * read into weir_draft.number, from which the rule's kind or strategy copies it. In weir's own files a COUNT may have a
+ * prefix ("20k"), and BYTES also a unit ("8GiB"); a COUNT counts the rule's unit.
  */
 #define WEIR_RULE_FIELDS(FIELD, NUMBER, COUNT, BYTES)                                                                  \
 	FIELD(NAME, "name")                                                                                            \
@@ -53,9 +53,9 @@ enum weir_rule_field {
 	WEIR_RULE_FIELDS(WEIR_RULE_FIELD, WEIR_RULE_NUMBER, WEIR_RULE_NUMBER, WEIR_RULE_NUMBER) RULE_FIELD_COUNT
 };
 _Static_assert(RULE_FIELD_COUNT < 32, "a bit for each");
-#define WEIR_RULE_FIELDS_ALL ((1u << RULE_FIELD_COUNT) - 1) /* a bit for each */
+#define WEIR_RULE_FIELDS_ALL ((1u << RULE_FIELD_COUNT) - 1) /* a bit for each field */
 
-/* Rules that reject. */
+/* Fields of rules that reject. */
 #define WEIR_RULE_PENALTY_FIELDS (1u << RULE_BLOCK_DURATION | 1u << RULE_BLOCK_DURATION_MAX)
 
 extern const char *const weir_rule_fields[RULE_FIELD_COUNT];
@@ -64,72 +64,72 @@ extern const char *const weir_rule_fields[RULE_FIELD_COUNT];
 #define WEIR_INTERVAL_MS_MAX 86400000
 /* A year. Chosen, not derived: Sentinel's field is 32 bits wide. */
 #define WEIR_WARM_UP_PERIOD_S_MAX 31536000
-/* As in Sentinel, where 0 means it too. */
+/* As in Sentinel, where 0 also means the default. */
 #define WEIR_COLD_FACTOR_DEFAULT 3
 
-/* A rule while it is read: what the file says, and what of it has no place in struct weir_ruleset_rule. */
+/* A rule while it is read: the values in the file, including those that have no place in struct weir_ruleset_rule. */
 struct weir_draft {
 	const struct weir_node *node;
 	const struct weir_node *value[RULE_FIELD_COUNT];
 	struct weir_ruleset_rule *rule;
 	const char *resource_name; /* NULL: missing, or of the wrong type */
-	bool is_sentinel;	   /* an object of a list of Sentinel's rules */
-	bool is_isolation;	   /* ... that is one of Sentinel-Go's isolation rules */
+	bool is_sentinel;	   /* an object in a list of Sentinel's rules */
+	bool is_isolation;	   /* ... and one of Sentinel-Go's isolation rules */
 	bool has_threshold, has_resource;
-	bool has_rate;			   /* `rate` stands for the threshold, the interval and the unit */
-	struct weir_rate rate;		   /* then */
-	uint32_t meant;			   /* fields that unknown ones stood for, a bit each */
-	size_t mistakes_before;		   /* the reader's, when it came to this rule */
-	uint64_t number[RULE_FIELD_COUNT]; /* of Sentinel's plain numbers; 0: absent */
-	bool is_misread[RULE_FIELD_COUNT]; /* a value that was refused: no second complaint of it */
+	bool has_rate;			   /* `rate` replaces the threshold, the interval and the unit */
+	struct weir_rate rate;		   /* if has_rate */
+	uint32_t meant;			   /* a bit for each field that an unknown field probably stands for */
+	size_t mistakes_before;		   /* the reader's count before this rule */
+	uint64_t number[RULE_FIELD_COUNT]; /* Sentinel's plain numbers; 0: absent */
+	bool is_misread[RULE_FIELD_COUNT]; /* the value was refused: do not complain again */
 };
 
-/* The node to point at for a field that may be absent. */
+/* The node that a message about this field points at; the field may be absent. */
 static inline const struct weir_node *weir_draft_at(const struct weir_draft *draft, enum weir_rule_field field)
 {
 	return draft->value[field] ?: draft->node;
 }
 
-/* Does a field mean anything, by the rule's kind, strategy and relation? If not, *ret_condition says what
+/* Does the field have a meaning, given the rule's kind, strategy and relation? If not, *ret_condition says which rules
  * it is for. ret_condition may be NULL.
  */
 bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field, const char **ret_condition);
 
-/* Append the rule that the draft's values say. They need not stand in the file as they are: weir_node.text may be what
- * another word comes to, as long as its place and document are those of that word.
+/* Append the rule that the draft describes. Its values need not be in the file literally: weir_node.text may be a
+ * translation of another word, as long as its place and document are those of that word.
  */
 void weir_read_draft(struct weir_reader *reader, struct weir_draft *draft);
 
-/* The index of the first resource of that name, or false. */
+/* Find the index of the first resource of that name; returns false if there is none. */
 bool weir_find_resource(const struct weir_reader *reader, const char *name, size_t *ret_index);
 
-/* Append a rule with the defaults, to be read into; then its resource and its name. */
+/* Append a rule with the default values, ready to be filled in; then set its resource and its name. */
 bool weir_begin_rule(struct weir_reader *reader, struct weir_draft *draft);
 void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft);
 
-/* The resource that a word names; complains when there is none. */
+/* Find the resource that a word names; complain if there is none. */
 bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,
 			   const char **ret_name, size_t *ret_index);
 
-/* All that is wrong with a rule beyond single words, and what is only worth a warning. Fills in ref_resource and the
- * overrides.
+/* Check everything about a rule that goes beyond single words, and warn about dubious choices. Fills in ref_resource
+ * and the overrides.
  */
 void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft);
 
-/* clusterMode and clusterConfig (cluster.c): part of a rule's choices, as they are read before what a list of
- * Sentinel's does not use is left out; and what a rule that hosts share cannot be.
+/* Read clusterMode and clusterConfig (cluster.c). They are part of a rule's choices, in the state before fields that a
+ * list of Sentinel's does not use are dropped. Also check what a rule shared by hosts must not have.
  */
 void weir_read_cluster(struct weir_reader *reader, struct weir_draft *draft);
 void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *draft);
 
-/* Sentinel's clusterConfig.thresholdType, by its number. */
+/* The names of Sentinel's clusterConfig.thresholdType, by its number. */
 extern const char *const weir_cluster_type_names[2];
 
-/* The overrides of a rule on `resource` (NULL: it is not known). */
+/* Read the overrides of a rule on `resource` (NULL: it is not known). */
 void weir_read_overrides(struct weir_reader *reader, const struct weir_node *node,
 			 const struct weir_ruleset_resource *resource, struct weir_ruleset_rule *rule);
 
-/* Warn of a threshold that admits nothing, or no full frame: this one, or those of a rule. */
+/* Warn about a threshold that admits nothing, or not even one full frame: this threshold, or those of a rule. */
 void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_node *node, uint64_t micro,
 				  const struct weir_ruleset_rule *rule);
 void weir_warn_of_small_thresholds(struct weir_reader *reader, const struct weir_draft *draft);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a rule cannot be (docs/semantics.md, 3 to 7), and what is legal but surely not meant. */
+/* Which rules are impossible (docs/semantics.md, 3 to 7), and which are legal but surely not intended. */
 #include <string.h>
 
 #include "base/util.h"
 #include "kind/kind.h"
 #include "rules/rule.h"
 
-/* The kind that the field is for alone; NULL: others may have it. */
+/* The only kind that has the field; NULL: others may have it. */
 static const struct weir_kind *owner_of(enum weir_rule_field field)
 {
 	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++)
@@ -35,7 +35,7 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 		is_used = rule->cluster;
 		condition = "clusterMode true";
 		break;
-	case RULE_CLUSTER_MODE: /* `false` is right everywhere, and `true` is refused where it cannot be */
+	case RULE_CLUSTER_MODE: /* `false` is valid everywhere, and `true` is refused where it is impossible */
 		return true;
 	case RULE_SAMPLES:
 		condition = rule->window == WEIR_WINDOW_TOKENS && rule->behavior == WEIR_BEHAVIOR_REJECT
@@ -69,7 +69,7 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 	return is_used && kind->fields >> field & 1;
 }
 
-/* ---- what cannot be ---- */
+/* ---- mistakes ---- */
 
 static void check_threshold(struct weir_reader *reader, const struct weir_draft *draft)
 {
@@ -152,7 +152,7 @@ static void check_overrides(struct weir_reader *reader, const struct weir_draft 
 	weir_read_overrides(reader, value, draft->has_resource ? &resources[rule->resource] : NULL, rule);
 }
 
-/* ---- what has no effect, or not the one that is meant ---- */
+/* ---- fields without effect, or with an unintended one ---- */
 
 static void warn_of_unused_fields(struct weir_reader *reader, const struct weir_draft *draft)
 {
@@ -168,7 +168,7 @@ static void warn_of_unused_fields(struct weir_reader *reader, const struct weir_
 				  weir_written_name(draft->value[field], weir_rule_fields[field]), condition);
 }
 
-/* Chosen, not derived: files with many thousand rules must not be compared each with each. */
+/* Chosen, not derived: a file with thousands of rules must not be compared pair by pair. */
 #define RULES_LOOKED_BACK_MAX 256
 
 static bool counts_the_same(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *left,
@@ -181,7 +181,7 @@ static bool counts_the_same(const struct weir_ruleset *ruleset, const struct wei
 	       !memcmp(weir_flow_of(ruleset, left), weir_flow_of(ruleset, right), sizeof(struct weir_flow));
 }
 
-/* A threshold, a window, and nothing that moves the one or opens the other. */
+/* Does the rule have a threshold and a window, and nothing that moves the threshold or lets packets past the window? */
 static bool is_plain(const struct weir_ruleset_rule *rule)
 {
 	return !rule->system && rule->metric == WEIR_METRIC_RATE && rule->strategy == WEIR_STRATEGY_DIRECT &&
@@ -189,19 +189,19 @@ static bool is_plain(const struct weir_ruleset_rule *rule)
 	       !rule->override_count && !rule->observes && !rule->occupies;
 }
 
-/* A rule that can never be the one that blocks: one before it counts the same, and admits no more. */
+/* Warn about a rule that can never block a packet: an earlier rule counts the same, and admits no more. */
 static void warn_of_idle_rule(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_ruleset *ruleset = reader->ruleset;
 	const size_t own = ruleset->rule_count - 1;
 	const struct weir_ruleset_rule *rule = &ruleset->rules[own], *earlier;
 
-	/* A mistake may have been about what makes the other rule stricter, or another. */
+	/* A mistake may concern a field that makes the other rule stricter or different. */
 	if (reader->mistakes || !draft->has_resource || !is_plain(rule))
 		return;
 	for (size_t back = 1; back <= own && back <= RULES_LOOKED_BACK_MAX; back++) {
 		earlier = &ruleset->rules[own - back];
-		/* If both have the same name, the mistake to report is the name. */
+		/* If both have the same name, the name is the mistake to report. */
 		if (!strcmp(earlier->name, rule->name) || !is_plain(earlier) ||
 		    !counts_the_same(ruleset, earlier, rule) || rule->threshold_micro < earlier->threshold_micro)
 			continue;
@@ -213,7 +213,7 @@ static void warn_of_idle_rule(struct weir_reader *reader, const struct weir_draf
 	}
 }
 
-/* Who asks for it where it cannot be must not believe that the limit holds. */
+/* A user who asks for this where it is impossible must not believe that the limit holds. */
 static void check_when_full(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
@@ -250,7 +250,7 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 		weir_check_cluster(reader, draft);
 	if (draft->value[RULE_WHEN_FULL])
 		check_when_full(reader, draft);
-	/* What a mistake left out must not be blamed for what remains. */
+	/* If a mistake left a value out, the remaining values must not be blamed. */
 	if (reader->mistakes != draft->mistakes_before)
 		return;
 	if (!draft->is_sentinel) {

@@ -25,7 +25,9 @@ bool weir_rule_can_occupy(const struct weir_ruleset_rule *rule)
 	       rule->window == WEIR_WINDOW_LEAP && !rule->counts_bytes;
 }
 
-/* A packet has one value of each field that it has; what asks for a field is never matched by a packet without. */
+/* Could one packet have a value in both? A packet has one value for each of its fields; a condition on a field that it
+ * lacks never matches.
+ */
 static bool ranges_meet(const struct weir_range *a, size_t a_count, const struct weir_range *b, size_t b_count)
 {
 	for (size_t i = 0; i < a_count; i++)
@@ -90,7 +92,7 @@ bool weir_is_same_key(const struct weir_flow *left, const struct weir_flow *righ
 {
 	struct weir_flow a = weir_flow_by_ends(left, directions), b = weir_flow_by_ends(right, directions);
 
-	/* What its fields are called makes no difference. */
+	/* The names of the key's fields make no difference. */
 	a.fields &= WEIR_KEY_RELATIVE(1) - 1;
 	b.fields &= WEIR_KEY_RELATIVE(1) - 1;
 	return !memcmp(&a, &b, sizeof(a));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the readers of words and numbers have in common (scalars.h). */
+/* Helpers shared by the readers of words and numbers (scalars.h). */
 #ifndef WEIR_RULES_SCALAR_INTERNAL_H
 #define WEIR_RULES_SCALAR_INTERNAL_H
 
@@ -13,7 +13,9 @@ struct word {
 
 /* ---- refusals.c ---- */
 
-/* The words of `text`, which strange marks part: "write a list: [tcp, udp]". `is_known` says which words there are. */
+/* Advice for a text whose words are separated by unexpected characters: "write a list: [tcp, udp]". `is_known` decides
+ * which words are valid.
+ */
 bool weir_value_advise_list(const char *text, const char *marks, bool (*is_known)(const char *, size_t),
 			    struct weir_refusal *refusal);
 
@@ -21,7 +23,7 @@ bool weir_value_advise_list(const char *text, const char *marks, bool (*is_known
 
 bool weir_value_is_digits(const char *text, size_t bytes);
 
-/* Value of decimal digits, or false when it exceeds `high`. */
+/* The value of decimal digits; returns false if it exceeds `high`. */
 bool weir_value_read_digits(const char *text, size_t bytes, uint64_t high, uint64_t *ret_number);
 int weir_value_parse_digits(const char *text, size_t bytes, uint64_t low, uint64_t high, uint64_t *ret_number,
 			    struct weir_refusal *reterr_refusal);

@@ -16,7 +16,7 @@ const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst
 
 const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_NAME)};
 
-/* The ends of a packet, by whether it comes in or goes out: by bit, as the first of the others. */
+/* The ends of a packet, which depend on its direction. In the same order as the first key fields, by bit. */
 static const char *const end_names[WEIR_KEY_ENDS_COUNT] = {"remote", "local", "remotePort", "localPort"};
 
 const char *weir_key_field_name(uint32_t key_fields, int bit)
@@ -49,7 +49,8 @@ const char *const weir_relation_names[WEIR_RELATION_COUNT] = {"CurrentResource",
 const char *const weir_system_metric_names[WEIR_SYSTEM_COUNT] = {"",	       "Load",	  "AvgRT", "Concurrency",
 								 "InboundQPS", "CpuUsage"};
 
-/* Names as in IANA's registry and /etc/protocols, which is not read: a rule must mean the same on every host. */
+/* Names from IANA's registry and /etc/protocols. The file itself is not read: a rule must mean the same on every host.
+ */
 static const struct protocol {
 	const char *name;
 	uint8_t number;
@@ -98,7 +99,7 @@ const struct weir_service *weir_find_service(const char *name)
 	return NULL;
 }
 
-/* What is no protocol of IP's, and what to write for it. */
+/* Advice for a word that is not an IP protocol. */
 static bool advise_protocol(const char *text, struct weir_refusal *refusal)
 {
 	static const char *const every[] = {"any", "all", "ip", "*", "both"};
@@ -148,7 +149,7 @@ int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_ref
 	return weir_advise(reterr_refusal, "write its number, 0 to 255, or " WEIR_PROTOCOL_CHOICES);
 }
 
-/* The bit of the flag that `bytes` bytes at `text` name, or 0. */
+/* The bit of the flag named by the `bytes` bytes at `text`, or 0. */
 static uint8_t tcp_flag(const char *text, size_t bytes)
 {
 	for (int bit = 0; bit < WEIR_TCP_FLAG_COUNT; bit++)
@@ -238,7 +239,7 @@ int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refus
 	return parse_word(text, words, ARRAY_SIZE(words), ret_families, reterr_refusal);
 }
 
-/* What others call a direction, in lower case. */
+/* Other names for a direction, in lower case. */
 static const char *find_direction(const char *text)
 {
 	static const struct {
@@ -305,7 +306,9 @@ static bool read_prefix_length(const char *text, size_t bytes, uint64_t whole, u
 	return true;
 }
 
-/* The prefix lengths after an address field: "24/56", or one alone where `families` says of which. */
+/* Parse the prefix lengths after an address field: "24/56", or a single one if `families` determines to which family it
+ * belongs.
+ */
 static int parse_key_lengths(const char *text, const char *lengths, uint8_t families, uint8_t bits[2],
 			     struct weir_refusal *reterr_refusal)
 {
@@ -342,7 +345,7 @@ static int parse_key_lengths(const char *text, const char *lengths, uint8_t fami
 
 static const bool is_address[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_IS_ADDRESS)};
 
-/* "write source, destination (...), sourcePort, ... or interface". */
+/* Advise "write source, destination (...), sourcePort, ... or interface". */
 static int advise_key_fields(struct weir_refusal *refusal)
 {
 	size_t used =
@@ -358,7 +361,7 @@ static int advise_key_fields(struct weir_refusal *refusal)
 	return -EINVAL;
 }
 
-/* The number of the name, or `count`. */
+/* The index of the name, or `count`. */
 static int find_name(const char *const *names, int count, const char *text, size_t bytes)
 {
 	int i = 0;
@@ -375,7 +378,7 @@ static bool is_key_field(const char *text, size_t bytes)
 	       weir_our_word(text, bytes) != NULL;
 }
 
-/* Add a field to a key, where it is one of `names`; `relative` of the names that go by direction. */
+/* Add a field to a key if it is one of `names`. `relative` is set for names that depend on the direction. */
 static int add_key_field(const char *const *names, int bit, uint32_t relative, struct weir_flow *flow,
 			 struct weir_refusal *reterr_refusal)
 {
@@ -401,7 +404,7 @@ static int advise_flow_field(const char *text, size_t name_bytes, struct weir_re
 	if (weir_value_advise_list(text, ",+&|; ", is_key_field, refusal))
 		return -EINVAL;
 	snprintf(name, sizeof(name), "%.*s", (int)name_bytes, text);
-	/* A short word is near to what was not meant: port to sourcePort. */
+	/* Short words are too similar to the wrong fields, such as port to sourcePort. */
 	if (!meant && name_bytes > 4 && name_bytes < sizeof(name))
 		meant = weir_nearest(name, weir_key_field_names, WEIR_KEY_FIELD_COUNT, sizeof(weir_key_field_names[0]))
 				?: weir_nearest(name, end_names, WEIR_KEY_ENDS_COUNT, sizeof(end_names[0]));
@@ -448,7 +451,7 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 
 /* ---- EtherTypes ---- */
 
-/* As in IEEE 802's registry; below 0x600 the field is a length, and LLC follows (802.3, 3.2.6): spanning tree does. */
+/* From IEEE 802's registry. Below 0x600 the field is a length and LLC follows (802.3, 3.2.6), as for spanning tree. */
 static const struct ethertypes {
 	const char *name;
 	struct weir_range range;

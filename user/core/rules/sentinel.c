@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lists of Sentinel's rules: how the fields of a rule are sorted, and what is no field of it refused. */
+/* Lists of Sentinel's rules: how the fields of a rule are sorted, and how unknown fields are refused. */
 #include "rules/sentinel.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* ---- one rule ---- */
 
-/* The dashboard's words about where a rule came from. */
+/* Fields in which the dashboard records where a rule came from. */
 static bool is_of_dashboard(const char *field)
 {
 	static const char *const fields[] = {"app", "ip", "port", "gmtCreate", "gmtModified"};
@@ -18,7 +18,7 @@ static bool is_of_dashboard(const char *field)
 	return weir_is_one_of(field, fields, ARRAY_SIZE(fields));
 }
 
-/* What to write in place of another kind's field; NULL: nobody thought of it. */
+/* What to write instead of another kind's field; NULL: there is no advice. */
 static const char *advice_instead(const struct weir_sentinel_kind *kind, const char *name)
 {
 	for (size_t i = 0; i < kind->field_count; i++)
@@ -27,7 +27,7 @@ static const char *advice_instead(const struct weir_sentinel_kind *kind, const c
 	return NULL;
 }
 
-/* The field that the advice would have written ("write 'count'"), if the rule has it already; else NULL. */
+/* The field that the advice suggests ("write 'count'"), if the rule already has it; otherwise NULL. */
 static const struct weir_sentinel_field *advised_field(const struct weir_sentinel_rule *rule, const char *advice)
 {
 	const struct weir_sentinel_kind *kind = rule->kind;
@@ -46,8 +46,8 @@ static const struct weir_sentinel_field *advised_field(const struct weir_sentine
 	return NULL;
 }
 
-/* Another kind's field. Sentinel ignores it. That is right where the rule says in its own words what the field would
- * have said, and where Sentinel Java has nothing like it; else it may have been meant, and is refused.
+/* Report a field of another kind, which Sentinel ignores. This is only a warning if the rule expresses the same in its
+ * own fields, or if Sentinel Java has nothing like it. Otherwise the field may have been intended, and is refused.
  */
 static void tell_of_others_field(struct weir_reader *reader, const struct weir_sentinel_rule *rule,
 				 const struct weir_node *key)
@@ -75,7 +75,7 @@ static void tell_of_others_field(struct weir_reader *reader, const struct weir_s
 			      whose, kind->title);
 }
 
-/* Where weir's own rules stand, a slip of the pen must not be taken for a field that does not matter. */
+/* Next to weir's own rules, a typo must not be taken for an irrelevant field. */
 static void complain_in_weirs_file(struct weir_reader *reader, const struct weir_sentinel_kind *kind,
 				   const struct weir_node *key)
 {
@@ -88,7 +88,7 @@ static void complain_in_weirs_file(struct weir_reader *reader, const struct weir
 	weir_complain_unknown_field(reader, key, what, kind->weirs_fields, count);
 }
 
-/* Fields whose value may look like a number and be a text: names, and `id`, which is nobody's business. */
+/* Fields whose value is a text even if it looks like a number: names, and `id`, which is ignored. */
 static bool is_text(const char *field)
 {
 	static const char *const texts[] = {"id", "resource", "refResource", "limitApp", "paramKey"};
@@ -121,7 +121,7 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 		weir_complain(reader, key, hint, "Sentinel Java, which is case-sensitive, has no field '%s'",
 			      key->text);
 	} else {
-		/* Also where this rule has no use for it: another behavior, and it would count. Reported once. */
+		/* Checked even if this rule does not use the field: with another behavior it would. Reported once. */
 		if (!is_text(own->name))
 			weir_check_unquoted(reader, value);
 		rule->values[own - kind->fields] = value;
@@ -147,7 +147,7 @@ static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kin
 		weir_complain_no_map(reader, node, "a Sentinel rule", examples, ARRAY_SIZE(examples));
 		return;
 	}
-	/* As both decoders do: of a field given twice the last counts, and null is as good as absent. */
+	/* As in both decoders, the last value of a duplicate field counts, and null means absent. */
 	for (size_t at = 0; at + 1 < node->count; at += 2)
 		if (node->items[at]->kind == WEIR_NODE_WORD && node->items[at + 1]->kind != WEIR_NODE_NULL)
 			take_field(reader, &rule, node->items[at], node->items[at + 1]);

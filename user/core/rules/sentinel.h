@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lists of Sentinel's rules, as its users keep them: which kind a list is of (sentinel_kinds.c), how its rules are read
- * (sentinel.c, sentinel_fields.c), and what becomes of their fields (sentinel_go.c, sentinel_java.c, degrade.c,
- * authority.c).
- * docs/sentinel.md says the same for people, and tests/unit/ruleset_table_test.c compares the two.
+ * Lists of Sentinel's rules, in the form in which Sentinel's users keep them: how the kind of a list is recognised
+ * (sentinel_kinds.c), how its rules are read (sentinel.c, sentinel_fields.c), and what their fields become
+ * (sentinel_go.c, sentinel_java.c, degrade.c, authority.c). docs/sentinel.md says the same for people, and
+ * tests/unit/ruleset_table_test.c compares the two.
  *
  * Facts are from Sentinel-Go (July 2025; core/flow, isolation, hotspot, circuitbreaker and system) and Sentinel Java
  * (October 2025; FlowRule, DegradeRule, ParamFlowRule, SystemRule, AuthorityRule, and its dashboard's entities).
@@ -14,7 +14,7 @@
 #include "rules/rule.h"
 
 enum weir_sentinel_kind_id {
-	WEIR_SENTINEL_FLOW, /* and isolation rules among them, by their metricType */
+	WEIR_SENTINEL_FLOW, /* may include isolation rules, recognised by their metricType */
 	WEIR_SENTINEL_ISOLATION,
 	WEIR_SENTINEL_HOTSPOT,
 	WEIR_SENTINEL_BREAKER,
@@ -32,9 +32,10 @@ enum weir_sentinel_kind_id {
 /* A field that the rules of a list may have, or that is refused in them by name. */
 struct weir_sentinel_field {
 	const char *name;
-	/* The field of weir's that takes its value as it is. RULE_FIELD_COUNT: it is read by itself, or ignored. */
+	/* The field of weir's that takes its value unchanged. RULE_FIELD_COUNT: it has its own reader, or is ignored.
+	 */
 	enum weir_rule_field taken_as;
-	/* In other kinds' fields: what to write here in their place. NULL: the list's own field. */
+	/* For fields of other kinds: what to write here instead. NULL: the list's own field. */
 	const char *instead;
 };
 
@@ -45,95 +46,104 @@ struct weir_sentinel_rule {
 	const struct weir_sentinel_kind *kind;
 	const struct weir_node *node;				  /* the map with its fields */
 	const struct weir_node *values[WEIR_SENTINEL_FIELDS_MAX]; /* by weir_sentinel_kind.fields; NULL: absent */
-	struct weir_draft draft;				  /* what it comes to in weir's words */
-	bool is_in_weirs_file;					  /* and one of its own lists (weirs_fields) */
-	bool is_guess;				  /* of which kind it is: others have as many of its fields */
-	struct weir_node words[RULE_FIELD_COUNT]; /* values of the draft that the file has in other words */
-	char texts[RULE_FIELD_COUNT][24];	  /* ... their texts, where these are numbers */
+	struct weir_draft draft;				  /* the same rule in weir's words */
+	bool is_in_weirs_file;					  /* it may also have the fields of weirs_fields */
+	bool is_guess;				  /* the kind is a guess: other kinds have as many of its fields */
+	struct weir_node words[RULE_FIELD_COUNT]; /* values of the draft that the file expresses in other words */
+	char texts[RULE_FIELD_COUNT][24];	  /* ... their texts, if they are numbers */
 };
 
 struct weir_sentinel_kind {
-	const char *name;  /* the field of a rule file that such a list stands under; NULL: there is none */
+	const char *name;  /* the field of a rule file that holds such a list; NULL: there is none */
 	const char *title; /* "flow rules" */
-	bool is_java;	   /* field names match exactly, else without regard to case */
-	/* Weir's own files have such lists, too: what their rules may have, with `name` and `mode`; ends with NULL. */
+	bool is_java;	   /* field names are case-sensitive; otherwise case is ignored */
+	/* Lists of this kind in weir's own files: the extra fields of rules, besides `name` and `mode`. Ends with NULL.
+	 */
 	const char *const *weirs_fields;
 	const struct weir_sentinel_field *fields;
 	size_t field_count;
-	/* Without any of these it is no such list, or one whose rules Sentinel itself refuses; NULL: it needs none. */
+	/* Without any of these, a list is not of this kind, or Sentinel itself refuses its rules. NULL: none is needed.
+	 */
 	const char *const *needs;
-	/* One rule; the draft has the values that are taken as they are. NULL: such lists are refused. */
+	/* Read one rule; the draft already has the values that are taken unchanged. NULL: such lists are refused. */
 	void (*read)(struct weir_reader *reader, struct weir_sentinel_rule *rule);
-	const char *reason; /* then: why */
+	const char *reason; /* if `read` is NULL: why */
 };
 
 /* By enum weir_sentinel_kind_id. */
 extern const struct weir_sentinel_kind *const weir_sentinel_kinds[WEIR_SENTINEL_KIND_COUNT];
 
-/* ---- for the readers of rules ---- */
+/* ---- helpers for `read` ---- */
 
-/* A value of the draft that is said with other words at `at`. `word` must outlive the rule's reading. */
+/* Set a value of the draft to `word`; messages about it point at `at`, where the file has other words. `word` must
+ * outlive the reading of the rule.
+ */
 void weir_sentinel_say(struct weir_sentinel_rule *rule, enum weir_rule_field field, const struct weir_node *at,
 		       const char *word);
 void weir_sentinel_say_number(struct weir_sentinel_rule *rule, enum weir_rule_field field, const struct weir_node *at,
 			      uint64_t number);
 
-/* `regex` true is refused: all kinds that have it call this. `node` may be NULL. */
+/* Refuse `regex: true`: all kinds that have this field call this. `node` may be NULL. */
 void weir_sentinel_check_regex(struct weir_reader *reader, const struct weir_node *node);
 
-/* Callers have names in Sentinel Java; here a resource's match says whose packets it takes. `node` may be NULL. */
+/* Check a caller's name. Sentinel Java has callers; here a resource's match selects whose packets it takes. `node` may
+ * be NULL.
+ */
 void weir_sentinel_check_caller(struct weir_reader *reader, const struct weir_node *node);
 
-/* The fields of a map within a rule: of one given twice the last counts, null does not. Warns of what is unknown. */
+/* Sort the fields of a map inside a rule. If a field is given twice the last one counts; null counts as absent. Warns
+ * about unknown fields.
+ */
 void weir_sentinel_read_item(struct weir_reader *reader, const struct weir_node *map, bool is_java,
 			     const char *const *names, size_t count, const struct weir_node **values);
 
-/* Sentinel ignores what it does not know, and so does weir; but it may be a slip of the pen. `entries` begin with the
- * names that would have meant something here. A list that has a remark in each of its rules hears of it once.
+/* Warn about an unknown field. Sentinel ignores these, and so does weir, but it may be a typo. `entries` begin with the
+ * names that would have been valid here. For a list with the same remark in every rule, the warning is given only once.
  */
 void weir_sentinel_warn_of_unknown(struct weir_reader *reader, const struct weir_node *key, const void *entries,
 				   size_t count, size_t entry_bytes);
 
-/* One of `names`, or its number without quotes; 0 when `node` is NULL, or after a complaint. */
+/* Read one of `names`, or its index as an unquoted number. Returns 0 if `node` is NULL, or after a complaint. */
 unsigned int weir_sentinel_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
 				       const char *const *names, size_t count);
 
-/* A whole number, not in quotes; `node` may be NULL: `missing` then. False: complained. */
+/* Read an unquoted whole number; if `node` is NULL, `missing` is used. Returns false after a complaint. */
 bool weir_sentinel_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field,
 			       uint64_t low, uint64_t high, uint64_t missing, uint64_t *ret_number);
 
-/* ---- which kind a list is of, and whose a field is (sentinel_kinds.c) ---- */
+/* ---- which kind a list has, and which kinds have a field (sentinel_kinds.c) ---- */
 
 typedef uint32_t weir_sentinel_set; /* a bit for each enum weir_sentinel_kind_id */
 
-/* By its fields, and by the name that it stands under (NULL: it is a whole file). NULL, having complained: it is
- * unknown. *ret_is_guess: another kind has as many of its fields, so that it is only as which it is refused.
+/* Recognise the kind of a list by its fields, and by the name under which it appears (NULL: it is a whole file).
+ * Returns NULL, after complaining, if the kind is unknown. *ret_is_guess: another kind has as many of its fields, so
+ * the kind only determines how the list is refused.
  */
 const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *reader, const struct weir_node *list,
 							 const char *name, bool *ret_is_guess);
 
-/* An item of a list as the rule that it is. The dashboard of Sentinel Java keeps some kinds of rules one level down,
- * beside whose they are: {"id": 1, "app": "shop", "rule": {"resource": ...}}.
+/* The rule in an item of a list. Sentinel Java's dashboard keeps some kinds of rules one level deeper, next to their
+ * owner: {"id": 1, "app": "shop", "rule": {"resource": ...}}.
  */
 const struct weir_node *weir_sentinel_rule_in(const struct weir_node *item);
 
-/* A kind's own field of that name, or NULL. Without regard to case, for Sentinel Java's as well: its rules are
- * recognised by a name in the wrong case, which is then reported.
+/* Find a kind's own field by name; NULL: it has none. Case is ignored even for Sentinel Java: its rules are recognised
+ * despite a name in the wrong case, which is then reported.
  */
 const struct weir_sentinel_field *weir_sentinel_own_field(const struct weir_sentinel_kind *kind, const char *name);
 
-/* The kinds that have such a field. */
+/* The set of kinds that have this field. */
 weir_sentinel_set weir_sentinel_kinds_with(const char *name);
 
 /* "Sentinel-Go's" */
 const char *weir_sentinel_owner(const struct weir_sentinel_kind *kind);
 
-/* Whose a field is: "Sentinel-Go's flow rules and hotspot rules". What all of Sentinel Java's rules have is nobody's in
- * particular.
+/* The owners of a field: "Sentinel-Go's flow rules and hotspot rules". A field that all of Sentinel Java's rules have
+ * is attributed to none of them in particular.
  */
 void weir_sentinel_name_owners(weir_sentinel_set kinds, char *text, size_t text_bytes);
 
-/* {"flowRules": [...], "hotspotRules": [...]}: each name once. */
+/* The names of these lists, each once: {"flowRules": [...], "hotspotRules": [...]}. */
 void weir_sentinel_join_names(weir_sentinel_set kinds, const char *before, const char *after, const char *between,
 			      char *text, size_t text_bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Fields of Sentinel's rules, one by one: what the readers of its lists have in common. */
+/* Single fields of Sentinel's rules: helpers shared by the readers of its lists. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +12,7 @@ void weir_sentinel_say(struct weir_sentinel_rule *rule, enum weir_rule_field fie
 {
 	rule->words[field] = (struct weir_node){
 		.kind = WEIR_NODE_WORD,
-		.text = (char *)word, /* nobody writes to a node once it is parsed */
+		.text = (char *)word, /* nodes are not written to after parsing */
 		.document = at->document,
 		.place = at->place,
 	};
@@ -40,7 +40,7 @@ void weir_sentinel_check_regex(struct weir_reader *reader, const struct weir_nod
 			      WEIR_SHOWN(word));
 }
 
-/* Is a field of weir's rules of that name? */
+/* Do weir's own rules have a field of that name? */
 static bool is_weirs(const char *field)
 {
 	for (enum weir_rule_field i = 0; i < RULE_FIELD_COUNT; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lists of Sentinel-Go's rules: their fields, and what becomes of each. */
+/* Lists of Sentinel-Go's rules: their fields, and their translation. */
 #include <string.h>
 
 #include "base/util.h"
@@ -12,7 +12,7 @@
 #define NOT(instead) RULE_FIELD_COUNT, instead
 #define FIELDS(kind) .fields = kind##_fields, .field_count = ARRAY_SIZE(kind##_fields)
 
-/* Of Sentinel Java's flow rules, and what a flow rule of Sentinel-Go's has in their place. */
+/* Fields of Sentinel Java's flow rules, and the corresponding fields of Sentinel-Go's. */
 #define JAVA_IN_FLOW                                                                                                   \
 	{"count", NOT("write 'threshold'")},                                                                           \
 		{"limitApp", NOT("leave it out: the resource's match selects the packets")},                           \
@@ -28,7 +28,7 @@ enum { FLOW_REGEX, ISOLATION_METRIC = 1 };
 
 static const struct weir_sentinel_field flow_fields[] = {
 	[FLOW_REGEX] = {"regex", OWN},
-	{"id", OWN}, /* rules may share one: it names nothing here */
+	{"id", OWN}, /* ignored here, since several rules may share an id */
 	{"resource", AS(RESOURCE)},
 	{"metricType", AS(METRIC)},
 	{"threshold", AS(THRESHOLD)},
@@ -128,8 +128,8 @@ static const struct weir_sentinel_field hotspot_fields[] = {
 	{"statIntervalInMs", NOT("write 'durationInSec', in seconds")},
 };
 
-/* {"valKind": 1, "valStr": "192.0.2.1", "threshold": 5}, as its data sources have it (ext/datasource). An address is a
- * text, kind 1.
+/* An item in the form of its data sources (ext/datasource): {"valKind": 1, "valStr": "192.0.2.1", "threshold": 5}. An
+ * address is a text, which is kind 1.
  */
 static bool read_specific_item(struct weir_reader *reader, const struct weir_node *item,
 			       struct weir_hotspot_item *ret_item)
@@ -159,7 +159,7 @@ static bool read_specific_item(struct weir_reader *reader, const struct weir_nod
 	return true;
 }
 
-/* "mutually exclusive" in Sentinel-Go; either way it is the flow key that is the parameter. */
+/* Sentinel-Go calls these "mutually exclusive"; in both cases the parameter is the flow key. */
 static void check_parameter(struct weir_reader *reader, const struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *index = rule->values[HOTSPOT_PARAM_INDEX], *key = rule->values[HOTSPOT_PARAM_KEY];
@@ -180,7 +180,7 @@ static void read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *
 		.duration = values[HOTSPOT_DURATION],
 		.burst_at = values[HOTSPOT_BURST],
 		.items = values[HOTSPOT_ITEMS],
-		.may_map_items = true, /* as core/hotspot has them */
+		.may_map_items = true, /* the form in core/hotspot */
 	};
 
 	check_parameter(reader, rule);

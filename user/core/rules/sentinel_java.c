@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lists of Sentinel Java's rules, of its data sources or its dashboard: their fields, and what becomes of each. */
+/* Lists of Sentinel Java's rules, from its data sources or its dashboard: their fields, and their translation. */
 #include <string.h>
 
 #include "base/util.h"
@@ -102,7 +102,7 @@ static void read_flow(struct weir_reader *reader, struct weir_sentinel_rule *rul
 	weir_sentinel_check_caller(reader, rule->values[FLOW_LIMIT_APP]);
 	weir_sentinel_read_number(reader, grade_at, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
 	say_strategy(reader, rule, grade == GRADE_THREADS);
-	/* As in Sentinel Java, which has no other behavior for threads than to refuse. */
+	/* As in Sentinel Java, whose only behavior for threads is to refuse. */
 	if (grade == GRADE_THREADS)
 		weir_sentinel_say(rule, RULE_METRIC, grade_at, "Concurrency");
 	else
@@ -160,7 +160,9 @@ static const struct weir_sentinel_field param_flow_fields[] = {
 	{"statIntervalInMs", NOT("write 'durationInSec', in seconds")},
 };
 
-/* {"object": "192.0.2.1", "classType": "java.lang.String", "count": 5}; whatever its class, an address is a text. */
+/* An item such as {"object": "192.0.2.1", "classType": "java.lang.String", "count": 5}. Whatever the class is, an
+ * address is a text.
+ */
 static bool read_param_item(struct weir_reader *reader, const struct weir_node *item,
 			    struct weir_hotspot_item *ret_item)
 {
@@ -181,7 +183,7 @@ static bool read_param_item(struct weir_reader *reader, const struct weir_node *
 	return true;
 }
 
-/* Sentinel Java cuts the decimals of a count off. */
+/* Sentinel Java truncates a count to a whole number. */
 static uint64_t cut_count(struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *node = rule->values[PARAM_COUNT];
@@ -230,7 +232,7 @@ static void read_param_flow(struct weir_reader *reader, struct weir_sentinel_rul
 	weir_sentinel_read_number(reader, hotspot.metric, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
 	weir_sentinel_read_number(reader, hotspot.behavior, "controlBehavior", BEHAVIOR_REJECT, BEHAVIOR_BOTH,
 				  BEHAVIOR_REJECT, &behavior);
-	/* To Sentinel Java's param-flow rules 1 and 3, which warm up elsewhere, are 0. */
+	/* In Sentinel Java's param-flow rules, the behaviors 1 and 3, which elsewhere warm up, mean 0. */
 	hotspot.counts_open = grade == GRADE_THREADS;
 	hotspot.throttles = behavior == BEHAVIOR_RATE_LIMITER;
 	weir_sentinel_read_number(reader, hotspot.duration, "durationInSec", 1, WEIR_HOTSPOT_DURATION_S_MAX, 1,
@@ -251,10 +253,11 @@ const struct weir_sentinel_kind weir_sentinel_param_flow = {
 	.read = read_param_flow,
 };
 
-/* ---- what weir has not ---- */
+/* ---- rules without an equivalent in weir ---- */
 
-/* Of GatewayFlowRule, and of the dashboard's entity: `interval` and `intervalUnit` for `intervalSec`. They have a
- * `burst` too, which is no field of theirs alone: to weir's own rules it is a bucket of tokens.
+/* Fields of GatewayFlowRule, and of the dashboard's entity, which has `interval` and `intervalUnit` instead of
+ * `intervalSec`. Both also have `burst`, but that does not identify them: in weir's own rules it is the size of a token
+ * bucket.
  */
 static const struct weir_sentinel_field gateway_fields[] = {
 	{"id", OWN},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which kind a list of Sentinel's rules is, found by the fields that its rules have. */
+/* Recognises the kind of a list of Sentinel's rules by the fields of its rules. */
 #include "rules/sentinel.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ const char *weir_sentinel_owner(const struct weir_sentinel_kind *kind)
 	return kind->is_java ? "Sentinel Java's" : "Sentinel-Go's";
 }
 
-/* ---- which fields are whose ---- */
+/* ---- which kinds have which fields ---- */
 
 const struct weir_sentinel_field *weir_sentinel_own_field(const struct weir_sentinel_kind *kind, const char *name)
 {
@@ -53,7 +53,7 @@ weir_sentinel_set weir_sentinel_kinds_with(const char *name)
 	return kinds;
 }
 
-/* Kinds that have another's fields and more: to say whose those are, they need not be named. */
+/* Kinds that extend another kind: they need not be listed among the kinds that have a field. */
 #define EXTENSIONS (1u << WEIR_SENTINEL_OUTLIER | 1u << WEIR_SENTINEL_GATEWAY)
 
 static weir_sentinel_set chief_of(weir_sentinel_set kinds)
@@ -70,7 +70,7 @@ static weir_sentinel_set java_kinds(void)
 	return chief_of(kinds);
 }
 
-/* Isolation rules have no field that flow rules have not: alone they are recognised by where they stand. */
+/* Isolation rules have no field that flow rules lack. In a list of their own they are recognised by its name. */
 static weir_sentinel_set kinds_of_file(void)
 {
 	return ((1u << WEIR_SENTINEL_KIND_COUNT) - 1) & ~(1u << WEIR_SENTINEL_ISOLATION);
@@ -98,7 +98,7 @@ static bool is_one(weir_sentinel_set kinds)
 	return kinds && !(kinds & (kinds - 1));
 }
 
-/* "Sentinel-Go's hotspot rules or Sentinel Java's param-flow rules": `last` is between the last two, "or". */
+/* "Sentinel-Go's hotspot rules or Sentinel Java's param-flow rules"; `last` ("or") goes between the last two. */
 static void join_titles(weir_sentinel_set kinds, const char *last, char *text, size_t text_bytes)
 {
 	const char *said = "";
@@ -139,7 +139,7 @@ void weir_sentinel_join_names(weir_sentinel_set kinds, const char *before, const
 					 before, weir_sentinel_kinds[id]->name, after);
 }
 
-/* ---- what a list looks like ---- */
+/* ---- the fields of a list ---- */
 
 static const struct weir_node *value_of(const struct weir_node *map, const char *name)
 {
@@ -161,23 +161,23 @@ const struct weir_node *weir_sentinel_rule_in(const struct weir_node *item)
 	return inner && inner->kind == WEIR_NODE_MAP && !value_of(item, "resource") ? inner : item;
 }
 
-/* More sets of kinds than the fields of all kinds have. */
+/* More than the number of different sets of kinds among all fields. */
 #define FIELDS_TOLD 32
 
-/* What the fields of a list say of its kind. */
+/* What the fields of a list show about its kind. */
 struct look {
-	weir_sentinel_set candidates;				 /* by where it stands */
-	weir_sentinel_set possible;				 /* ... that have all of its fields */
-	weir_sentinel_set seen;					 /* kinds of which it has a field that no other has */
-	const struct weir_node *marks[WEIR_SENTINEL_KIND_COUNT]; /* the first of these fields, by kind */
-	size_t marked[WEIR_SENTINEL_KIND_COUNT];		 /* ... which rule has it */
-	/* The first two fields that no kind has both of, and all that came before, one for each set of kinds. */
+	weir_sentinel_set candidates; /* kinds that are possible at this place */
+	weir_sentinel_set possible;   /* ... that have all of its fields */
+	weir_sentinel_set seen;	      /* kinds with a field in the list that no other kind has */
+	const struct weir_node *marks[WEIR_SENTINEL_KIND_COUNT]; /* the first such field, by kind */
+	size_t marked[WEIR_SENTINEL_KIND_COUNT];		 /* ... the index of the rule that has it */
+	/* The first two fields that no kind has together, and the fields before them, one for each set of kinds. */
 	const struct weir_node *odd, *odd_with, *fields[FIELDS_TOLD];
-	weir_sentinel_set owners[FIELDS_TOLD]; /* of these */
+	weir_sentinel_set owners[FIELDS_TOLD]; /* the kinds that have these fields */
 	size_t field_count;
 	bool has_threshold, has_count;
-	weir_sentinel_set needed;		    /* kinds of whose weir_sentinel_kind.needs it has one */
-	size_t strangers[WEIR_SENTINEL_KIND_COUNT]; /* how many fields are others', by kind */
+	weir_sentinel_set needed;		    /* kinds with at least one field of weir_sentinel_kind.needs */
+	size_t strangers[WEIR_SENTINEL_KIND_COUNT]; /* how many fields do not belong to the kind, by kind */
 };
 
 static bool needs(const struct weir_sentinel_kind *kind, const char *name)
@@ -302,7 +302,7 @@ static const struct weir_sentinel_kind *complain_of_none(struct weir_reader *rea
 	return NULL;
 }
 
-/* Among kinds that all lack some fields of the list, those that lack the fewest. */
+/* Among kinds that all lack some fields of the list, the ones that lack the fewest. */
 static weir_sentinel_set nearest_kinds(const struct look *look)
 {
 	weir_sentinel_set nearest = 0;
@@ -320,7 +320,7 @@ static weir_sentinel_set nearest_kinds(const struct look *look)
 	return nearest;
 }
 
-/* What is limited is called `threshold` by Sentinel-Go and `count` by Sentinel Java. */
+/* Sentinel-Go calls the limit `threshold`, Sentinel Java `count`. */
 static weir_sentinel_set guess(const struct look *look, weir_sentinel_set nearest)
 {
 	if (look->has_threshold == look->has_count)
@@ -328,7 +328,7 @@ static weir_sentinel_set guess(const struct look *look, weir_sentinel_set neares
 	return nearest & 1u << (look->has_count ? WEIR_SENTINEL_JAVA_FLOW : WEIR_SENTINEL_FLOW);
 }
 
-/* Rules of two kinds one after the other, rather than one kind's rules with a field that is not theirs. */
+/* Are these rules of two kinds in sequence, rather than rules of one kind with a foreign field? */
 static bool has_rules_of_two(const struct look *look, weir_sentinel_set seen)
 {
 	return seen && !is_one(seen) && look->marked[first_of(seen)] != look->marked[first_of(seen & (seen - 1))];
@@ -343,8 +343,8 @@ const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *rea
 
 	if (!is_one(kinds) && kinds && !name)
 		return complain_of_doubt(reader, list, kinds);
-	/* No kind has all its fields, so that the list will be refused. The kind that has most of them is the one to
-	 * refuse the others by name.
+	/* No kind has all the fields, so the list will be refused. The kind that has most of them is the one for which
+	 * the other fields are refused by name.
 	 */
 	if (!kinds && has_rules_of_two(&look, seen))
 		return complain_of_two(reader, &look, seen);

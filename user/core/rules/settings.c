@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The settings of a rule file, and how those of several files merge. */
+/* The settings in a rule file, and the merging of settings from several files. */
 #include <linux/if_ether.h>
 #include <string.h>
 
@@ -7,21 +7,21 @@
 #include "kind/kind.h"
 #include "rules/parse.h"
 
-/* One element of each flow table (WEIR_CHUNK_BYTES of narrow rows) to 64 Mi flows, which are 2 GB of
- * narrow rows a CPU. Chosen, not derived.
+/* From one chunk of each flow table (WEIR_CHUNK_BYTES of narrow rows) to 64 Mi flows, which take 2 GB of narrow rows
+ * per CPU. Chosen, not derived.
  */
 #define FLOWS_PER_CPU_MIN 512
 #define FLOWS_PER_CPU_MAX (64u << 20)
 
 #define CONTROLLER_TIMEOUT_MS_MIN 1000
 #define CONTROLLER_TIMEOUT_MS_MAX 60000
-/* The longest interval. A wait is shorter than the rule's interval, whatever is written here. */
+/* The longest interval. A wait is always shorter than the rule's interval, whatever this setting is. */
 #define OCCUPY_TIMEOUT_MS_MAX 86400000
-/* What weir_instance_info.memory_cgroup holds. */
+/* The capacity of weir_instance_info.memory_cgroup. */
 #define CGROUP_PATH_BYTES_MAX 255
 
-/* The least that is worth a limit, and the most that a count of connections can hold with every place of its table
- * taken: WEIR_FLOW_WAYS for every two of these, below 2^WEIR_CONNECTION_COUNT_BITS.
+/* The minimum that is useful for a limit, and the maximum that a count of connections can hold if every place of its
+ * table is taken: WEIR_FLOW_WAYS for every two of these, below 2^WEIR_CONNECTION_COUNT_BITS.
  */
 #define CONNECTIONS_MIN 1024
 #define CONNECTIONS_MAX (1u << 22)
@@ -37,7 +37,7 @@ const struct weir_settings weir_default_settings = {
 	.controller_timeout_ms = 3000,
 	.occupy_timeout_ms = 500, /* Sentinel (Java)'s: OccupyTimeoutProperty */
 	.connections = 131072,
-	/* RFC 4787, REQ-5, of all but TCP; the others are chosen, not derived (why: docs/connections.md). */
+	/* RFC 4787, REQ-5, for everything except TCP; the others are chosen, not derived (why: docs/connections.md). */
 	.connection_timeout_ms = {10000, 600000, 120000, 10000},
 	.drop_malformed = true,
 	.drop_unsupported = true,
@@ -52,7 +52,7 @@ static void read_policy(struct weir_reader *reader, const struct weir_node *node
 		*drops = choice;
 }
 
-/* nonIpExcept; over all files. */
+/* Read nonIpExcept; the entries of all files are combined. */
 static void read_except(struct weir_reader *reader, const struct weir_node *node, struct weir_settings *settings)
 {
 	if (!node)
@@ -72,7 +72,7 @@ static bool excepts_arp(const struct weir_settings *settings)
 	return false;
 }
 
-/* Whatever way round it is said. */
+/* Warn about dropping ARP, whichever setting causes it. */
 static void warn_of_arp(struct weir_reader *reader, const struct weir_node *non_ip, const struct weir_node *except)
 {
 	const struct weir_settings *settings = &reader->ruleset->settings;
@@ -128,7 +128,7 @@ static void read_throttling(struct weir_reader *reader, const struct weir_node *
 		*paces = choice;
 }
 
-/* A number that fits in 32 bits; `number` stays as it is when the setting is absent, or wrong. */
+/* Read a 32-bit number; `number` is unchanged if the setting is absent or invalid. */
 static void read_number(struct weir_reader *reader, const struct weir_node *const values[], enum weir_setting setting,
 			uint32_t low, uint32_t high, uint32_t *number)
 {
@@ -138,7 +138,7 @@ static void read_number(struct weir_reader *reader, const struct weir_node *cons
 		*number = read;
 }
 
-/* The same of things that are counted. */
+/* The same for counts. */
 static void read_count(struct weir_reader *reader, const struct weir_node *const values[], enum weir_setting setting,
 		       uint32_t low, uint32_t high, uint32_t *number)
 {
@@ -165,7 +165,7 @@ static void read_connections(struct weir_reader *reader, const struct weir_node 
 	}
 }
 
-/* One field set in two files must have one value: which file wins would be a guess. */
+/* A field that is set in two files must have the same value: choosing one would be a guess. */
 static void merge(struct weir_reader *reader, const struct weir_node *value, const char *name,
 		  const struct weir_node **first)
 {
@@ -209,13 +209,13 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 			  "this host's own requests; 'weir run --observe' shows what would be dropped",
 			  "'unmatched: drop' drops all packets that no resource matches");
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
-		if (values[i] && (i == SETTING_NON_IP_EXCEPT || i == SETTING_CLUSTER)) /* they add up */
+		if (values[i] && (i == SETTING_NON_IP_EXCEPT || i == SETTING_CLUSTER)) /* these are combined */
 			first[i] = first[i] ?: values[i];
 		else if (values[i])
 			merge(reader, values[i], weir_setting_names[i], &first[i]);
 }
 
-/* Is there room for what the rules count? Returns how many need settings for that. */
+/* Are the tables large enough for what the rules count? Returns the number of rules that need such settings. */
 static size_t check_room(struct weir_reader *reader)
 {
 	const struct weir_ruleset *ruleset = reader->ruleset;
@@ -260,7 +260,7 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 	if (settings->derives_connection_flows)
 		settings->connection_flows = settings->connections / 4;
 	limits_connections = check_room(reader) > 0;
-	/* The rule may be in the file that could not be read, or the one that is wrong. */
+	/* The rule may be in a file that could not be read, or be one that is wrong. */
 	if (reader->is_incomplete || reader->complaints)
 		return;
 	weir_finish_cluster(reader, first[SETTING_CLUSTER]);

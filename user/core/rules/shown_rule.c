@@ -13,7 +13,7 @@
 
 #define NSEC_PER_MSEC 1000000ull
 
-/* ---- from what it was read into ---- */
+/* ---- converting descriptions ---- */
 
 struct weir_shown_rule weir_shown_rule_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
@@ -27,7 +27,7 @@ struct weir_shown_rule weir_shown_rule_of(const struct weir_ruleset *ruleset, co
 	};
 }
 
-/* Maps are not to be trusted with the place of a name. */
+/* An unknown strategy is replaced: the contents of maps are not trusted as indexes of names. */
 static struct weir_breaker_fields breaker_of(const struct weir_rule_info *info)
 {
 	const struct weir_breaker_terms *terms = &info->breaker;
@@ -84,9 +84,9 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 /* ---- the table of fields ---- */
 
 /*
- * Each field: its name, its form, what it says, whether that means something to the rule, and whether a rule has it
- * without a word in the file. In a file fields go by their values and not by their use: the compiler sees the values,
- * whatever they are good for. `fields` is what value_of() knows of the rule.
+ * Each field has a name, a form, a value, whether the rule uses it, and whether its value is the default. In a rule
+ * file, a field appears if its value is not the default, even if the rule does not use it, because the compiler sees
+ * the values. `fields` has what value_of() knows about the rule.
  */
 #define SHOWN_FIELDS(FIELD)                                                                                            \
 	FIELD(NAME, "name", WORD, rule->name, true, false)                                                             \
@@ -150,7 +150,7 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 #define IDENTIFIER(id, name, form, value, is_used, is_usual) SHOWN_##id,
 enum shown_field { SHOWN_FIELDS(IDENTIFIER) SHOWN_COUNT };
 
-/* What is said of a rule by its kind and strategy. */
+/* What a rule's kind and strategy determine. */
 struct said {
 	const char *name;
 	enum { FORM_WORD, FORM_NUMBER, FORM_MICRO, FORM_TRUTH, FORM_RATE, FORM_KEY, FORM_CLUSTER, FORM_OVERRIDES } form;
@@ -168,7 +168,7 @@ struct said {
 #define VALUE_OF_CLUSTER(value) .word = (value)
 #define VALUE_OF_OVERRIDES(value) .word = (value)
 
-/* says_rate: as `rate`, in place of the fields that it stands for, where the rule has one. */
+/* says_rate: write a `rate`, if the rule has one, instead of the fields that it replaces. */
 static struct said value_of(const struct weir_shown_rule *shown, bool says_rate, enum shown_field field)
 {
 	const struct weir_ruleset_rule *rule = &shown->rule;
@@ -191,7 +191,7 @@ static struct said value_of(const struct weir_shown_rule *shown, bool says_rate,
 
 /* ---- the documents ---- */
 
-/* Which fields a rule has goes by what it limits. */
+/* What a rule limits determines which fields it has. */
 enum sort { SORT_RATE, SORT_COUNT, SORT_BREAKER, SORT_SYSTEM, SORTS };
 
 static enum sort sort_of(const struct weir_ruleset_rule *rule)
@@ -219,7 +219,7 @@ static enum sort sort_of(const struct weir_ruleset_rule *rule)
 		F(PROBES)
 #define SYSTEM F(SYSTEM_METRIC), F(TRIGGER), F(SYSTEM_STRATEGY), F(MODE)
 
-/* Each ends with SHOWN_COUNT. */
+/* Each list ends with SHOWN_COUNT. */
 static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 	{
 		[WEIR_RULE_FILE] =
@@ -255,7 +255,7 @@ static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 			},
 };
 
-/* ---- the walk ---- */
+/* ---- writing ---- */
 
 static void write_key_field(struct weir_writer *writer, const struct weir_flow *flow, int place)
 {
@@ -352,7 +352,7 @@ static void write_said(struct weir_writer *writer, const struct said *said, cons
 void weir_write_rule(struct weir_writer *writer, const struct weir_shown_rule *shown, enum weir_rule_document document)
 {
 	const bool is_file = document == WEIR_RULE_FILE;
-	/* JSON is for programs: there, numbers stay numbers. */
+	/* JSON is for programs, so numbers stay numbers there. */
 	const bool says_rate = is_file && writer->form == WEIR_FORM_YAML;
 
 	for (const uint8_t *field = documents[document][sort_of(&shown->rule)]; *field != SHOWN_COUNT; field++) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Thresholds that are legal, and admit nothing, or no full frame. */
+/* Thresholds that are legal but admit nothing, or not even one full frame. */
 #include "base/util.h"
 #include "kind/kind.h"
 #include "rules/rule.h"
 
-/* The largest frame of an Ethernet of 1500 bytes MTU, without its checksum, which XDP does not see. */
+/* The largest frame on an Ethernet with an MTU of 1500 bytes, without its checksum, which XDP does not see. */
 #define FRAME_BYTES_USUAL 1514
 
 void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_node *node, uint64_t micro,
@@ -12,7 +12,9 @@ void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_
 {
 	const struct weir_kind *kind = weir_kind_of(rule);
 
-	/* Tokens come at any rate, and `burst` says what is admitted at once; by default a frame is. */
+	/* Any rate above zero adds tokens, and `burst` limits what is admitted at once; by default that is at least a
+	 * frame.
+	 */
 	if (kind->has_tokens ? !micro : micro < WEIR_MICRO)
 		weir_warn(reader, node, kind->below_one_hint, "%s", kind->below_one);
 	else if (rule->counts_bytes && (!kind->has_tokens || rule->has_burst_beyond) &&
@@ -22,7 +24,7 @@ void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_
 			  "this threshold is smaller than a frame can be");
 }
 
-/* "0.5/s" admits nothing in any second; what is meant is "1/2s". */
+/* "0.5/s" admits nothing in any second; "1/2s" was probably meant. */
 static bool warn_of_small_rate(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
@@ -31,7 +33,7 @@ static bool warn_of_small_rate(struct weir_reader *reader, const struct weir_dra
 
 	if (!draft->has_rate || !micro || micro >= WEIR_MICRO || weir_kind_of(rule)->has_tokens)
 		return false;
-	/* The largest number that divides both (Euclid). */
+	/* The greatest common divisor (Euclid). */
 	for (uint64_t larger = WEIR_MICRO, smaller = micro; smaller; larger = smaller, smaller = rest) {
 		rest = larger % smaller;
 		divisor = smaller;
@@ -54,7 +56,7 @@ void weir_warn_of_small_thresholds(struct weir_reader *reader, const struct weir
 		weir_warn_of_small_threshold(reader, draft->value[RULE_THRESHOLD], rule->threshold_micro, rule);
 	if (high_micro)
 		weir_warn_of_small_threshold(reader, draft->value[RULE_HIGH_USAGE], high_micro, rule);
-	/* What is too large for a cold flow would also never warm it up. */
+	/* A frame that is too large for a cold flow never warms it up either. */
 	if (draft->has_threshold && rule->counts_bytes && rule->warm_up.cold_factor > 1 &&
 	    rule->threshold_micro >= FRAME_BYTES_USUAL * WEIR_MICRO &&
 	    rule->threshold_micro / rule->warm_up.cold_factor < FRAME_BYTES_USUAL * WEIR_MICRO)

@@ -16,7 +16,7 @@ static int refuse(struct weir_refusal *refusal, const char *url)
 	return weir_advise(refusal, "%s", advice);
 }
 
-/* "USER@" at the start, taken off *rest. */
+/* Remove "USER@" from the start of *rest. */
 static int take_user(char **rest, struct weir_store_address *address, struct weir_refusal *refusal)
 {
 	char *end = strchr(*rest, '@');
@@ -57,7 +57,7 @@ static int read_port(const char *text, struct weir_store_address *address, struc
 	return err;
 }
 
-/* Names whose last part is a number would be read as addresses in ways of old: "10.1" as 10.0.0.1. */
+/* Some resolvers read a name whose last part is a number as an old-style address: "10.1" as 10.0.0.1. */
 static bool is_name(const char *host)
 {
 	const char *last = strrchr(host, '.');

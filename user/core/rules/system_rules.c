@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* System rules: a whole host's limits, which have no resource and come before all other rules. */
+/* System rules: limits of the whole host, which have no resource and come before all other rules. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -7,17 +7,18 @@
 #include "base/util.h"
 #include "rules/parse.h"
 
-/* What the program compares with, in millionths, must fit a threshold word. Chosen, not derived: beyond any host. */
+/* The value that the program compares, in millionths, must fit a threshold word. Chosen, not derived: beyond any host.
+ */
 #define TRIGGER_MAX_MICRO (10000000000ull * WEIR_MICRO)
 _Static_assert(TRIGGER_MAX_MICRO <= WEIR_THRESHOLD_MASK, "");
 
-/* As Sentinel's inbound node: a second in two buckets. */
+/* Like Sentinel's inbound node: one second in two buckets. */
 #define INBOUND_INTERVAL_NS WEIR_NSEC_PER_SEC
 #define INBOUND_SAMPLES 2
 
 /* ---- words ---- */
 
-/* Sentinel-Go's numbers begin with 0. */
+/* Sentinel-Go numbers its metrics from 0. */
 static bool read_metric(struct weir_reader *reader, const struct weir_system_draft *draft,
 			enum weir_system_metric *ret_metric)
 {
@@ -54,7 +55,7 @@ static bool read_strategy(struct weir_reader *reader, const struct weir_node *no
 		return false;
 	if (!strcasecmp(word, "BBR") || !strcmp(word, "1"))
 		return true;
-	/* Sentinel-Go adapts with BBR alone, and 0 is what a rule of its has that says nothing. */
+	/* Sentinel-Go's only strategy is BBR, and 0 is the value of a rule that does not set one. */
 	if (strcasecmp(word, "NoAdaptive") && strcmp(word, "-1") && strcmp(word, "0"))
 		weir_complain(reader, node, "write NoAdaptive (-1) or BBR (1)", "'%.*s' is not a value of 'strategy'",
 			      WEIR_SHOWN(word));
@@ -119,7 +120,7 @@ static void read_name(struct weir_reader *reader, const struct weir_node *node, 
 
 /* ---- the rule ---- */
 
-/* What it comes to: a window, a limit of connections, or a signal. */
+/* Choose what the rule becomes: a window, a limit of connections, or a signal. */
 static void choose(struct weir_ruleset_rule *rule)
 {
 	rule->metric = WEIR_METRIC_SIGNAL;
@@ -164,7 +165,7 @@ void weir_read_system_rule(struct weir_reader *reader, const struct weir_system_
 	*pointed_at = draft->name ?: draft->node;
 	rule->place = (*pointed_at)->place;
 	rule->resource = rule->ref_resource = WEIR_NO_RESOURCE;
-	rule->system = WEIR_SYSTEM_LOAD; /* it counts as one, whatever is wrong with it */
+	rule->system = WEIR_SYSTEM_LOAD; /* it counts as a system rule, even if it has mistakes */
 	read_metric(reader, draft, &rule->system);
 	rule->is_bbr = read_strategy(reader, draft->strategy);
 	rule->observes = read_mode(reader, draft->mode);
@@ -175,9 +176,9 @@ void weir_read_system_rule(struct weir_reader *reader, const struct weir_system_
 		warn(reader, draft, rule);
 }
 
-/* ---- their place ---- */
+/* ---- order ---- */
 
-/* Of what comes in, for which alone system rules are. */
+/* Is there a resource for incoming packets? System rules apply only to those. */
 static bool has_resource(const struct weir_ruleset *ruleset)
 {
 	for (size_t i = 0; i < ruleset->resource_count; i++)
@@ -186,7 +187,7 @@ static bool has_resource(const struct weir_ruleset *ruleset)
 	return false;
 }
 
-/* Stable: both parts keep the order of the files. */
+/* Stable: system rules and others both keep their order. */
 void weir_put_system_rules_first(struct weir_reader *reader)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;

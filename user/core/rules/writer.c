@@ -11,7 +11,7 @@
 
 /* ---- words ---- */
 
-/* What YAML would read as something other than a text, or what only looks like it to people. */
+/* Words that YAML would read as something other than a text, or that people might misread. */
 static bool is_reserved(const char *text)
 {
 	static const char *const reserved[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
@@ -25,8 +25,8 @@ static bool is_reserved(const char *text)
 #define DIGITS "0123456789"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-/* Digits with a dash or a slash between, or more than one dot: a range, an address or a rate, and to YAML a text. With
- * a slash there may be letters: no number has one.
+/* Digits with a dash or a slash in between, or with more than one dot: a range, an address or a rate, which YAML reads
+ * as text. With a slash there may also be letters, since no number has one.
  */
 static bool is_range(const char *text)
 {
@@ -40,7 +40,7 @@ static bool is_range(const char *text)
 	return dots > 1 || strpbrk(text, "-/");
 }
 
-/* A letter, then letters, digits and what means nothing to YAML within a word. */
+/* A letter, followed by letters, digits and characters without a meaning in YAML inside a word. */
 static bool is_plain(const char *text)
 {
 	const bool begins = strspn(text, LETTERS);
@@ -48,8 +48,8 @@ static bool is_plain(const char *text)
 	return is_range(text) || (begins && !text[strspn(text, LETTERS DIGITS "_-./#")] && !is_reserved(text));
 }
 
-/* Escapes that YAML and JSON have in common (RFC 8259, 7): of controls, and of what YAML takes for the end of a line or
- * refuses to print.
+/* Only escapes that YAML and JSON share (RFC 8259, 7): for control characters, line ends in YAML's sense, and
+ * characters that YAML refuses to print.
  */
 static void write_quoted(FILE *stream, const char *text)
 {
@@ -74,7 +74,7 @@ static void write_quoted(FILE *stream, const char *text)
 	fputc('"', stream);
 }
 
-/* ---- where they stand ---- */
+/* ---- positions ---- */
 
 static void indent(const struct weir_writer *writer, unsigned int levels)
 {
@@ -83,7 +83,7 @@ static void indent(const struct weir_writer *writer, unsigned int levels)
 
 static void begin_yaml(struct weir_writer *writer, const struct weir_written_level *level)
 {
-	/* The first entry of an item stands behind the item's dash. */
+	/* The first entry of an item is on the line of the item's dash. */
 	if (writer->depth > 1 && !level->key && !level->is_list && !level->count)
 		return;
 	if (level->count || writer->depth > 1)
@@ -106,7 +106,9 @@ static struct weir_written_level *level_of(struct weir_writer *writer)
 	return &writer->level[writer->depth - 1];
 }
 
-/* Into the level that is open, which takes it. False: there is no memory, and the node is gone. */
+/* Add a node to the level that is open, which takes ownership. Returns false if there is no memory; the node has been
+ * freed.
+ */
 static bool add_node(struct weir_writer *writer, const char *key,
 		     json_t *node) // NOLINT(misc-no-recursion): as deep as a file
 {
@@ -127,7 +129,7 @@ static bool add_node(struct weir_writer *writer, const char *key,
 
 static void begin_entry(struct weir_writer *writer, const char *key);
 
-/* What the level is an entry of has begun by then. */
+/* The level's own entry must begin first. */
 static void begin_level(struct weir_writer *writer) // NOLINT(misc-no-recursion): see begin_entry()
 {
 	struct weir_written_level *level = level_of(writer);
@@ -141,7 +143,7 @@ static void begin_level(struct weir_writer *writer) // NOLINT(misc-no-recursion)
 		fprintf(writer->stream, "%s%c", level->key ? " " : "", level->is_list ? '[' : '{');
 }
 
-/* All that comes before a value. */
+/* Write everything that precedes a value. */
 static void begin_entry(struct weir_writer *writer, const char *key) // NOLINT(misc-no-recursion): as deep as a file
 {
 	struct weir_written_level *level = level_of(writer);
@@ -171,7 +173,7 @@ static void open_level(struct weir_writer *writer, struct weir_written_level lev
 	writer->level[writer->depth++] = level;
 }
 
-/* ---- the contract ---- */
+/* ---- the exported functions ---- */
 
 void weir_write_document(struct weir_writer *writer)
 {

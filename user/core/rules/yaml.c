@@ -30,7 +30,7 @@ static struct weir_node *add_node(struct builder *builder, enum weir_node_kind k
 	return node;
 }
 
-/* Put a node, or what an alias stands for, where the text has it. */
+/* Add a node, or the target of an alias, at this place. */
 static int attach(struct builder *builder, struct weir_node *node, const struct weir_place *place)
 {
 	struct weir_node *parent, **slot;
@@ -40,7 +40,8 @@ static int attach(struct builder *builder, struct weir_node *node, const struct 
 		return 0;
 	}
 	parent = builder->open[builder->depth - 1];
-	/* The outermost list or map has all the weight in the end; lest it overflow, it is asked at each step. */
+	/* The outermost list or map finally has the weight of everything; it is checked at each step, lest it overflow.
+	 */
 	parent->weight += node->weight;
 	if (parent->weight > WEIR_YAML_NODES_MAX || builder->document->node_count > WEIR_YAML_NODES_MAX)
 		return weir_yaml_mistake(
@@ -83,7 +84,7 @@ static int remember_anchor(struct builder *builder, struct fy_token *token, stru
 	return 0;
 }
 
-/* Quotes help those fields that take a '!': interfaces and TCP flags, of which a list is of alternatives. */
+/* Quoting helps for fields that accept a '!': interfaces and TCP flags, where lists contain alternatives. */
 static void advise_tag(const struct weir_document *document, const struct fy_mark *start, const struct fy_mark *end,
 		       char *hint, size_t hint_bytes)
 {
@@ -188,7 +189,7 @@ static int add_alias(struct builder *builder, struct fy_event *event)
 
 	if (!name)
 		return -ENOMEM;
-	/* The latest of that name: YAML lets an anchor be given again (1.2, section 7.1). */
+	/* The latest anchor of that name: YAML lets a name be reused (1.2, section 7.1). */
 	for (size_t i = builder->anchor_count; i-- > 0;) {
 		struct weir_node *node = builder->anchors[i].node;
 
@@ -214,7 +215,7 @@ static int start_document(struct builder *builder, struct fy_event *event)
 	return 0;
 }
 
-/* libfyaml must have read to the end; where it stops early without an error, rules would be lost in silence. */
+/* Check that libfyaml has read to the end: if it stopped early without an error, rules would silently be lost. */
 static int end_stream(struct builder *builder, struct fy_event *event)
 {
 	const struct fy_mark *mark = fy_event_start_mark(event);
@@ -257,8 +258,8 @@ static bool is_control(uint32_t code)
 	return code < ' ' || (code >= 0x7f && code <= 0x9f);
 }
 
-/* The first byte of what is not UTF-8 (*ret_is_utf8), or of a character that YAML does not allow (*ret_code); `bytes`
- * when there is none.
+/* The position of the first byte that is not UTF-8 (*ret_is_utf8 is false), or of a character that YAML does not allow
+ * (*ret_code); `bytes` if there is none.
  */
 static size_t find_unprintable(const char *text, size_t bytes, bool *ret_is_utf8, uint32_t *ret_code)
 {
@@ -274,7 +275,7 @@ static size_t find_unprintable(const char *text, size_t bytes, bool *ret_is_utf8
 	return offset;
 }
 
-/* Zero bytes are what most other encodings of text are full of. */
+/* Zero bytes usually mean that the text has another encoding. */
 static int check_text(struct builder *builder)
 {
 	static const char resave[] = "save the file as plain UTF-8 text";
@@ -315,9 +316,9 @@ static int skip_comments(struct builder *builder)
 				 "the comment that begins here is not closed");
 }
 
-/* libfyaml reads a list or map of brackets to its end before it reports its beginning, some 400 bytes a bracket: eight
- * megabytes of '[' would take three gigabytes. So brackets that stay open are counted first. Those in comments and
- * quotes count as well, which only matters to who writes hundreds of them there and closes none.
+/* libfyaml reads a bracketed list or map to its end before it reports its start, at some 400 bytes per bracket: eight
+ * megabytes of '[' would take three gigabytes. So open brackets are counted first. Brackets in comments and quotes
+ * count as well, which matters only if there are hundreds of them and none is closed.
  */
 #define OPEN_BRACKETS_MAX 1000
 
@@ -343,7 +344,7 @@ static int check_brackets(struct builder *builder)
 	return 0;
 }
 
-/* What would keep libfyaml busy for long, and for nothing. */
+/* Refuse lines that would keep libfyaml busy for long, to no avail. */
 static int check_lines(struct builder *builder)
 {
 	const struct weir_document *document = builder->document;
@@ -370,7 +371,7 @@ static int check_lines(struct builder *builder)
 	return 0;
 }
 
-/* What libfyaml collected when it gave up. */
+/* Report the errors that libfyaml collected. */
 static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 {
 	struct fy_diag_error *error;
@@ -427,7 +428,7 @@ static int parse_text(struct builder *builder)
 {
 	struct fy_diag_cfg diag_config;
 	struct fy_parse_cfg config = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG | FYPCF_JSON_NONE};
-	/* Destroyed in the opposite order: the parser lets go of the diag first. */
+	/* Variables are destroyed in reverse order: the parser releases the diag first. */
 	_cleanup_(fy_diag_destroyp) struct fy_diag *syntax = NULL;
 	_cleanup_(parser_destroyp) struct fy_parser *parser = NULL;
 
@@ -458,7 +459,7 @@ int weir_document_parse(const char *file, char *text, size_t bytes, struct weir_
 		return -ENOMEM;
 	}
 	*document = (struct weir_document){.file = file, .text = text, .bytes = bytes};
-	/* A byte order mark is no part of the text, nor of its columns. */
+	/* A byte order mark is not part of the text, and does not count as a column. */
 	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
 		document->bytes -= 3;
 		memmove(text, text + 3, document->bytes + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Where in a file an event of the YAML parser stands, and mistakes there. */
+/* The positions of the YAML parser's events, and mistakes at such positions. */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -34,7 +34,7 @@ static void move_to(struct position *position, const char *text, size_t offset)
 		if (!weir_utf8_continues(text[position->offset + 1]))
 			position->column--;
 	}
-	/* After a step to the start of an earlier line, that may still be too far. */
+	/* After a step back to the start of an earlier line, the position may still be too far. */
 	if (position->offset > offset)
 		move_to(position, text, offset);
 	move_forward(position, text, offset);
@@ -75,12 +75,12 @@ struct weir_place weir_yaml_event_place(struct builder *builder, struct fy_event
 	struct fy_token *value = event->type == FYET_SCALAR ? event->scalar.value : NULL;
 	enum fy_scalar_style style = value ? fy_token_scalar_style(value) : FYSS_PLAIN;
 
-	/* The marks of a quoted word lie inside the quotes, those of a block below its '|'. */
+	/* The marks of a quoted word are inside the quotes, and those of a block are below its '|'. */
 	if (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) {
 		from -= from > 0;
 		to++;
 	}
-	/* Lists and maps are pointed at, not underlined to their end; an alias begins at its '*'. */
+	/* Lists and maps are pointed at, but not underlined to their end; an alias begins at its '*'. */
 	if (event->type == FYET_SEQUENCE_START || event->type == FYET_MAPPING_START)
 		to = from + 1;
 	if (event->type == FYET_ALIAS)

@@ -24,7 +24,7 @@ __attribute__((format(printf, 2, 3))) static void advise(struct weir_syntax_erro
 
 #define DEPTH_MAX 64
 
-/* '[' and '{' that are open, outermost first: where. Quotes and comments are left out as YAML would. */
+/* The positions of open '[' and '{', outermost first. Those in quotes and comments are ignored, as in YAML. */
 struct brackets {
 	size_t open[DEPTH_MAX];
 	size_t depth;
@@ -96,12 +96,12 @@ static size_t offset_of(const char *text, const struct weir_syntax_error *error)
 	return at;
 }
 
-/* ---- one kind of mistake each: true when it was that ---- */
+/* ---- one function per type of mistake: returns true if it applied ---- */
 
-/* A word that an advice repeats whole. Chosen, not derived. */
+/* The longest word that an advice repeats in full. Chosen, not derived. */
 #define WORD_BYTES_MAX 100
 
-/* A bracket that stays open swallows lines, and the error is where these make no sense to it. */
+/* An open bracket swallows lines, and the parser's error is where they no longer make sense to it. */
 static bool explain_open_bracket(const char *text, size_t bytes, struct weir_syntax_error *error)
 {
 	const int stumbled_line = error->line;
@@ -135,7 +135,7 @@ static bool explain_mismatch(const char *text, struct weir_syntax_error *error)
 	return true;
 }
 
-/* A quote that stays open swallows lines, too: its own place is where it begins. */
+/* An open quote swallows lines, too; point at its start. */
 static void explain_open_quote(const char *text, struct weir_syntax_error *error)
 {
 	size_t at = offset_of(text, error);
@@ -169,7 +169,7 @@ static void explain_plain_key(const char *text, struct weir_syntax_error *error)
 	advise(error, "write 'name: value', with a space after the ':'");
 }
 
-/* "rate:20/s": to YAML that is one word, and no name. */
+/* "rate:20/s": YAML reads this as one word rather than a name and a value. */
 static bool explain_unspaced(const char *text, struct weir_syntax_error *error)
 {
 	size_t at = line_start(text, error->line), bytes, name;
@@ -188,7 +188,8 @@ static bool explain_unspaced(const char *text, struct weir_syntax_error *error)
 	return true;
 }
 
-/* A line is indented in a way that makes no sense: is it a part of the file that begins in the first column? */
+/* If a line is indented in a way that makes no sense, is it a part of the file that should begin in the first column?
+ */
 static void explain_indented_part(const char *text, struct weir_syntax_error *error)
 {
 	static const char *const parts[] = {"settings:", "resources:", "rules:", "circuitBreakers:", "allow:", "deny:"};
@@ -205,7 +206,7 @@ static void explain_indented_part(const char *text, struct weir_syntax_error *er
 
 /* ---- texts ---- */
 
-/* What libfyaml says, in part, and what helps. */
+/* Parts of libfyaml's messages, and advice for each. */
 static const struct {
 	const char *said, *message, *hint;
 } remedies[] = {
@@ -255,13 +256,13 @@ static void explain_by_table(struct weir_syntax_error *error)
 	}
 }
 
-/* The quote itself, not what stands behind it. */
+/* The message is about the quote itself, not about what follows it. */
 static bool is_of_open_quote(const char *message)
 {
 	return strstr(message, "quoted scalar") && !strstr(message, "trailing content") && !strstr(message, "escape");
 }
 
-/* Is the mistake in brackets that were opened before? */
+/* Is the mistake inside brackets that were opened before? */
 static bool explain_brackets(const char *text, size_t bytes, struct weir_syntax_error *error)
 {
 	if (strstr(error->message, "mismatched") && explain_mismatch(text, error))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What libfyaml's syntax errors mean to who wrote the file: the place of the mistake, which is often not where the
- * parser stumbled, and what to write. Knows nothing of libfyaml but the texts of its messages (0.7.12 and 0.8); one
- * that it does not know stays as it is.
+ * Explains libfyaml's syntax errors to the author of the file: where the mistake is, which is often not where the
+ * parser stopped, and what to write. Knows nothing of libfyaml except its messages (0.7.12 and 0.8); an unknown message
+ * is left unchanged.
  */
 #ifndef WEIR_RULES_YAML_SYNTAX_H
 #define WEIR_RULES_YAML_SYNTAX_H
@@ -16,17 +16,17 @@ struct weir_syntax_error {
 	char hint[200]; /* empty: none */
 };
 
-/* What to do with a part of a file that begins inside another. */
+/* Advice for a section of a file that begins inside another section. */
 #define WEIR_AT_THE_TOP "it belongs at the top of the file: begin it in the first column"
 
-/* Improve on an error that has line, column and message. */
+/* Improve an error whose line, column and message are set. */
 void weir_explain_syntax(const char *text, size_t bytes, struct weir_syntax_error *error);
 
-/* The end of what begins with a quote; without a closing one, of the line. */
+/* The end of quoted text that begins here; without a closing quote, the end of the line. */
 size_t weir_skip_quoted(const char *text, size_t at, size_t end);
 
-/* Does a token of its own begin here? Elsewhere in a word brackets, quotes and '#' are letters. `depth`: how many
- * brackets are open.
+/* Does a separate token begin here? Inside a word, brackets, quotes and '#' are ordinary characters. `depth` is the
+ * number of open brackets.
  */
 bool weir_begins_token(const char *text, size_t at, size_t depth);
 

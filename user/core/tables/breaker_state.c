@@ -9,7 +9,7 @@ const char *const weir_breaker_kind_names[] = {
 	[WEIR_BREAKER_HALF_OPEN] = "halfOpen",
 };
 
-/* The word has the time's lowest bits, and means the nearest one that ends in them. */
+/* The word has only the lowest bits of a time; it means the nearest time with these bits. */
 static uint64_t left_ns(uint64_t state, uint64_t now_ns)
 {
 	int64_t left = (int64_t)((state - now_ns) << (64 - WEIR_BREAKER_TIME_BITS)) >> (64 - WEIR_BREAKER_TIME_BITS);

@@ -15,10 +15,10 @@ uint64_t weir_connection_step_ns(uint64_t timeout_ms)
 	return (timeout_ms * 1000000 + WEIR_CONNECTION_STEPS - 1) / WEIR_CONNECTION_STEPS;
 }
 
-/* How far a clock that was read after ours may be ahead: the table may have been copied slowly. Chosen, not derived. */
+/* How far a clock that was read later than ours may be ahead, if the table was copied slowly. Chosen, not derived. */
 #define STEPS_AHEAD 1024
 
-/* Numbers of steps are kept modulo a power of two. */
+/* Step numbers are stored modulo a power of two. */
 static bool is_within_steps(uint64_t present, uint64_t step, uint64_t mask)
 {
 	return ((present + STEPS_AHEAD - step) & mask) <= STEPS_AHEAD + WEIR_CONNECTION_STEPS;
@@ -68,7 +68,7 @@ static void add_counts(const struct weir_connection_counts *counts, struct weir_
 
 static void finish(struct weir_connection_figures *figures)
 {
-	/* A connection is counted before it is known whether there is room, and may be in two cells for a moment. */
+	/* A connection is counted before it is known whether there is room, and may briefly be in two cells. */
 	if (figures->now > figures->max)
 		figures->now = figures->max;
 	figures->closed_by_idle =
@@ -91,7 +91,7 @@ void weir_connection_figures(const struct weir_connection_flow *flow, uint32_t t
 	*ret_figures = figures;
 }
 
-/* May be below zero. */
+/* May be negative. */
 static int64_t sum_of_cells(const struct weir_connection_total *total, const struct weir_connection_clock *clock)
 {
 	const int unused = 64 - WEIR_CONNECTION_CELL_STEP_SHIFT;
@@ -123,14 +123,15 @@ void weir_connection_rule_figures(const struct weir_connection_total *totals, in
 		add_counts(&totals[cpu].counts, &figures);
 	}
 	figures.now = now > 0 ? (uint64_t)now : 0;
-	/* What other CPUs count is looked at once a tick: together they may have had more than each has seen. */
+	/* A CPU looks at the counts of others once per tick, so the total may have been higher than any CPU has seen.
+	 */
 	if (cpus > 1 && figures.now > figures.max)
 		figures.max = figures.now;
 	finish(&figures);
 	*ret_figures = figures;
 }
 
-/* The class of a state whose connections count; WEIR_CONNECTION_CLASSES_COUNTED of others. */
+/* The class of a state in which connections count; WEIR_CONNECTION_CLASSES_COUNTED for other states. */
 static uint32_t counted_class(uint32_t state)
 {
 	switch (state) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The hash of a flow under a rule, by its key: as bpf/packet/flow.h has it, for those who look for a flow by name. */
+/* The hash of a flow under a rule, computed from its key as in bpf/packet/flow.h. For code that looks for a flow by its
+ * key.
+ */
 #ifndef WEIR_TABLES_FLOW_HASH_H
 #define WEIR_TABLES_FLOW_HASH_H
 
@@ -7,7 +9,7 @@
 
 #include "weir_abi.h"
 
-/* seed: the 16 words of an instance. */
+/* `seed` has the 16 words of an instance. */
 static inline uint64_t weir_hash_flow(const __u64 *seed, uint32_t rule_slot, uint32_t spec,
 				      const struct weir_flow_key *key)
 {
@@ -24,7 +26,8 @@ static inline uint64_t weir_hash_flow(const __u64 *seed, uint32_t rule_slot, uin
 	return sum ^ sum >> 32;
 }
 
-/* The id of its rows (WEIR_FLOW_OWNER), as weir_flow_id() of bpf/packet/flow.h has it. Not for narrow rows. */
+/* The id of a flow's rows (WEIR_FLOW_OWNER), computed as by weir_flow_id() in bpf/packet/flow.h. Not for narrow rows.
+ */
 static inline uint64_t weir_flow_owner(const struct weir_instance_info *info, const struct weir_rule_info *rule,
 				       uint32_t rule_slot, const struct weir_flow_key *key)
 {

@@ -12,7 +12,7 @@ static uint64_t left_ns(const struct weir_window_spec *spec, uint64_t now_ns)
 
 	if (passed >= NUMBERS)
 		return 0;
-	/* What has passed of the present bucket does not matter: it is a day at the most. */
+	/* The elapsed part of the current bucket is ignored: it is at most a day. */
 	left = (unsigned __int128)(NUMBERS - passed) * spec->bucket_ns;
 	return left > UINT64_MAX ? UINT64_MAX : (uint64_t)left;
 }

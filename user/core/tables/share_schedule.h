@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The schedule of a share, as a map has it for the program: two copies, and a word that names the one in force. */
+/* The schedule of a share, as a map stores it for the program: two copies, and a word that selects the one in force. */
 #ifndef WEIR_TABLES_SHARE_SCHEDULE_H
 #define WEIR_TABLES_SHARE_SCHEDULE_H
 
@@ -7,7 +7,7 @@
 
 #include "weir_abi.h"
 
-/* Units per interval that the program admits by it at a time. */
+/* Units per interval that the program admits at a given time under this schedule. */
 static inline uint64_t weir_share_schedule_units(uint64_t version, const struct weir_share_stages stages[2],
 						 uint64_t now_ns)
 {
@@ -21,7 +21,7 @@ static inline uint64_t weir_share_schedule_units(uint64_t version, const struct 
 	return in_force->units[WEIR_SHARE_STAGES - 1];
 }
 
-/* The same, by an entry of map `shares`. */
+/* The same for an entry of map `shares`. */
 static inline uint64_t weir_share_in_force(const struct weir_shared_threshold *shared, uint64_t now_ns)
 {
 	return weir_share_schedule_units(shared->version, shared->stages, now_ns);

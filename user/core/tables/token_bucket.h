@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a token bucket's two words say (weir_tokens.h), for those who look on. */
+/* Interprets the two words of a token bucket (weir_tokens.h), for code that only observes. */
 #ifndef WEIR_TABLES_TOKEN_BUCKET_H
 #define WEIR_TABLES_TOKEN_BUCKET_H
 
@@ -8,14 +8,16 @@
 #include "weir_state.h"
 #include "weir_tokens.h"
 
-/* It was last of a flow of this tag (0: of a whole resource), and of such tokens. */
+/* Was the bucket last used by a flow with this tag (0: a whole resource), under these tokens? */
 static inline bool weir_bucket_is_of(const struct weir_token_bucket *bucket, const struct weir_tokens *tokens,
 				     uint32_t tag)
 {
 	return bucket->touched >> 32 == (tokens->mark ^ tag);
 }
 
-/* What the bucket lacks of being full, in virtual time. What it says of long ago, or of another flow, is over. */
+/* How much the bucket lacks until it is full, in virtual time. A state that has expired, or that belongs to another
+ * flow, lacks nothing.
+ */
 static inline uint64_t weir_bucket_lacks(const struct weir_token_bucket *bucket, const struct weir_tokens *tokens,
 					 uint32_t tag, uint64_t now_ns)
 {

@@ -11,8 +11,8 @@
 #include "thresholds/warm_up.h"
 #include "weir_warm_up.h"
 
-/* At most so many seconds are filled in of which only the sum is known. Chosen, not derived: it bounds the time of
- * a step, and a sum that is spread over more than a day says little about any second.
+/* If only the sum over some seconds is known, at most this many of them are filled in. Chosen, not derived: it bounds
+ * the time of a step, and a sum spread over more than a day says little about any one second.
  */
 #define FORGOTTEN_SECONDS_MAX 86400u
 
@@ -31,19 +31,19 @@ void weir_control_warm_start(const struct weir_rule_info *rule, uint64_t now_ns,
 
 /* ---- what passed ---- */
 
-/* What all CPUs counted, from the state's second up to the present one. */
+/* What all CPUs counted, from the state's second up to the current one. */
 struct passed {
 	uint64_t total;
 	uint64_t forgotten_end; /* some CPU may have forgotten seconds before this one */
-	uint64_t forgotten;	/* units that passed in those, since the state's second */
-	uint64_t since;		/* units in the present second, and later */
-	/* by second: each CPU remembers 16, and all the seconds that no one has forgotten are among the last 16 */
+	uint64_t forgotten;	/* units that passed in those seconds, from the state's second on */
+	uint64_t since;		/* units in the current second, and later */
+	/* By second. Each CPU remembers 16 seconds; those that no CPU has forgotten are among the last 16. */
 	uint64_t second[WEIR_RULE_SECONDS];
 	uint64_t units[WEIR_RULE_SECONDS];
 	uint64_t known; /* sum of the units above */
 };
 
-/* The newest second that any CPU counted in, or none (0). An entry that was never used has no units. */
+/* The newest second in which any CPU counted; 0: none. An entry that was never used has no units. */
 static uint64_t newest_second(const struct weir_rule_seconds *of_cpus, uint32_t cpus)
 {
 	uint64_t newest = 0;
@@ -68,7 +68,7 @@ static void add_second(struct passed *passed, const struct weir_rule_second *at,
 	}
 }
 
-/* Units of seconds `first` to `end` - 1. */
+/* Add the units of seconds `first` to `end` - 1. */
 static void add_up(const struct weir_rule_seconds *of_cpus, uint32_t cpus, uint64_t first, uint64_t end,
 		   uint64_t total_before, struct passed *passed)
 {
@@ -84,14 +84,14 @@ static void add_up(const struct weir_rule_seconds *of_cpus, uint32_t cpus, uint6
 		for (int i = 0; i < WEIR_RULE_SECONDS; i++)
 			add_second(passed, &of_cpus[cpu].at[i], first, end);
 	}
-	/* Totals and seconds are read while they move on: a sum may be off by what passed in between. */
+	/* Totals and seconds change while they are read, so a sum may be off by what passed meanwhile. */
 	told = total_before + passed->known + passed->since;
 	passed->forgotten = passed->total > told ? passed->total - told : 0;
 }
 
 /* ---- WarmUp ---- */
 
-/* `seconds` in which so many units passed together. */
+/* Sync `seconds` seconds in which `units` passed in total. */
 static uint64_t sync_forgotten(const struct weir_warm_up *params, uint64_t stored, uint64_t seconds, uint64_t units)
 {
 	uint64_t each, more;
@@ -99,7 +99,7 @@ static uint64_t sync_forgotten(const struct weir_warm_up *params, uint64_t store
 	if (!units)
 		return weir_warm_up_idle(params, stored, seconds);
 	each = units / seconds;
-	more = units % seconds; /* so many seconds pass one more; they come first */
+	more = units % seconds; /* this many seconds pass one unit more; they come first */
 	if (seconds > FORGOTTEN_SECONDS_MAX) {
 		more = more > seconds - FORGOTTEN_SECONDS_MAX ? more - (seconds - FORGOTTEN_SECONDS_MAX) : 0;
 		seconds = FORGOTTEN_SECONDS_MAX;
@@ -109,13 +109,13 @@ static uint64_t sync_forgotten(const struct weir_warm_up *params, uint64_t store
 	return stored;
 }
 
-/* Seconds `first` to `end` - 1, of which those that passed nothing are gone through in one step. */
+/* Sync seconds `first` to `end` - 1. Runs of seconds in which nothing passed are done in one step. */
 static uint64_t sync_known(const struct weir_warm_up *params, uint64_t stored, const struct passed *passed,
 			   uint64_t first, uint64_t end)
 {
 	uint64_t next = first;
 
-	/* What is known lies within 16 seconds of each other. Before the earliest of them nothing passed. */
+	/* All known units are within 16 seconds of each other; nothing passed before the earliest. */
 	while (next < end) {
 		uint64_t earliest = end, units = 0;
 
@@ -140,7 +140,7 @@ void weir_control_sync(const struct weir_rule_info *rule, const struct weir_rule
 	const struct weir_warm_up *params = &rule->warm_up;
 	struct passed passed;
 
-	/* A reload may have made it smaller. */
+	/* A reload may have lowered the maximum. */
 	if (state->stored > params->max)
 		state->stored = params->max;
 	if (now_s <= state->second)
@@ -159,7 +159,7 @@ void weir_control_sync(const struct weir_rule_info *rule, const struct weir_rule
 static void allow_by_memory(const struct weir_rule_info *rule, const struct weir_memory_use *memory, uint64_t now_ns,
 			    struct weir_allowance *allowance)
 {
-	/* Not known is as bad as it can be: highMemUsageThreshold. */
+	/* Unknown usage is treated as the worst case: highMemUsageThreshold. */
 	uint64_t used_bytes = memory->is_known && now_ns < memory->holds_until_ns ? memory->used_bytes : UINT64_MAX;
 
 	allowance->units = weir_memory_adaptive_units(&rule->memory, used_bytes);
@@ -187,27 +187,29 @@ void weir_control_allow(const struct weir_rule_info *rule, const struct weir_war
 					&ret_allowance->rate);
 }
 
-/* Odd after even and even after odd, as the lowest bit names a copy, and none that rows would not believe. */
+/* Versions alternate between odd and even, since the lowest bit selects a copy. Values that rows never accept are
+ * skipped.
+ */
 static uint8_t next_version(uint8_t version)
 {
 	return version % 128 >= WEIR_VERSIONS ? version / 128 * 128 + 129 + version % 2 : version + 1;
 }
 
-/* An emission interval or a clock; the other is NULL. */
+/* Publish an emission interval or a clock; the other is NULL. */
 static void publish(struct weir_pushed *pushed, uint64_t units, const struct weir_emission *emission,
 		    const struct weir_token_clock *clock)
 {
 	uint8_t version = next_version(pushed->word >> WEIR_THRESHOLD_BITS);
 
-	/* The copy that nobody reads now is the one that the word before the present one pointed to: the present one
-	 * must be seen before this is overwritten.
+	/* The unused copy is the one that the previous word pointed to. The current word must be visible before this
+	 * copy is overwritten.
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (clock)
 		pushed->clock[version & 1] = *clock;
 	if (emission)
 		pushed->emission[version & 1] = *emission;
-	/* It is there before the word that points to it. */
+	/* The copy must be visible before the word that points to it. */
 	__atomic_store_n(&pushed->word, WEIR_THRESHOLD_WORD(units, version), __ATOMIC_RELEASE);
 }
 
@@ -227,7 +229,7 @@ void weir_control_read_clock(const struct weir_pushed *pushed, struct weir_token
 {
 	uint64_t word;
 
-	/* Until nothing was pushed while it was read. */
+	/* Repeat until nothing was pushed during the reading. */
 	do {
 		word = __atomic_load_n(&pushed->word, __ATOMIC_ACQUIRE);
 		*ret_clock = pushed->clock[word >> WEIR_THRESHOLD_BITS & 1];

@@ -9,7 +9,7 @@ struct rational {
 	unsigned __int128 num, den;
 };
 
-/* With thresholds up to 10^13 and marks up to 2^64, num is below 2^108: weir_emission_make asks for less than 2^111. */
+/* With thresholds up to 10^13 and marks up to 2^64, num is below 2^108; weir_emission_make requires less than 2^111. */
 static struct rational allowed(const struct weir_memory_adaptive *params, uint64_t used_bytes)
 {
 	unsigned __int128 span_bytes;
@@ -31,7 +31,7 @@ int weir_memory_adaptive_set_up(const struct weir_ruleset_rule *rule, struct wei
 {
 	const struct weir_memory_fields *fields = &rule->memory;
 
-	/* The other threshold is smaller. */
+	/* The other threshold is smaller, so it need not be checked. */
 	if (fields->low_units > WEIR_THRESHOLD_UNITS_MAX)
 		return weir_diag_error(diag, &rule->place, NULL, "lower it to 10000000000000 at most",
 				       "rule '%s' has a lowMemUsageThreshold that is too large", rule->name);

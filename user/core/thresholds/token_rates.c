@@ -7,15 +7,13 @@
 
 typedef unsigned __int128 u128;
 
-/* So much room is left above the unit, where there is, for a rate or a burst that a reload makes larger. Chosen, not
- * derived.
- */
+/* Factor by which a reload may raise a rate or a burst, if the unit leaves that much room. Chosen, not derived. */
 #define ROOM_FOR_RELOADS 256
 
-/* Many divisors: rates that a reload brings, or that a warm-up comes to, are whole numbers more often. */
+/* A number with many divisors: more rates that a reload or a warm-up brings are then whole numbers. */
 #define MANY_DIVISORS 720720
 
-/* Rounded up to a byte; no more than a burst can be. */
+/* Rounded up to a byte, and at most as large as a burst may be. */
 static uint64_t room_micro(uint64_t threshold_micro, uint64_t interval_ns)
 {
 	const u128 per_byte = (u128)interval_ns * WEIR_MICRO;
@@ -75,7 +73,7 @@ static void find_largest(const struct weir_ruleset_rule *rule, uint64_t *ret_rat
 	*ret_rate_micro = rate_micro;
 }
 
-/* The largest unit with which no bucket and no rate exceeds its bounds. */
+/* The largest unit with which no bucket or rate exceeds its bounds. */
 static uint64_t unit_max(const struct weir_ruleset_rule *rule)
 {
 	uint64_t rate_micro, burst_micro, by_burst;
@@ -89,7 +87,7 @@ static uint64_t unit_max(const struct weir_ruleset_rule *rule)
 	return by_rate < by_burst ? (uint64_t)by_rate : by_burst;
 }
 
-/* Make `unit` a multiple of what makes this rate and this burst whole, if there is room. */
+/* If there is room, make `unit` a multiple of the denominators of this rate and this burst. */
 static void include(u128 *unit, uint64_t most, const struct weir_ruleset_rule *rule, uint64_t threshold_micro)
 {
 	const u128 interval = (u128)rule->interval_ns * WEIR_MICRO;
@@ -97,7 +95,7 @@ static void include(u128 *unit, uint64_t most, const struct weir_ruleset_rule *r
 	uint64_t burst_micro = weir_tokens_burst_micro(rule, threshold_micro);
 
 	if (!wanted)
-		return; /* never: no divisor of the interval is larger than it, which clang's analyzer cannot see */
+		return; /* never: no divisor of the interval is larger, but clang's analyzer cannot see that */
 	factor = WEIR_MICRO / common_divisor(WEIR_MICRO, burst_micro);
 	wanted *= factor / common_divisor(wanted, factor);
 	wanted /= common_divisor(wanted, *unit);
@@ -122,13 +120,15 @@ static uint64_t choose_unit(const struct weir_ruleset_rule *rule)
 	}
 	for (; room >= 2ull * ROOM_FOR_RELOADS; room /= 2)
 		unit *= 2;
-	/* Nothing whole is to be had: then the finest. */
+	/* If no unit makes anything whole, the finest is used. */
 	return unit == 1 ? most : (uint64_t)unit;
 }
 
 /* ---- rates ---- */
 
-/* unit * num / den, virtual time a ns: den below 2^126. One bit of the unit after the other, then of the fraction. */
+/* Compute unit * num / den, virtual time per ns, with den below 2^126: first the bits of the whole part one by one,
+ * then those of the fraction.
+ */
 static void set_rate(u128 num, u128 den, uint64_t unit, struct weir_token_rate *rate)
 {
 	u128 whole = 0, rest = 0, num_whole = num / den, num_rest = num % den;
@@ -168,7 +168,7 @@ static void set_terms(const struct weir_ruleset_rule *rule, uint64_t threshold_m
 
 	weir_tokens_rate(threshold_micro, WEIR_MICRO, rule->interval_ns, tokens->unit, &tokens->clock.rate);
 	tokens->capacity = (uint64_t)((u128)burst_micro * tokens->unit / WEIR_MICRO);
-	/* Nothing is gained: nothing is given. */
+	/* If no tokens are gained, none are given. */
 	tokens->batch_max = !threshold_micro ? 0 : burst < UINT32_MAX ? (uint32_t)burst : UINT32_MAX;
 }
 
@@ -195,7 +195,7 @@ void weir_tokens_override(const struct weir_ruleset_rule *rule, uint64_t thresho
 
 /* ---- reloads ---- */
 
-/* Whether all that this unit has to make whole is so as far as it is with the rule's own. */
+/* Does this unit make the same values whole as the rule's own unit does? */
 static bool serves(const struct weir_ruleset_rule *rule, uint64_t unit, const struct weir_tokens *tokens)
 {
 	struct weir_tokens with = {.unit = unit};

@@ -6,7 +6,7 @@
 #include "kind/kind.h"
 #include "thresholds/token_rates.h"
 
-/* What struct weir_warm_up promises to those who compute in 64 bits. */
+/* The bound that struct weir_warm_up guarantees to code that computes in 64 bits. */
 #define NUMBER_END ((unsigned __int128)1 << 62)
 
 static uint64_t greatest_common_divisor(unsigned __int128 a, uint64_t b)
@@ -29,7 +29,7 @@ static int too_large(const struct weir_ruleset_rule *rule, const struct weir_war
 			       "rule '%s' warms up with numbers too large for exact arithmetic", rule->name);
 }
 
-/* interval / threshold in lowest terms, or 0 / 1. False: the numerator does not fit. */
+/* interval / threshold in lowest terms, or 0 / 1. Returns false if the numerator does not fit. */
 static bool set_cost(const struct weir_ruleset_rule *rule, struct weir_warm_up *params)
 {
 	unsigned __int128 num = (unsigned __int128)rule->interval_ns * WEIR_MICRO;
@@ -47,7 +47,7 @@ static bool set_cost(const struct weir_ruleset_rule *rule, struct weir_warm_up *
 
 int weir_warm_up_set_up(const struct weir_ruleset_rule *rule, struct weir_warm_up *ret_params, struct weir_diag *diag)
 {
-	/* R, tokens a second: threshold / interval. At most 2^74, and times a period 2^107. */
+	/* R, tokens a second: threshold / interval. At most 2^74; multiplied by a period, 2^107. */
 	const unsigned __int128 rate_num = (unsigned __int128)rule->threshold_micro * (WEIR_NSEC_PER_SEC / WEIR_MICRO);
 	const unsigned __int128 rate_den = rule->interval_ns;
 	const uint64_t divisor = greatest_common_divisor(rule->threshold_micro, WEIR_MICRO);
@@ -76,7 +76,7 @@ int weir_warm_up_set_up(const struct weir_ruleset_rule *rule, struct weir_warm_u
 	return 0;
 }
 
-/* The bounds of struct weir_warm_up keep den below 2^109, with the interval. */
+/* The bounds of struct weir_warm_up keep den, including the interval, below 2^109. */
 void weir_warm_up_token_rate(const struct weir_warm_up *params, uint64_t stored, uint64_t interval_ns, uint64_t unit,
 			     struct weir_token_rate *ret_rate)
 {

@@ -9,7 +9,7 @@ static double mean_us(const struct weir_connection_figures *figures)
 	return figures->handshakes ? (double)figures->handshake_us / figures->handshakes : 0;
 }
 
-/* Times are null when nothing was timed. */
+/* Times are null if nothing was timed. */
 static json_t *describe_handshake(const struct weir_connection_figures *figures)
 {
 	json_t *histogram = json_array();

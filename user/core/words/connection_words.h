@@ -7,7 +7,7 @@
 
 #include "tables/connection_counts.h"
 
-/* An object: now, max, opened, learned, refused, closedByFin, closedByReset, closedByIdle, reused, evicted,
+/* An object with now, max, opened, learned, refused, closedByFin, closedByReset, closedByIdle, reused, evicted and
  * handshake.
  */
 json_t *weir_json_connections(const struct weir_connection_figures *figures);

@@ -10,7 +10,7 @@
 #define NSEC_PER_USEC 1000u
 #define NSEC_PER_MSEC 1000000u
 
-/* Whole numbers of this; the rule is about none of the others below. */
+/* The unit of whole numbers, if none of the special cases below applies to the rule. */
 static const char *unit_of(const struct weir_rule_info *rule)
 {
 	if (weir_has_connections(rule))
@@ -18,7 +18,7 @@ static const char *unit_of(const struct weir_rule_info *rule)
 	return rule->identity.counts_bytes ? "bytes" : "packets";
 }
 
-/* A system rule that goes by a signal of the host: its figures are in millionths. */
+/* Is this a system rule that uses a signal of the host? Its figures are in millionths. */
 static bool has_signal(const struct weir_rule_info *rule)
 {
 	return rule->system == WEIR_SYSTEM_AVG_RT || weir_needs_samples(rule);

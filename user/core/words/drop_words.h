@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How the flow of a dropped packet stood under its rule, by `used` and `threshold` of struct weir_event. */
+/* The state of a dropped packet's flow under its rule, from `used` and `threshold` of struct weir_event. */
 #ifndef WEIR_DROP_WORDS_H
 #define WEIR_DROP_WORDS_H
 
@@ -13,7 +13,7 @@
 const char *weir_format_drop_figures(const struct weir_rule_info *rule, uint64_t used, uint64_t threshold,
 				     char words[WEIR_WORDS_BYTES]);
 
-/* Add `used`, `threshold` and `unit`; of a circuit breaker `requests`, `bad` and `threshold`. */
+/* Add `used`, `threshold` and `unit`; for a circuit breaker `requests`, `bad` and `threshold`. */
 void weir_json_add_drop_figures(const struct weir_rule_info *rule, uint64_t used, uint64_t threshold, json_t *fields);
 
 #endif

@@ -29,8 +29,8 @@ json_t *weir_json_text(const char *text)
 	return json_string(kept);
 }
 
-/* jansson escapes what is below U+0020, and nothing else. Outside of strings a document has none of these characters,
- * and all of them are below U+10000: one escape each.
+/* jansson escapes only characters below U+0020. Outside strings a document has none of these characters, and all of
+ * them are below U+10000, so one escape is enough for each.
  */
 static char *escape_controls(const char *text)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pieces of JSON documents that several have in common. Field names are those of the rule files where the thing is the
- * same.
+ * Parts that several JSON documents share. A field that is also in rule files has the same name here.
  */
 #ifndef WEIR_WORDS_JSON_H
 #define WEIR_WORDS_JSON_H
@@ -15,41 +14,42 @@
 #include "weir_abi.h"
 #include "words/words.h"
 
-/* How documents are written: indented, and reals with six decimals of 2^29 at least, so that 2.9 is not
- * 2.8999999999999999.
+/* The format of all documents: indented, and reals with 15 significant digits, which is at least six decimals up to
+ * 2^29, so that 2.9 is not printed as 2.8999999999999999.
  */
 #define WEIR_JSON_FLAGS (JSON_INDENT(2) | JSON_REAL_PRECISION(15))
 
-/* The document as text, as every command and server prints it: what a terminal would obey (printable.h) is written as
- * an escape. The caller frees it; NULL: there was no memory, or no document.
+/* The document as text, as every command and server prints it: control characters that a terminal would obey
+ * (printable.h) are escaped. The caller frees the text; NULL: there was no memory, or no document.
  */
 char *weir_json_dump(const json_t *document, size_t flags);
 
-/* A string of what need not be UTF-8, as JSON has to be: the name of an interface may be any bytes. U+FFFD stands for
- * each that is not.
+/* A JSON string from text that need not be UTF-8, which JSON requires: the name of an interface may be any bytes. Each
+ * byte that is not UTF-8 becomes U+FFFD.
  */
 json_t *weir_json_text(const char *text);
 
-/* Add lists "mistakes" and "warnings" to an object: each with its file, line and column (null where it has none), what
- * is wrong, and what to write (null: it is not known).
+/* Add the lists "mistakes", "warnings" and "notes" to an object. Each entry has a file, line and column (null if there
+ * is none), what is wrong, and what to write (null if not known).
  */
 void weir_json_add_diag(const struct weir_diag *diag, json_t *fields);
 
-/* Add to a list, which takes the item. Should there be none, as memory is out, the list becomes NULL, and with it all
- * that it is packed into: a document never lacks an item in silence.
+/* Append an item to a list, which takes ownership. If `item` is NULL because memory ran out, the list becomes NULL, and
+ * so does every document that it is packed into: a document never silently lacks an item.
  */
 void weir_json_append(json_t **list, json_t *item);
 
 json_t *weir_json_tally(const struct weir_tally *tally);
 
-/* An object with what a rule is: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and
- * relation, and what of these they need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs, or sampleCount and
- * window; refResource. A rule of connections has name, resource, metricType, mode, threshold; a circuit breaker the
- * fields that it is written with; a system rule likewise, and `resource` is null. And `limit`: all of it in words.
+/* An object that describes a rule: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and
+ * relation, and the fields that these need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs, or sampleCount and
+ * window; refResource. A rule that counts connections has name, resource, metricType, mode and threshold. A circuit
+ * breaker has the fields that it is written with; so has a system rule, with `resource` null. In addition, `limit` has
+ * all of it in words.
  */
 json_t *weir_json_rule(const struct weir_rule_info *rule);
 
-/* The same of a rule as a document has it (rules/shown_rule.h), without words. */
+/* The same for a rule in a document (rules/shown_rule.h), without words. */
 json_t *weir_json_shown_rule(const struct weir_shown_rule *shown, enum weir_rule_document document);
 
 #endif

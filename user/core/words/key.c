@@ -9,7 +9,7 @@
 #include "words/json.h"
 #include "words/words.h"
 
-/* An address of the key, with its length when that is not whole. */
+/* Format an address of the key, with its length if that is not the full one. */
 static const char *format_address(const uint8_t *address, const uint8_t bits[2], int family,
 				  char text[WEIR_PREFIX_TEXT_BYTES])
 {
@@ -29,7 +29,7 @@ static const struct {
 	enum form form;
 } key_shapes[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_SHAPE)};
 
-/* One that is no address. */
+/* The value of a field that is not an address. */
 static unsigned int field_number(const struct weir_flow_key *key, enum weir_key_place place)
 {
 	const uint8_t *at = (const uint8_t *)key + key_shapes[place].offset;
@@ -48,7 +48,7 @@ static unsigned int field_number(const struct weir_flow_key *key, enum weir_key_
 	}
 }
 
-/* The value of one field of a key, as text; numbers too. */
+/* Format the value of one field of a key as text, even if it is a number. */
 static void format_field(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
 			 const char *interface, enum weir_key_place place, char text[WEIR_PREFIX_TEXT_BYTES])
 {

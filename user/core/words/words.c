@@ -103,7 +103,7 @@ void weir_format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
 		snprintf(text, text_bytes, "%llu ms", (unsigned long long)interval_ns / 1000000);
 }
 
-/* ---- of whom ---- */
+/* ---- what a limit applies to ---- */
 
 static void format_key_field(const struct weir_flow *flow, uint8_t families, int place, char *text, size_t text_bytes)
 {
@@ -215,7 +215,7 @@ const char *weir_format_breaker(const struct weir_ruleset_rule *rule, char words
 
 /* ---- rules ---- */
 
-/* "20/s", or of MemoryAdaptive "1000 to 100/s". */
+/* "20/s", or "1000 to 100/s" for MemoryAdaptive. */
 static void format_limit_rate(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
 	const struct weir_rule_identity *identity = &rule->identity;

@@ -16,7 +16,7 @@
 
 /* ---- reading ---- */
 
-/* Which sorts of flows some rule has, or the one that is asked for. */
+/* Record which types of flows the rules have, or the requested rule has. */
 static void note_sorts(struct weir_flows_view *view, uint32_t rule_slot)
 {
 	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
@@ -31,7 +31,7 @@ static void note_sorts(struct weir_flows_view *view, uint32_t rule_slot)
 		view->has_penalties |= rule->penalty_ms != 0;
 		view->has_windows |= !kind->counts_connections && !kind->is_breaker;
 	}
-	/* Where no rule is at all, it is their table that has nothing. */
+	/* If there is no rule at all, show the empty table of windows. */
 	view->has_windows |= !view->has_connections && !view->has_breakers;
 }
 
@@ -146,7 +146,7 @@ double weir_connection_share(const struct weir_connection_use *use)
 	return use->threshold ? (double)use->figures.now / use->threshold : 0;
 }
 
-/* What connections a flow has is reported in the words of `weir stats`. */
+/* Describe a flow's connections with the field names of `weir stats`. */
 static json_t *describe_connection_use(const struct weir_instance *instance, const struct weir_connection_use *use)
 {
 	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
@@ -215,7 +215,7 @@ static void keep_at_most(size_t *count, size_t most)
 
 json_t *weir_flows_describe_most(const struct weir_flows_view *view, size_t most)
 {
-	struct weir_flows_view part = *view; /* borrows all from it */
+	struct weir_flows_view part = *view; /* everything is borrowed from it */
 
 	keep_at_most(&part.flows.count, most);
 	keep_at_most(&part.connections.count, most);

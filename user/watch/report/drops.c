@@ -35,7 +35,7 @@ json_t *weir_drops_describe(const struct weir_instance *instance, const struct w
 
 json_t *weir_drops_describe_most(const struct weir_instance *instance, const struct weir_drops *drops, size_t most)
 {
-	struct weir_drops part = *drops; /* borrows all from it */
+	struct weir_drops part = *drops; /* everything is borrowed from it */
 
 	if (part.count > most)
 		part.count = most;

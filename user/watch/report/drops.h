@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `weir flows --dropped --json` prints (docs/json.md), of what state/dropped_flows.h has read. */
+/* What `weir flows --dropped --json` prints (docs/json.md), from the data that state/dropped_flows.h reads. */
 #ifndef WEIR_REPORT_DROPS_H
 #define WEIR_REPORT_DROPS_H
 
@@ -10,7 +10,7 @@
 /* NULL: out of memory. */
 json_t *weir_drops_describe(const struct weir_instance *instance, const struct weir_drops *drops);
 
-/* The same of at most so many flows. */
+/* The same with at most this many flows. */
 json_t *weir_drops_describe_most(const struct weir_instance *instance, const struct weir_drops *drops, size_t most);
 
 #endif

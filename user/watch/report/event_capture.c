@@ -22,7 +22,7 @@ void weir_event_capture_free(struct weir_event_capture *capture)
 	*capture = (struct weir_event_capture){};
 }
 
-/* An interface is named when its first packet comes. */
+/* An interface is described before its first packet. */
 static int number_of(struct weir_event_capture *capture, const struct weir_instance *instance,
 		     const struct weir_event *event, uint32_t *ret_number)
 {

@@ -117,7 +117,7 @@ static void add_breaker(const struct weir_event *event, json_t *fields)
 	json_object_set_new(fields, "bad", json_integer((json_int_t)(event->used & 0xffffffff)));
 }
 
-/* As a line of words has it. */
+/* Add the text of the line in words. */
 static void add_words(const struct weir_instance *instance, const struct weir_reported *reported, json_t *fields)
 {
 	_cleanup_(weir_freep) char *words = weir_reported_words(instance, reported);
@@ -194,7 +194,7 @@ static void print_packet(const struct weir_instance *instance, const struct weir
 		interface ? " on " : "", interface ? interface : "");
 }
 
-/* Why a packet was dropped. */
+/* Print why a packet was dropped. */
 static void print_reason(const struct weir_instance *instance, const struct weir_reported *reported,
 			 const struct weir_rule_info *rule, FILE *text)
 {
@@ -275,7 +275,7 @@ static void print_comment(const struct weir_instance *instance, const struct wei
 		fprintf(text, ", resource '%s'", rule->resource_name);
 }
 
-/* As print() prints it; NULL: out of memory. */
+/* The output of print() as a string; NULL: out of memory. */
 static char *as_text(void print(const struct weir_instance *, const struct weir_reported *, FILE *),
 		     const struct weir_instance *instance, const struct weir_reported *reported)
 {
@@ -301,10 +301,10 @@ char *weir_reported_comment(const struct weir_instance *instance, const struct w
 	return as_text(print_comment, instance, reported);
 }
 
-/* For one rule at most this part of a list, unless there is room. Chosen, not derived. */
+/* One rule gets at most this fraction of a list, unless there is room. Chosen, not derived. */
 #define RULE_PART 4
 
-/* It is a change of a rule of which `count` more come after it. */
+/* Is this a change of a rule that has `count` more changes after it? */
 static bool has_later(const struct weir_reported_events *events, size_t at, size_t count)
 {
 	const struct weir_reported *reported = &events->all[at];
@@ -317,7 +317,7 @@ static bool has_later(const struct weir_reported_events *events, size_t at, size
 	return !count;
 }
 
-/* Marks the latest `most`, of each rule at most `of_rule`; returns how many are yet to be found. */
+/* Mark the latest `most` events, at most `of_rule` per rule. Returns how many are still missing. */
 static size_t choose(const struct weir_reported_events *events, size_t of_rule, size_t most, bool *chosen)
 {
 	for (size_t i = events->count; i-- && most;)

@@ -7,23 +7,23 @@
 
 #include "state/event_reader.h"
 
-/* "drop", "penalty", "reload": the same in words and in JSON. */
+/* "drop", "penalty", "reload": the same name in words and in JSON. */
 const char *weir_reported_name(const struct weir_reported *reported);
 
 /* NULL: out of memory. */
 json_t *weir_reported_describe(const struct weir_instance *instance, const struct weir_reported *reported);
 
-/* The latest of them, so many at most, as a list, oldest first: of one rule's changes a part, while others are left.
- * NULL: out of memory.
+/* The latest events, at most this many, as a list, oldest first. Changes of one rule are thinned out to leave room for
+ * others. NULL: out of memory.
  */
 json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_reported_events *events,
 				  size_t most);
 
-/* What happened, without when. The caller frees it; NULL: out of memory. */
+/* What happened, without the time. The caller frees the text; NULL: out of memory. */
 char *weir_reported_words(const struct weir_instance *instance, const struct weir_reported *reported);
 
-/* For a drop, why: "drop: rule 'dns', source 203.0.113.9, used 20 of 20 packets, resource 'dns'". The caller frees it;
- * NULL: out of memory.
+/* The reason for a drop: "drop: rule 'dns', source 203.0.113.9, used 20 of 20 packets, resource 'dns'". The caller
+ * frees the text; NULL: out of memory.
  */
 char *weir_reported_comment(const struct weir_instance *instance, const struct weir_reported *reported);
 

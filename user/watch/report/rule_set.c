@@ -11,7 +11,7 @@
 #include "rules/history.h"
 #include "words/json.h"
 
-/* Names, one a line. */
+/* Names, one per line. */
 static json_t *describe_files(const char *files)
 {
 	json_t *list = json_array();
@@ -26,7 +26,7 @@ static json_t *describe_files(const char *files)
 	return list;
 }
 
-/* As `weir show --json` writes it. NULL: out of memory. */
+/* The rule set as `weir show --json` writes it. NULL: out of memory. */
 static json_t *describe_rules(const struct weir_ruleset *ruleset)
 {
 	_cleanup_(weir_freep) char *text = NULL;

@@ -12,23 +12,23 @@
 
 #define WORDS_BYTES 512
 
-/* What is shown of one rule. */
+/* The facts about one rule. */
 struct reasons {
 	const struct weir_cluster_view *view;
 	const struct weir_shared_view *rule;
 	const struct weir_share_stages *stages;
-	enum weir_share_stage stage; /* in force now, if `was_pushed` */
+	enum weir_share_stage stage; /* in force now, if was_pushed is set */
 	bool was_pushed;
-	uint64_t threshold;		     /* of all hosts together */
-	uint64_t *due;			     /* by host of the ledger */
-	const struct weir_ledger_host *mine; /* NULL: the ledger does not know this host */
+	uint64_t threshold;		     /* for all hosts together */
+	uint64_t *due;			     /* by the ledger's hosts */
+	const struct weir_ledger_host *mine; /* NULL: this host is not in the ledger */
 	uint64_t my_due;
 	struct weir_level level;
-	uint64_t quiet_ms; /* for so long a ledger that has just begun gives nobody more than a fallback */
+	uint64_t quiet_ms; /* for this long a new ledger gives no host more than a fallback */
 	json_t *words;
 };
 
-/* ---- what there is ---- */
+/* ---- collecting the facts ---- */
 
 static void find_stage(struct reasons *reasons)
 {
@@ -38,16 +38,16 @@ static void find_stage(struct reasons *reasons)
 	reasons->stage = now_ns < reasons->stages->until_ns[WEIR_SHARE_LEASED]	? WEIR_SHARE_LEASED
 			 : now_ns < reasons->stages->until_ns[WEIR_SHARE_ENDED] ? WEIR_SHARE_ENDED
 										: WEIR_SHARE_FALLEN_BACK;
-	/* A schedule that goes nowhere is over, whatever its times say. */
+	/* A schedule that changes nothing is over, whatever its times are. */
 	if (reasons->stage == WEIR_SHARE_ENDED && reasons->stages->until_ns[WEIR_SHARE_ENDED] == UINT64_MAX)
 		reasons->stage = WEIR_SHARE_FALLEN_BACK;
 }
 
-/* As ledger.lua does: leases of a former ledger may be in force until then. */
+/* As in ledger.lua: until then, leases of an earlier ledger may be in force. */
 static void find_quiet(struct reasons *reasons)
 {
 	const uint64_t rest_ns = reasons->rule->rule->identity.interval_ns + WEIR_CLUSTER_SETTLE_NS;
-	/* For a rule with a key what flows were given may end a lease later. */
+	/* For a rule with a key, the shares of single flows may last one lease longer. */
 	const uint64_t leases = reasons->rule->rule->identity.key_fields ? 2 : 1;
 	const uint64_t quiet_us = (leases * WEIR_CLUSTER_LEASE_NS + rest_ns + rest_ns / WEIR_CLUSTER_DRIFT) / 1000;
 	const int64_t left_us = (int64_t)quiet_us - reasons->rule->ledger_us;
@@ -231,7 +231,7 @@ static void say_fallback(struct reasons *reasons)
 		    (unsigned long long)hosts, weir_plural(hosts));
 }
 
-/* What comes by itself, should the store stay silent. */
+/* What happens by itself if the store stays silent. */
 static void say_without_answer(struct reasons *reasons)
 {
 	const struct weir_share_stages *stages = reasons->stages;
@@ -301,7 +301,7 @@ static json_t *describe_ledger(const struct reasons *reasons)
 	return hosts;
 }
 
-/* What the program does without another word. */
+/* What the program does without any further message. */
 static json_t *describe_next(const struct reasons *reasons)
 {
 	const uint64_t now_ns = reasons->view->now_ns;

@@ -21,7 +21,7 @@ static void add_host(struct weir_shared_view *view, const struct weir_ledger_hos
 	struct weir_ledger_host *slot = weir_array_add((void **)&view->hosts, view->host_count, sizeof(*slot));
 
 	if (!slot)
-		return; /* it is not shown */
+		return; /* then the host is not shown */
 	*slot = *host;
 	view->host_count++;
 }
@@ -33,13 +33,13 @@ static int by_name(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* What is no field of a ledger is passed over. */
+/* Fields that do not belong to a ledger are skipped. */
 static void read_ledger(struct weir_shared_view *view, const struct weir_reply *reply)
 {
 	struct weir_ledger_head head = {};
 	struct weir_ledger_host host;
 
-	for (int pass = 0; pass < 2; pass++) { /* the time first */
+	for (int pass = 0; pass < 2; pass++) { /* the time must be read first */
 		for (size_t i = 0; i + 1 < weir_reply_count(reply); i += 2) {
 			const char *field = weir_reply_text(weir_reply_at(reply, i));
 			const char *text = weir_reply_text(weir_reply_at(reply, i + 1));
@@ -62,7 +62,7 @@ static void read_ledger(struct weir_shared_view *view, const struct weir_reply *
 		qsort(view->hosts, view->host_count, sizeof(*view->hosts), by_name);
 }
 
-/* NULL: it did not reply, or with an error; `trouble` says so. */
+/* NULL: it did not reply, or replied with an error; `trouble` says which. */
 static struct weir_reply *ask(struct weir_store *store, size_t count, const char **words, char *trouble,
 			      size_t trouble_bytes)
 {
@@ -94,7 +94,7 @@ static void find_reserved(struct weir_cluster_view *view)
 	}
 }
 
-/* For all rules together: people wait, and a store may take its time for each. Chosen, not derived. */
+/* For all rules together: a person waits, and the store may be slow for each. Chosen, not derived. */
 #define ASK_NS_MAX (3 * WEIR_NSEC_PER_SEC)
 
 static void ask_store(struct weir_cluster_view *view, const char *only, struct weir_store *store)
@@ -131,7 +131,7 @@ static const struct weir_share_stages *stages_of(const struct weir_shared_view *
 	return &view->shared.stages[view->shared.version & 1];
 }
 
-/* A controller that died could not say since when: from the lease's end on. */
+/* A controller that died could not record the time, so the end of the lease is used. */
 uint64_t weir_share_alone_since(const struct weir_shared_view *rule, uint64_t now_ns)
 {
 	uint64_t ends_ns = stages_of(rule)->until_ns[WEIR_SHARE_LEASED];
@@ -141,7 +141,7 @@ uint64_t weir_share_alone_since(const struct weir_shared_view *rule, uint64_t no
 	return rule->shared.alone_ns ? rule->shared.alone_ns : ends_ns;
 }
 
-/* What the controller says of the cluster stands at each rule. */
+/* Every rule holds what the controller knows about the cluster. */
 static void add_up(struct weir_cluster_view *view, const struct weir_shared_view *rule)
 {
 	uint64_t since_ns = weir_share_alone_since(rule, view->now_ns);
@@ -179,7 +179,7 @@ static int read_rules(const struct weir_instance *instance, struct weir_cluster_
 			return -errno;
 		rule->in_force = weir_share_in_force(&rule->shared, view->now_ns);
 		rule->threshold = threshold_of(rule->rule, rule->shared.hosts);
-		/* What a controller without the store knows is of yesterday. */
+		/* What a controller knows without the store is out of date. */
 		rule->reserved = rule->shared.trip_us ? rule->shared.reserved : 0;
 		view->rule_count++;
 		add_up(view, rule);
@@ -256,7 +256,7 @@ int64_t weir_ledger_reserved_us(const struct weir_shared_view *view, const struc
 	return host->silent_us >= WEIR_CLUSTER_FOREVER_US ? INT64_MAX : left_us > 0 ? left_us : 0;
 }
 
-/* Null: it is not, or without end. */
+/* null: nothing is reserved, or it is reserved for ever */
 static json_t *reserved_ms(const struct weir_shared_view *view, const struct weir_ledger_host *host)
 {
 	const int64_t left_us = weir_ledger_reserved_us(view, host);
@@ -304,7 +304,7 @@ json_t *weir_shared_describe(const struct weir_cluster_view *view, const struct 
 	return fields;
 }
 
-/* As the store itself answered, or, where it was not asked, as the controller knows it. */
+/* The state of the store: its own answer or, if it was not asked, what the controller knows. */
 static json_t *describe_store(const struct weir_cluster_view *view)
 {
 	bool answers = view->is_asked ? view->answers : view->trip_us > 0;
@@ -390,7 +390,7 @@ static const struct weir_ledger_host *find_host(const struct weir_shared_view *r
 	return NULL;
 }
 
-/* -ENOENT: nobody has it; -EBUSY: it is live. */
+/* -ENOENT: no ledger has the host; -EBUSY: it is live. */
 static int find_in_all(const struct weir_cluster_view *view, const char *name)
 {
 	int err = -ENOENT;

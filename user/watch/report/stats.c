@@ -26,7 +26,7 @@ static int read_pace(struct weir_stats_view *view, struct weir_diag *diag)
 		return err;
 	err = weir_pace_read(name, &view->pace);
 	view->has_pace = !err;
-	if (err) /* somebody has removed its ifb, perhaps: no reason to hide the counters */
+	if (err) /* perhaps its ifb was removed: no reason to hide the counters */
 		weir_diag_warning(diag, NULL, NULL, "reload with 'throttling: police', then with 'throttling: pace'",
 				  "cannot read the pacing of instance '%s': %s", name, strerror(-err));
 	return 0;
@@ -72,8 +72,8 @@ uint64_t weir_verdict_sum(const struct weir_totals *totals)
 	return sum;
 }
 
-/* The connections of a resource are those of its first rule that counts them, of one that enforces if there is any.
- * NULL: no rule does.
+/* The connections of a resource are those of its first rule that counts them, preferably one that enforces. NULL: no
+ * rule does.
  */
 static const struct weir_connection_figures *resource_connections(const struct weir_stats_view *view,
 								  uint32_t resource_slot)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `weir stats` shows of an instance: all counters, read once, and the JSON document of them. */
+/* What `weir stats` shows of an instance: all counters, read once, and the JSON document for them. */
 #ifndef WEIR_REPORT_STATS_H
 #define WEIR_REPORT_STATS_H
 
@@ -18,16 +18,20 @@ struct weir_stats_view {
 	struct weir_connection_figures *connections; /* by rule slot */
 	struct weir_penalised_flows penalties;
 	struct weir_breaker_sum *breakers; /* by rule slot */
-	bool paces;			   /* the instance holds packets, and it can be read how many */
-	bool has_pace;			   /* ... and how many could be read */
+	bool paces;			   /* the instance holds packets back, and their number can be read */
+	bool has_pace;			   /* ... and was read */
 	struct weir_pace_state pace;
 };
 
-/* Read it all; *diag may hold a warning after success. weir_stats_free() frees *ret_view, which keeps `instance`. */
+/* Read everything; *diag may hold a warning after success. Free *ret_view with weir_stats_free(); it keeps a pointer to
+ * `instance`.
+ */
 int weir_stats_read(const struct weir_instance *instance, struct weir_stats_view *ret_view, struct weir_diag *diag);
 void weir_stats_free(struct weir_stats_view *view);
 
-/* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */
+/* Packets of all verdicts. A packet has exactly one verdict, so this equals `seen`, except for packets that arrived
+ * during the reading.
+ */
 uint64_t weir_verdict_sum(const struct weir_totals *totals);
 
 /* What `weir stats --json` prints (docs/json.md). NULL: out of memory. */

@@ -25,7 +25,7 @@ const char *const weir_controller_state_names[] = {
 	[WEIR_CONTROLLER_NOT_NEEDED] = "notNeeded",
 };
 
-/* As many as there is room for: maps are not to be trusted. */
+/* At most as many as there is space for: the contents of maps are not trusted. */
 uint32_t weir_count_except(const struct weir_instance_info *info)
 {
 	return info->non_ip_except_count < WEIR_NON_IP_EXCEPT_MAX ? info->non_ip_except_count : WEIR_NON_IP_EXCEPT_MAX;
@@ -152,7 +152,7 @@ static json_t *describe_links(const struct weir_instance *instance)
 	return links;
 }
 
-/* Null where nobody has looked. */
+/* null if the links were not scanned */
 static json_t *describe_repeats(const struct weir_status_view *view)
 {
 	json_t *repeats = view->has_repeats ? json_array() : json_null();
@@ -192,7 +192,7 @@ static json_t *describe_breaker(const struct weir_status_view *view, const struc
 				     rule->identity.key_fields);
 }
 
-/* The fields of its flow key. */
+/* The fields of the rule's flow key. */
 static json_t *describe_flow(const struct weir_rule_info *rule)
 {
 	json_t *names = json_array();
@@ -243,7 +243,7 @@ static json_t *describe_controller(const struct weir_controller_report *controll
 	return fields;
 }
 
-/* Null when they cannot be read. */
+/* null if they cannot be read */
 static json_t *describe_timed(const struct weir_status_view *view)
 {
 	const struct weir_timed_counts *timed = &view->timed;
@@ -253,7 +253,7 @@ static json_t *describe_timed(const struct weir_status_view *view)
 	return json_pack("{s:I, s:I}", "blocked", (json_int_t)timed->blocked, "allowed", (json_int_t)timed->allowed);
 }
 
-/* Null when they cannot be read. */
+/* null if they cannot be read */
 static json_t *describe_row_ghosts(const struct weir_row_ghosts_sum *row_ghosts)
 {
 	if (!row_ghosts->places)
@@ -263,7 +263,7 @@ static json_t *describe_row_ghosts(const struct weir_row_ghosts_sum *row_ghosts)
 			 (json_int_t)row_ghosts->joined, "isNearlyFull", weir_row_ghosts_are_nearly_full(row_ghosts));
 }
 
-/* Null where no rule asks for it. */
+/* null if no rule needs it */
 static json_t *describe_memory(const struct weir_status_view *view)
 {
 	const struct weir_controller_report *controller = &view->controller;
@@ -280,7 +280,7 @@ static json_t *describe_memory(const struct weir_status_view *view)
 	return fields;
 }
 
-/* Null where no system rule goes by any; each null where it is not known, or nothing was timed. */
+/* null if no system rule uses a signal; a single signal is null if it is not known, or if nothing was timed. */
 static json_t *describe_signals(const struct weir_host_signals *signals)
 {
 	json_t *fields = json_object();
@@ -361,7 +361,7 @@ static json_t *describe_counts(const struct weir_instance *instance)
 			 "deny", (json_int_t)instance->info.deny_count);
 }
 
-/* Null where no rule has rows that run out. */
+/* null if no rule has rows that run out of bucket numbers */
 static json_t *describe_span(const struct weir_instance *instance)
 {
 	uint64_t left_ns = weir_instance_left_ns(instance);
@@ -369,7 +369,7 @@ static json_t *describe_span(const struct weir_instance *instance)
 	return left_ns == UINT64_MAX ? json_null() : json_real(left_ns / 1e9);
 }
 
-/* Null when it is not known. */
+/* null if it is not known */
 static json_t *describe_netns(const struct weir_instance *instance)
 {
 	uint64_t inode = instance->info.netns;
@@ -382,7 +382,7 @@ static json_t *describe_netns(const struct weir_instance *instance)
 			 inode == weir_host_netns());
 }
 
-/* Those that a reload by this version would have to make again. */
+/* The tables that a reload by this version would have to recreate. */
 static json_t *describe_incompatible_tables(const struct weir_instance *instance)
 {
 	json_t *names = json_array();
@@ -393,7 +393,7 @@ static json_t *describe_incompatible_tables(const struct weir_instance *instance
 	return names;
 }
 
-/* Null where all is confirmed. */
+/* null if everything is confirmed */
 static json_t *describe_unconfirmed(const struct weir_instance *instance)
 {
 	if (!instance->unconfirmed.is_so)

@@ -78,7 +78,7 @@ struct scan {
 	const struct weir_instance *instance;
 	struct weir_breaker_flows flows;
 	uint32_t rule_slot; /* whose flows are wanted, or WEIR_ANY_RULE */
-	size_t most;	    /* there is room for twice as many: full, they are sorted and the lesser half forgotten */
+	size_t most; /* there is space for twice as many; when full, they are sorted and the lesser half is dropped */
 };
 
 static double share(const struct weir_instance *instance, const struct weir_breaker_use *use)

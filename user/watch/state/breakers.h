@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The circuit breakers of an instance: those of whole rules, and the flows that are shut out. What the words mean is
- * core's (tables/breaker_state.h).
+ * The circuit breakers of an instance: those of whole rules, and those of flows that are not closed. Their words are
+ * interpreted in core (tables/breaker_state.h).
  */
 #ifndef WEIR_STATE_BREAKERS_H
 #define WEIR_STATE_BREAKERS_H
@@ -9,24 +9,24 @@
 #include "instance/instance.h"
 #include "tables/breaker_state.h"
 
-/* Has the instance any? */
+/* Does the instance have any? */
 bool weir_has_breaker_rules(const struct weir_instance *instance);
 
-/* Sums of all rules, by slot; of a rule that is none zeros. The caller frees *ret_sums. */
+/* The sums for all rules, by slot; zeros for a rule that is not a breaker. The caller frees *ret_sums. */
 int weir_breakers_read(const struct weir_instance *instance, struct weir_breaker_sum **ret_sums,
 		       struct weir_diag *diag);
 
 struct weir_breaker_use {
 	uint32_t rule_slot;
-	struct weir_flow_key key; /* of no meaning when the rule has none */
+	struct weir_flow_key key; /* meaningless if the rule has no key */
 	struct weir_breaker_view view;
 };
 
 struct weir_breaker_flows {
 	struct weir_breaker_use
-		*most;		  /* open ones, half-open ones, closed ones; each by what they were evaluated against */
-	size_t count;		  /* at most what was asked for */
-	uint64_t open, half_open; /* of all */
+		*most; /* first open, then half-open, then closed ones; within each by their evaluated value */
+	size_t count;  /* at most the number that was asked for */
+	uint64_t open, half_open; /* totals over all flows */
 };
 
 /* The caller owns *ret_flows. */

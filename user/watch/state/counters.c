@@ -54,7 +54,7 @@ static int add_rule(uint32_t slot, const void *values, int cpus, void *data)
 	return 0;
 }
 
-/* A CPU's entry of a second holds until that CPU meets a packet 64 seconds later: many are old. */
+/* A CPU's entry for a second is kept until that CPU sees a packet 64 seconds later, so many entries are old. */
 static void add_seconds(struct weir_resource_sum *sum, const struct weir_second *seconds, uint32_t now_s)
 {
 	for (int i = 0; i < WEIR_SECONDS; i++) {

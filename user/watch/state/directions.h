@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which way packets go that an instance limits, as its descriptions say. */
+/* Which directions of traffic an instance limits, from its descriptions. */
 #ifndef WEIR_STATE_DIRECTIONS_H
 #define WEIR_STATE_DIRECTIONS_H
 
 #include "instance/instance.h"
 
-/* A resource is of what goes out: its packets are in counters of their own. */
+/* Does any resource match outgoing packets? These have separate counters. */
 bool weir_limits_out(const struct weir_instance *instance);
 
-/* WEIR_MATCHES_IN and _OUT of a rule: those of its resource. A system rule is of what comes in. */
+/* The directions of a rule (WEIR_MATCHES_IN and _OUT), which are its resource's. A system rule is for incoming packets.
+ */
 uint32_t weir_rule_directions(const struct weir_instance *instance, const struct weir_rule_info *rule);
 
 #endif

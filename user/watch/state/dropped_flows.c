@@ -26,7 +26,7 @@ static bool is_wanted(const struct scan *scan, const struct weir_dropped_flow *d
 		return false;
 	if (scan->wanted_slot != WEIR_ANY_RULE && dropped->rule_slot != scan->wanted_slot)
 		return false;
-	/* Not what a rule has left behind that a reload took away. */
+	/* Skip what a rule left behind that a reload removed. */
 	return instance->rules[dropped->rule_slot].state == WEIR_SLOT_USED;
 }
 
@@ -38,7 +38,7 @@ static void add(const struct weir_dropped_flow *dropped, void *data)
 		scan->dropped[scan->count++] = *dropped;
 }
 
-/* ---- all CPUs together ---- */
+/* ---- combining all CPUs ---- */
 
 static int compare_flows(const void *left, const void *right)
 {
@@ -98,7 +98,7 @@ static void drop_earlier(struct scan *scan)
 	scan->count = kept;
 }
 
-/* From what the CPUs have counted to what is wanted. */
+/* Combine the counts of all CPUs and apply the filter. */
 static void sum_up(struct scan *scan, const struct weir_top_drops *top_drops, size_t most, struct weir_drops *drops)
 {
 	merge_cpus(scan);
@@ -118,7 +118,7 @@ static void sum_up(struct scan *scan, const struct weir_top_drops *top_drops, si
 	drops->worst = scan->dropped;
 }
 
-/* ---- the contract ---- */
+/* ---- the exported functions ---- */
 
 #define TOP_DROPS_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_TOP_DROPS) | WEIR_TABLE_BIT(WEIR_TABLE_TOP_DROP_KEYS))
 

@@ -32,7 +32,7 @@ static int map_events(struct weir_event_watch *watch, struct weir_diag *diag)
 
 static void account_for_all(struct weir_event_watch *watch);
 
-/* *watch says what is wanted; on failure there is nothing to close. */
+/* *watch says what to report; on failure there is nothing to close. */
 static int open_watch(const char *instance, bool from_the_past, struct weir_event_watch *watch, struct weir_diag *diag)
 {
 	int err = weir_instance_open(instance, &watch->instance, diag);
@@ -43,7 +43,7 @@ static int open_watch(const char *instance, bool from_the_past, struct weir_even
 		weir_event_watch_close(watch);
 		return err;
 	}
-	watch->rings[0] = weir_events_end(watch->events, 0); /* drops are of now */
+	watch->rings[0] = weir_events_end(watch->events, 0); /* drops are reported from now on only */
 	if (from_the_past)
 		return 0;
 	for (size_t ring = 1; ring < WEIR_EVENT_RINGS; ring++)
@@ -117,7 +117,7 @@ static int add_missed(struct weir_reported_events *events, enum weir_reported_ki
 
 /* ---- drops that are not reported one by one ---- */
 
-/* A second is what people read, and a script asks for (packets a second). */
+/* A second is the interval that people read at, and that a script asks for (packets a second). */
 #define TALLY_NS WEIR_NSEC_PER_SEC
 
 static uint64_t drops_in(const struct weir_totals *totals)
@@ -130,7 +130,7 @@ static uint64_t drops_in(const struct weir_totals *totals)
 	return dropped;
 }
 
-/* Packets that were dropped, or would have been where the whole instance observes. */
+/* Packets that were dropped, or that would have been if the whole instance observes. */
 static int count_drops(const struct weir_event_watch *watch, uint64_t *ret_dropped)
 {
 	struct weir_counters counters = {};
@@ -140,7 +140,9 @@ static int count_drops(const struct weir_event_watch *watch, uint64_t *ret_dropp
 	return err;
 }
 
-/* Read the counters, if it is time; before the events, so that what they have counted has mostly been reported. */
+/* Read the counters if it is time. This is done before reading events, so that most drops in the counters have been
+ * reported.
+ */
 static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
 {
 	uint64_t dropped;
@@ -151,10 +153,10 @@ static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
 	err = count_drops(watch, &dropped);
 	if (err)
 		return err;
-	if (!watch->is_counting) { /* what is reported from here on is counted from here on */
+	if (!watch->is_counting) { /* counting starts with the events that are reported from here on */
 		watch->rings[0] = weir_events_end(watch->events, 0);
 		watch->is_counting = true;
-	} else if (dropped >= watch->dropped) { /* else a reload has made them again */
+	} else if (dropped >= watch->dropped) { /* otherwise a reload has recreated the counters */
 		watch->untold += (int64_t)(dropped - watch->dropped);
 	}
 	watch->dropped = dropped;
@@ -162,7 +164,7 @@ static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
 	return 0;
 }
 
-/* What an observing rule would drop is in none of the totals: the packet passed. */
+/* Drops of an observing rule are in none of the totals, since the packet passed. */
 static bool is_in_totals(const struct weir_event_watch *watch, const struct weir_reported *reported)
 {
 	const struct weir_rule_info *rule = weir_reported_rule(watch->instance, reported);
@@ -182,7 +184,7 @@ static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct w
 
 /* ---- changes that are not reported one by one ---- */
 
-/* Room for all slots that there are. NULL: there is no memory, or no such slot. */
+/* Make space for all slots. NULL: there is no memory, or no such slot. */
 static uint64_t *accounted_for(struct weir_event_watch *watch, uint32_t slot)
 {
 	const uint32_t slots = watch->instance->info.rule_slots;
@@ -199,7 +201,9 @@ static uint64_t *accounted_for(struct weir_event_watch *watch, uint32_t slot)
 	return slot < watch->slots ? &watch->accounted[slot] : NULL;
 }
 
-/* Those of an instance that has its counters in another way are not known: then nothing is said of what is missing. */
+/* Read the counters of changes. If the instance stores them differently, they are not known, and no missing changes are
+ * reported.
+ */
 static bool read_changes(const struct weir_event_watch *watch, struct weir_counters *ret_counters)
 {
 	struct weir_diag ignored = {};
@@ -209,8 +213,8 @@ static bool read_changes(const struct weir_event_watch *watch, struct weir_count
 	return is_known;
 }
 
-/* What was before this reader is none of its business. After the rings' ends were noted, so that nothing that comes
- * meanwhile is missing.
+/* Changes before this reader started are not reported. Called after the ends of the rings were noted, so that changes
+ * in the meantime are not missed.
  */
 static void account_for_all(struct weir_event_watch *watch)
 {
@@ -225,7 +229,7 @@ static void account_for_all(struct weir_event_watch *watch)
 			*accounted = counters.rules[slot].changes;
 }
 
-/* Until when changes of any rule were not reported. */
+/* The latest time at which changes of any rule were left out. */
 static uint64_t flooded_until_ns(const struct weir_event_watch *watch)
 {
 	uint64_t latest_ns = 0, until_ns;
@@ -237,7 +241,7 @@ static uint64_t flooded_until_ns(const struct weir_event_watch *watch)
 	return latest_ns;
 }
 
-/* When changes of this rule were last left out; never: what is missing is older than what is there. */
+/* When changes of this rule were last left out; never, if the missing ones are older than those present. */
 static uint64_t missed_ns(const struct weir_event_watch *watch, enum weir_event_lane lane, uint32_t slot,
 			  const struct weir_reported_events *events, uint64_t now_ns)
 {
@@ -273,14 +277,14 @@ static int tell_untold_changes(struct weir_event_watch *watch, struct weir_repor
 		if (changes > *accounted && rule->state != WEIR_SLOT_FREE)
 			err = add_missed(events, (enum weir_reported_kind)lane, changes - *accounted, slot,
 					 missed_ns(watch, lane, slot, events, now_ns));
-		*accounted = changes; /* or a reload has made them again */
+		*accounted = changes; /* otherwise a reload has recreated the counters */
 	}
 	return err;
 }
 
-/* ---- a sample of a reading ---- */
+/* ---- sampling a reading ---- */
 
-/* For the same flow under the same rule; of those that no rule dropped, of the same verdict. */
+/* Do two drops belong to the same flow under the same rule or, if no rule dropped them, have the same verdict? */
 static bool is_of_same_flow(const struct weir_event *a, const struct weir_event *b)
 {
 	return a->rule_slot == b->rule_slot && a->verdict == b->verdict &&
@@ -295,11 +299,11 @@ static bool has_flow_of(const struct weir_reported *drops, size_t count, const s
 	return false;
 }
 
-/* For the drops from `first` on. */
+/* Sample the drops from index `first` on. */
 static void keep_sample(struct weir_event_watch *watch, struct weir_reported_events *events, size_t first)
 {
 	struct weir_reported *all = events->all;
-	size_t end = events->count, kept = end; /* those that are kept go to the end, and then to their place */
+	size_t end = events->count, kept = end; /* those that are kept move to the end, and then to their place */
 
 	for (size_t i = end; i-- > first;) {
 		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i]))
@@ -314,7 +318,7 @@ static void keep_sample(struct weir_event_watch *watch, struct weir_reported_eve
 
 /* ---- reading ---- */
 
-/* What was overwritten before it was read is among what counters have and no line reports. */
+/* Events that were overwritten before they were read are in the counters, but no line reports them. */
 static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_reported_events *events)
 {
 	_Static_assert((int)WEIR_REPORTED_DROP == WEIR_LANE_DROPS &&
@@ -365,13 +369,13 @@ static int read_journal(struct weir_event_watch *watch, enum weir_journal_number
 	}
 	missed = cursor->missed;
 	cursor->missed = 0;
-	/* What was there before the reader came was not missed. */
+	/* Events from before the reader started were not missed. */
 	return missed && has_begun
 		       ? add_missed(events, WEIR_REPORTED_JOURNAL, missed, WEIR_EVENT_NO_RULE, weir_host_now_ns())
 		       : 0;
 }
 
-/* A controller that ends in good order leaves no heartbeat, and says so in the journal. */
+/* A controller that ends normally leaves no heartbeat, and records its end in the journal. */
 static int look_at_heartbeat(struct weir_event_watch *watch, struct weir_reported_events *events)
 {
 	const uint64_t now_ns = weir_host_now_ns();
@@ -420,8 +424,8 @@ static void sort(struct weir_reported_events *events)
 		qsort(events->all, events->count, sizeof(*events->all), compare_times);
 }
 
-/* A reload gives slots to rules. Afterwards: the slots of rules that are gone are not given away at once, so what was
- * just read finds its names in the descriptions as they are now.
+/* Update the names of rules, since a reload changes slots. This is done after reading events: slots of removed rules
+ * are not reused at once, so the current descriptions have the names for what was just read.
  */
 static int refresh(struct weir_event_watch *watch, struct weir_diag *diag)
 {
@@ -435,7 +439,7 @@ static int refresh(struct weir_event_watch *watch, struct weir_diag *diag)
 		return err;
 	weir_instance_free(watch->instance);
 	watch->instance = now;
-	/* A reload by another version of weir, or --fresh, may have made them again. */
+	/* A reload by another version of weir, or --fresh, may have recreated the maps. */
 	err = map_events(watch, diag);
 	for (size_t ring = 0; !err && ring < WEIR_EVENT_RINGS; ring++)
 		if (weir_events_end(watch->events, ring).passed < watch->rings[ring].passed)
@@ -460,7 +464,7 @@ int weir_event_watch_read(struct weir_event_watch *watch, struct weir_reported_e
 		weir_diag_fail(diag, -err, NULL, "cannot read the events of instance '%s'", watch->instance->name);
 	if (!err)
 		err = refresh(watch, &ignored);
-	if (err == -ENOENT) { /* the last of it */
+	if (err == -ENOENT) { /* final counts */
 		weir_event_watch_tally(watch);
 		read_all(watch, &events);
 	} else {
@@ -475,7 +479,7 @@ int weir_event_watch_read(struct weir_event_watch *watch, struct weir_reported_e
 int weir_events_read_past(const struct weir_instance *instance, struct weir_reported_events *ret_reported,
 			  struct weir_diag *diag)
 {
-	/* A reader of one reading, which changes nothing of the instance that it borrows. */
+	/* A reader for a single reading, which does not change the instance that it borrows. */
 	struct weir_event_watch watch = {.instance = (struct weir_instance *)instance};
 	struct weir_reported_events events = {};
 	int err = map_events(&watch, diag);
@@ -492,7 +496,7 @@ int weir_events_read_past(const struct weir_instance *instance, struct weir_repo
 	return err;
 }
 
-/* ---- what is in one ---- */
+/* ---- the content of an event ---- */
 
 const struct weir_rule_info *weir_reported_rule(const struct weir_instance *instance,
 						const struct weir_reported *reported)

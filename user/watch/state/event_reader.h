@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events of an instance, as they happen: those of its program, its journal, and its controller's heartbeat, in order of
- * time. A reader takes nothing from another one.
+ * Events of an instance, as they happen, in order of time: those of its program, its journal, and its controller's
+ * heartbeat. Readers do not take events from each other.
  */
 #ifndef WEIR_STATE_EVENT_READER_H
 #define WEIR_STATE_EVENT_READER_H
@@ -14,8 +14,10 @@ enum weir_reported_kind {
 	WEIR_REPORTED_PENALTY,
 	WEIR_REPORTED_BREAKER,
 	WEIR_REPORTED_JOURNAL,
-	WEIR_REPORTED_STALE,  /* the controller is gone, or hangs: thresholds that move are at their safe values */
-	WEIR_REPORTED_MISSED, /* more than are reported one by one; of the journal: than the reader could follow */
+	/* The controller is gone, or hangs: moving thresholds are at their safe values. */
+	WEIR_REPORTED_STALE,
+	/* More events than are reported one by one; for the journal: more than the reader could follow. */
+	WEIR_REPORTED_MISSED,
 };
 
 struct weir_reported {
@@ -27,7 +29,7 @@ struct weir_reported {
 		struct {
 			uint64_t count;
 			enum weir_reported_kind of;
-			uint32_t rule_slot; /* of a rule's changes; else WEIR_EVENT_NO_RULE */
+			uint32_t rule_slot; /* for changes of a rule; otherwise WEIR_EVENT_NO_RULE */
 		} missed;
 	};
 };
@@ -38,49 +40,50 @@ struct weir_reported_events {
 };
 
 struct weir_event_watch {
-	struct weir_instance *instance; /* as it is now: names of rules, by slot */
+	struct weir_instance *instance; /* in its current state: names of rules, by slot */
 	struct weir_events *events;
 	struct weir_event_cursor rings[WEIR_EVENT_RINGS], journals[WEIR_JOURNALS];
 	bool wants_drops;
-	bool only_reads;   /* somebody else lets drops be reported */
-	size_t drops_most; /* of one reading, each of another flow; 0: all */
-	bool is_stale;	   /* as it was reported last */
-	/* Drops that are not reported one by one: what the counters say, less those that were read. */
-	uint64_t tally_ns; /* when the counters are read next; 0: at once */
-	uint64_t dropped;  /* as they said last */
-	int64_t untold;	  /* since it was reported; below 0 while a drop has been read that they have not counted yet */
-	bool is_counting; /* they have been read */
-	/* Changes that are not reported one by one: what their rules' counters say, less what is accounted for. */
-	uint64_t *accounted; /* by slot: what was reported, or said to be missing, and what was before this reader */
+	bool only_reads;   /* another process has enabled the reporting of drops */
+	size_t drops_most; /* most drops per reading, each of a different flow; 0: all */
+	bool is_stale;	   /* the state that was reported last */
+	/* Drops that are not reported one by one: the difference between the counters and the drops that were read. */
+	uint64_t tally_ns; /* when to read the counters next; 0: at once */
+	uint64_t dropped;  /* the counters' latest value */
+	/* Since the last report. Negative while the counters have not yet caught up with a drop that has been read. */
+	int64_t untold;
+	bool is_counting; /* the counters have been read at least once */
+	/* Changes that are not reported one by one: the difference between their rules' counters and `accounted`. */
+	uint64_t *accounted; /* by slot: changes reported, also as missing, and those before this reader */
 	uint32_t slots;
-	uint64_t changes_ns; /* when the counters were read last; 0: they are to be read */
+	uint64_t changes_ns; /* when the counters were last read; 0: they must be read */
 };
 
-/* From now on; or, with `from_the_past`, from the oldest change that is kept. Close what was opened. */
+/* Start now or, with `from_the_past`, at the oldest change that is kept. The caller closes *ret_watch. */
 int weir_event_watch_open(const char *instance, bool wants_drops, bool from_the_past,
 			  struct weir_event_watch *ret_watch, struct weir_diag *diag);
 void weir_event_watch_close(struct weir_event_watch *watch);
 
 /*
- * A sample of drops, from now on, for a reader that only looks now and then and may not write: another process has
- * drops reported (weir_instance_listen). A reading has the latest drop of each flow, of `drops_most` flows; the others
- * are among those that are counted as left out.
+ * A sample of drops, starting now, for a reader that reads only now and then and has no write access: another process
+ * has enabled the reporting of drops (weir_instance_listen). A reading has the latest drop of each flow, for
+ * `drops_most` flows; the other drops are included in the count of those left out.
  */
 int weir_event_watch_open_sample(const char *instance, size_t drops_most, struct weir_event_watch *ret_watch,
 				 struct weir_diag *diag);
 
-/* The next reading says how many drops and changes were not reported until then, however short a while that is. */
+/* Make the next reading report how many drops and changes were left out until then, even if it comes early. */
 static inline void weir_event_watch_tally(struct weir_event_watch *watch)
 {
 	watch->tally_ns = watch->changes_ns = 0;
 }
 
-/* So often, at least: else rings may be overwritten. */
+/* The longest period between readings: with a longer one, rings may be overwritten. */
 #define WEIR_EVENT_WATCH_PERIOD_MS 100
 
 /*
- * What has happened since. The caller frees *ret_reported, also when it fails: -ENOENT, the instance was detached;
- * what happened until then is there.
+ * The events since the last reading. The caller frees *ret_reported, also on failure. -ENOENT: the instance was
+ * detached; the events until then are included.
  */
 int weir_event_watch_read(struct weir_event_watch *watch, struct weir_reported_events *ret_reported,
 			  struct weir_diag *diag);
@@ -89,11 +92,11 @@ int weir_events_read_past(const struct weir_instance *instance, struct weir_repo
 			  struct weir_diag *diag);
 void weir_reported_events_free(struct weir_reported_events *events);
 
-/* The rule of an event, or of what is missing; NULL: none, or it is not known any more. */
+/* The rule of an event, or of missing events; NULL: there is none, or it is no longer known. */
 const struct weir_rule_info *weir_reported_rule(const struct weir_instance *instance,
 						const struct weir_reported *reported);
 
-/* It has how much the flow had used under its rule. */
+/* Does the event say how much the flow had used under its rule? */
 bool weir_reported_has_figures(const struct weir_reported *reported);
 
 #endif

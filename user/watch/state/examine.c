@@ -22,7 +22,7 @@
 #include "state/system_signals.h"
 #include "tables/narrow_span.h"
 
-/* Between two readings of what CPUs have spent: some twenty of its ticks of 10 ms. Chosen, not derived. */
+/* Between two readings of the CPUs' usage: some twenty of its ticks of 10 ms. Chosen, not derived. */
 #define LOAD_PAUSE_NS 200000000
 
 /* ---- the host ---- */
@@ -110,7 +110,7 @@ static void examine_memory(struct weir_findings *findings)
 			  available_bytes / 1e6, weir_host_cpus());
 }
 
-/* For MemoryAdaptive rules, which otherwise follow the readings, twenty a second, alone. */
+/* For MemoryAdaptive rules, which without pressure information rely only on the readings, twenty a second. */
 static void examine_pressure(struct weir_findings *findings)
 {
 	switch (weir_memory_pressure()) {
@@ -134,7 +134,7 @@ static void examine_pressure(struct weir_findings *findings)
 	}
 }
 
-/* As the controller would sample them for system rules. */
+/* Sample load as the controller would for system rules. */
 static void examine_load(struct weir_findings *findings)
 {
 	const struct timespec pause = {.tv_nsec = LOAD_PAUSE_NS};
@@ -166,7 +166,7 @@ static void examine_bpffs(struct weir_findings *findings)
 		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL, "mounted at %s", where);
 }
 
-/* A note, and no problem: only `throttling: pace` needs it. */
+/* A note rather than a problem: only `throttling: pace` needs it. */
 static void examine_pace(struct weir_findings *findings)
 {
 	struct weir_pace_ability ability;
@@ -181,7 +181,7 @@ static void examine_pace(struct weir_findings *findings)
 static void examine_span(const char *name, const char *advice, struct weir_findings *findings)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
 	char buffer[WEIR_NARROW_WORDS_BYTES];
 	const char *words;
 	uint64_t left_ns;
@@ -195,11 +195,11 @@ static void examine_span(const char *name, const char *advice, struct weir_findi
 			  "instance '%s' was %s", name, words);
 }
 
-/* By what becomes of a flow that loses its place in a full table. */
+/* Evictions, by what happens to a flow that loses its place in a full table. */
 struct evictions {
-	uint64_t remembered;	    /* windows: ghosts; tokens, Throttling, penalties: ghosts */
+	uint64_t remembered;	    /* flows that leave ghosts: windows, tokens, Throttling, penalties */
 	uint64_t connections;	    /* connections and breakers */
-	const char *of_connections; /* the first such rule that lost one */
+	const char *of_connections; /* the first such rule that lost a flow */
 };
 
 static void sum_evictions(const struct weir_instance *instance, const struct weir_counters *counters,
@@ -211,7 +211,7 @@ static void sum_evictions(const struct weir_instance *instance, const struct wei
 		const struct weir_kind *kind = weir_kind_of_info(rule);
 
 		if (rule->system)
-			continue; /* one flow, which stays */
+			continue; /* a single flow, which is never evicted */
 		if (kind->counts_connections || kind->is_breaker) {
 			sum->connections += evicted;
 			sum->of_connections = sum->of_connections ?: evicted ? rule->name : NULL;
@@ -221,14 +221,14 @@ static void sum_evictions(const struct weir_instance *instance, const struct wei
 	}
 }
 
-/* Flows of windows, token buckets, TATs and penalties that were pushed out are remembered, until there is no
- * room for that either: they start over, and may have more than their limit. Those of other kinds start over at once.
+/* Flows of windows, token buckets, TATs and penalties are remembered after eviction until there is no space for that
+ * either: then they start over, and may exceed their limit. Flows of other kinds start over at once.
  */
 static void examine_evictions(const char *name, struct weir_findings *findings)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
-	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir stats` says it */
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir stats` */
 	struct weir_row_ghosts_sum row_ghosts;
 	struct evictions evictions = {};
 
@@ -263,11 +263,11 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 			(unsigned long long)evictions.connections, evictions.of_connections);
 }
 
-/* What its system rules go by. */
+/* The signals that its system rules use. */
 static void examine_signals(const char *name, struct weir_findings *findings)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
 	struct weir_host_signals signals;
 
 	if (weir_instance_open(name, &instance, &ignored) || weir_signals_look(instance, &signals, &ignored))

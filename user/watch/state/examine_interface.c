@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What of an interface would bend a limit: its driver, its offloads, its queues, who else sees its packets. */
+/* Properties of an interface that would distort a limit: its driver, its offloads, its queues, and other programs that
+ * see its packets.
+ */
 #include <string.h>
 
 #include "base/util.h"
@@ -12,12 +14,12 @@
 #include "network/super_frames.h"
 #include "state/examine_interface.h"
 
-/* Largest MTU whose frames fit one buffer of a driver that gives each a page of 4,096 bytes: less the
- * headroom of XDP (256), the tail that an skb needs (320), and Ethernet with two VLAN tags (22).
+/* Largest MTU whose frames fit one buffer of a driver that allocates a page of 4,096 bytes for each: minus the headroom
+ * of XDP (256), the tail that an skb needs (320), and Ethernet with two VLAN tags (22).
  */
 #define ONE_BUFFER_MTU 3498
 
-/* At 10 Gbit/s so many of the smallest frames arrive in 69 us. Chosen, not derived. */
+/* At 10 Gbit/s, this many of the smallest frames arrive in 69 us. Chosen, not derived. */
 #define RX_RING_MIN 1024
 
 void weir_examine_type(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -94,11 +96,11 @@ void weir_examine_offloads(const char *interface, const struct weir_device *devi
 	}
 }
 
-/* The instance that is on it was attached with '--allow-gro'. */
+/* Was the instance on this device attached with '--allow-gro'? */
 static bool accepts_merging(const struct weir_device *device)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
 	const uint32_t program_id = weir_device_program(device);
 	char name[WEIR_INSTANCE_NAME_BYTES];
 
@@ -109,7 +111,7 @@ static bool accepts_merging(const struct weir_device *device)
 void weir_examine_merging(const char *interface, uint32_t ifindex, const struct weir_device *device,
 			  struct weir_findings *findings)
 {
-	/* A device that does not report its native mode has one, perhaps: attach tries it first. */
+	/* A device that does not report its native mode may have one: attach tries it first. */
 	const bool may_be_native = !device->has_xdp_features || device->has_native_xdp;
 	struct weir_merging merging;
 	char advice[WEIR_FINDING_CHARS];
@@ -159,7 +161,9 @@ void weir_examine_super_frames(const char *interface, uint32_t ifindex, const st
 			  "%s: each counts as one packet, but in tc mode as its segments", frames.text);
 }
 
-/* Which mode serves it best, and why. In skb mode a program sees what tc sees, but not what it is made of. */
+/* Which mode is best for the interface, and why. In skb mode a program sees the same packets as tc, but not the frames
+ * that they were merged from.
+ */
 void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device,
 		       struct weir_findings *findings)
 {
@@ -192,11 +196,11 @@ void weir_examine_mode(const char *interface, uint32_t ifindex, const struct wei
 			  interface);
 }
 
-/* The instance that is on this interface is on one above or below it, too. */
+/* Is the instance on this interface also on one above or below it? */
 static bool examine_repeats(const char *interface, const char *name, struct weir_findings *findings)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
 	_cleanup_(weir_freep) struct weir_repeat *repeats = NULL;
 	char advice[160];
 	size_t count;
@@ -231,7 +235,7 @@ void weir_examine_stack(const char *interface, uint32_t ifindex, const struct we
 		return;
 	weir_stack_read(interface, ifindex, &stack);
 	if (stack.bottom_count == 1 && stack.bottoms[0].ifindex == ifindex)
-		return; /* most do */
+		return; /* most interfaces have none below them */
 	for (size_t i = 0; i < stack.bottom_count && below_bytes < sizeof(below) && options_bytes < sizeof(options);
 	     i++) {
 		below_bytes += snprintf(below + below_bytes, sizeof(below) - below_bytes, "%s%s", i ? ", " : "",
@@ -271,7 +275,7 @@ void weir_examine_interrupts(const char *interface, const struct weir_device *de
 	char spread[64] = "";
 
 	if (!hardware->interrupts)
-		return; /* virtual devices have none */
+		return; /* virtual devices have no interrupts */
 	if (hardware->rps_cpus > 1)
 		snprintf(spread, sizeof(spread), "; RPS spreads skb mode over %u", hardware->rps_cpus);
 	if (hardware->interrupts > 1 && hardware->interrupt_cpus == 1 && weir_host_cpus() > 1)
@@ -290,7 +294,7 @@ void weir_examine_rings(const char *interface, const struct weir_device *device,
 	char advice[96];
 
 	if (!device->rx_ring)
-		return; /* virtual devices have none */
+		return; /* virtual devices have no rings */
 	snprintf(advice, sizeof(advice), "ethtool -G %s rx %u", interface, device->rx_ring_max);
 	if (device->rx_ring < RX_RING_MIN && device->rx_ring < device->rx_ring_max)
 		weir_find(findings, WEIR_FINDING_NOTE, "rings", advice,

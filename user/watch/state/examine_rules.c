@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What on this host would bend the limits of a rule set: here, and where it is in force. */
+/* What on this host would distort the limits of a rule set: before it is loaded here, and where it is in force. */
 #include <string.h>
 
 #include "base/util.h"
@@ -17,7 +17,7 @@
 #include "rules/interface_words.h"
 #include "state/examine.h"
 
-/* ---- the rules, here ---- */
+/* ---- rules that could be loaded here ---- */
 
 static void examine_rules_memory(const struct weir_image *image, struct weir_findings *findings)
 {
@@ -34,8 +34,8 @@ static void examine_rules_memory(const struct weir_image *image, struct weir_fin
 		  "the rules take %.1f MB, %.0f MB are available", memory.total / 1e6, available_bytes / 1e6);
 }
 
-/* A flow takes a place on each CPU that its packets come to: with RSS one, without it all of them. How many there will
- * be nobody knows; those that the rules name are a beginning.
+/* A flow takes a place on each CPU that its packets reach: with RSS on one, without it on all. The number of flows is
+ * unknown; those named in the rules give a lower bound.
  */
 static void examine_rules_flows(uint64_t overrides, uint32_t flows, struct weir_findings *findings)
 {
@@ -76,7 +76,7 @@ static void examine_rules_vlan(const char *interface, const struct weir_device *
 			  "the rules match 'vlan', and nothing hides the tags");
 }
 
-/* What offloads hide of single packets. A device that reports nothing about native XDP gets it, perhaps. */
+/* Properties of single packets that offloads hide. A device that reports nothing about native XDP may support it. */
 static void examine_rules_fields(const char *interface, uint32_t ifindex, const struct weir_device *device,
 				 uint32_t fields, struct weir_findings *findings)
 {
@@ -103,7 +103,7 @@ static bool means(const struct weir_match *match, const char *interface)
 	       weir_words_mean((const char(*)[WEIR_WANTED_BYTES])match->interface, match->interface_count, interface);
 }
 
-/* Said once, of the first. */
+/* Reported only once, for the first rule. */
 static void examine_rules_interface(const char *interface, const struct weir_ruleset *ruleset,
 				    struct weir_findings *findings)
 {
@@ -130,12 +130,12 @@ static void examine_rules_pace(const struct weir_image *image, struct weir_findi
 		return;
 	weir_pace_probe(&ability);
 	if (ability.answer == WEIR_PACE_YES)
-		return; /* the host's own line says so */
+		return; /* the finding about the host already says so */
 	weir_find(findings, WEIR_FINDING_PROBLEM, "throttling", ability.advice,
 		  "the rules use 'throttling: pace', which this host cannot do: %s", ability.text);
 }
 
-/* What was noted of the host, and these rules never meet. A problem stays: it is one for any rules. */
+/* Remove notes about the host that these rules do not depend on. A problem stays, since it affects any rules. */
 static void leave_out(struct weir_findings *findings, const char *topic)
 {
 	size_t kept = 0;
@@ -193,9 +193,9 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	return 0;
 }
 
-/* ---- the rules, where they are in force ---- */
+/* ---- rules that are in force ---- */
 
-/* For those that are looked at here. */
+/* The match fields that are examined here. */
 static uint32_t fields_of(const struct weir_ruleset *ruleset)
 {
 	uint32_t fields = 0;
@@ -209,7 +209,7 @@ static uint32_t fields_of(const struct weir_ruleset *ruleset)
 	return fields;
 }
 
-/* What is found on one interface and on a hundred is reported once, of the first. */
+/* A finding that applies to many interfaces is reported once, for the first. */
 struct told {
 	struct weir_findings findings;
 	char first[WEIR_FINDINGS_MAX][IF_NAMESIZE];
@@ -250,11 +250,11 @@ static void warn_of_told(const struct told *told, struct weir_diag *diag)
 	}
 }
 
-/* As it was kept, to go back to; NULL where it was not. */
+/* The rule set that the instance keeps for a rollback; NULL: there is none. */
 static struct weir_ruleset *read_rules(const struct weir_instance *instance)
 {
 	_cleanup_(weir_history_free) struct weir_history history = {};
-	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* they are in force, whatever this version says */
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* they are in force, whatever this version thinks */
 	struct weir_ruleset *ruleset = NULL;
 
 	weir_instance_history(instance, &history);
@@ -263,7 +263,7 @@ static struct weir_ruleset *read_rules(const struct weir_instance *instance)
 	return ruleset;
 }
 
-/* Names that are not there the compiler has warned of. */
+/* The compiler has already warned about names that do not exist. */
 static void warn_of_pattern(const struct weir_instance *instance, const struct weir_ruleset_resource *resource,
 			    const char (*word)[WEIR_WANTED_BYTES], struct weir_diag *diag)
 {
@@ -317,11 +317,11 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		if (!link->ifindex || weir_hook_is_out(link->hook) ||
 		    weir_device_read(link->interface, link->ifindex, &device))
 			continue;
-		/* It is known by now. */
+		/* The link itself shows whether the driver has a native mode. */
 		device.has_xdp_features = true;
 		device.has_native_xdp = link->is_native;
 		if (link->hook != WEIR_HOOK_XDP)
-			device.strips_vlan = false; /* at tc the tag is beside the packet */
+			device.strips_vlan = false; /* at tc the tag is still in the packet's metadata */
 		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
 		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
 		collect(link->interface, &findings, &told);

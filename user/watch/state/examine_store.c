@@ -15,22 +15,22 @@
 #include "store/sharing.h"
 #include "store/store.h"
 
-/* Chosen, not derived: the quickest of so many answers at each end; the ends this far apart. */
+/* Readings at each end, of which the quickest counts; and the time between the two ends. Chosen, not derived. */
 #define READINGS 8
 #define APART_NS 1000000000ull
 
-/* An answer that takes more than half of the time that it may take is close to being lost. Chosen, not derived. */
+/* An answer that takes more than half of the permitted time is close to being lost. Chosen, not derived. */
 #define SLOW_NS (WEIR_CLUSTER_TRIP_NS / 2)
 
 /* For all ledgers together. Chosen, not derived. */
 #define LEDGERS_NS_MAX (3 * WEIR_NSEC_PER_SEC)
 
-/* How wrong a clock may be (docs/cluster-protocol.md, [1]): half of the thousandth that is subtracted. */
+/* The tolerated error of a clock (docs/cluster-protocol.md, [1]): half of the thousandth that is subtracted. */
 #define CLOCK_PPM (1e6 / WEIR_CLUSTER_DRIFT / 2)
 
 /* ---- asking ---- */
 
-/* NULL: no answer, or an error; `trouble` says which. */
+/* NULL: there was no answer, or an error; `trouble` says which. */
 static struct weir_reply *ask(struct weir_store *store, const char *command, char trouble[WEIR_FINDING_CHARS])
 {
 	const size_t bytes = strlen(command);
@@ -47,7 +47,7 @@ static struct weir_reply *ask(struct weir_store *store, const char *command, cha
 	return reply;
 }
 
-/* TIME: seconds, and microseconds of the next. */
+/* The reply to TIME: seconds and microseconds. */
 static bool read_clock(struct weir_store *store, struct weir_clock_reading *ret_reading,
 		       char trouble[WEIR_FINDING_CHARS])
 {
@@ -81,7 +81,7 @@ static bool read_best_clock(struct weir_store *store, struct weir_clock_reading 
 	return true;
 }
 
-/* ---- what is said of it ---- */
+/* ---- findings ---- */
 
 static void tell_version(const char *info, const char *address, uint64_t took_ns, struct weir_findings *findings)
 {
@@ -131,7 +131,7 @@ static void tell_drift(const struct weir_clock_reading *first, const struct weir
 /* ---- this host's own clock ---- */
 
 struct own_clocks {
-	uint64_t now_ns, raw_ns; /* CLOCK_MONOTONIC, which is set right by NTP, and as the hardware counts */
+	uint64_t now_ns, raw_ns; /* CLOCK_MONOTONIC, which NTP adjusts, and the unadjusted hardware clock */
 };
 
 static struct own_clocks read_own_clocks(void)
@@ -146,8 +146,8 @@ static struct own_clocks read_own_clocks(void)
 }
 
 /*
- * NTP sets CLOCK_MONOTONIC right by letting it run faster or slower: chronyd by up to 83,333 ppm (maxslewrate in
- * chrony.conf(5)); ntpd and systemd-timesyncd let the kernel take a part of what is missing away each second.
+ * NTP adjusts CLOCK_MONOTONIC by letting it run faster or slower: chronyd by up to 83,333 ppm (maxslewrate in
+ * chrony.conf(5)); ntpd and systemd-timesyncd let the kernel remove a part of the offset each second.
  */
 static void tell_slew(const struct own_clocks *first, const struct own_clocks *second, struct weir_findings *findings)
 {
@@ -161,9 +161,9 @@ static void tell_slew(const struct own_clocks *first, const struct own_clocks *s
 			  CLOCK_PPM);
 }
 
-/* ---- together ---- */
+/* ---- the examination ---- */
 
-/* The first one connects, and that wait says nothing about how long an answer takes. */
+/* The first question also connects, so its time says nothing about the time of an answer. */
 static bool find_latency(struct weir_store *store, uint64_t *ret_took_ns, char trouble[WEIR_FINDING_CHARS])
 {
 	uint64_t sent_ns = 0;
@@ -199,9 +199,9 @@ static void examine_store_itself(struct weir_store *store, const char *address, 
 	weir_store_free_reply(info);
 }
 
-/* ---- what is reserved for silent hosts ---- */
+/* ---- reserved for silent hosts ---- */
 
-/* For a rule's ledger; 0 where there is none. */
+/* For one rule's ledger; 0 if there is none. */
 static uint64_t add_up_reserved(const struct weir_reply *ledger, size_t *ret_hosts)
 {
 	struct weir_ledger_head head = {};
@@ -209,7 +209,7 @@ static uint64_t add_up_reserved(const struct weir_reply *ledger, size_t *ret_hos
 	uint64_t reserved = 0;
 	size_t hosts = 0;
 
-	for (int pass = 0; pass < 2; pass++) { /* the time first */
+	for (int pass = 0; pass < 2; pass++) { /* the time must be read first */
 		for (size_t i = 0; i + 1 < weir_reply_count(ledger); i += 2) {
 			const char *field = weir_reply_text(weir_reply_at(ledger, i));
 			const char *text = weir_reply_text(weir_reply_at(ledger, i + 1));
@@ -245,7 +245,7 @@ static void examine_ledger(struct weir_store *store, const struct weir_cluster_i
 		bytes[i] = strlen(words[i]);
 	ledger = weir_store_ask(store, ARRAY_SIZE(words), words, bytes);
 	if (!ledger)
-		return; /* what is wrong with it has been said */
+		return; /* problems with the store have been reported */
 	reserved = add_up_reserved(ledger, &hosts);
 	weir_store_free_reply(ledger);
 	if (rule->cluster == WEIR_CLUSTER_AVG_LOCAL && hosts > 1)
@@ -257,7 +257,7 @@ static void examine_ledger(struct weir_store *store, const struct weir_cluster_i
 			  rule->name);
 }
 
-/* The store must answer in time for all of them: what people wait for is bounded. */
+/* The store must answer for all ledgers within a limit, since people wait. */
 static void examine_ledgers(struct weir_store *store, const struct weir_cluster_info *cluster,
 			    const struct weir_ruleset *ruleset, struct weir_findings *findings)
 {

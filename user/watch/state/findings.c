@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What was found, one after the other. */
+/* The list of findings. */
 #include <stdarg.h>
 
 #include "base/printable.h"

@@ -29,7 +29,7 @@ uint32_t weir_canonical_set(enum weir_flow_place place, uint32_t set, uint32_t t
 	};
 	uint32_t other;
 
-	if (place >= ARRAY_SIZE(page_sets)) /* what all CPUs share has one set for a flow */
+	if (place >= ARRAY_SIZE(page_sets)) /* a flow in shared tables has only one set */
 		return set;
 	other = WEIR_OTHER_SET(set, tag, page_sets[place]);
 	return set < other ? set : other;
@@ -44,7 +44,7 @@ static bool is_window_of(const struct weir_rule_info *shadow, const struct weir_
 	       shadow->identity.counts_bytes == rule->identity.counts_bytes;
 }
 
-/* A rule that observes may have a window to itself, which then has its name (core/compile/shadows.c). */
+/* A rule that observes may have a window of its own, which then has the rule's name (core/compile/shadows.c). */
 const struct weir_rule_info *weir_shadow_of(const struct weir_instance *instance, const struct weir_rule_info *rule)
 {
 	const struct weir_rule_info *shared = NULL;
@@ -70,7 +70,7 @@ static const enum weir_table_id tables_of_kinds[] = {
 #include "weir_kinds.def"
 };
 
-/* The table that is the place. */
+/* The table for this type of place. */
 static enum weir_table_id table_of(enum weir_flow_place place)
 {
 	static const enum weir_table_id rows[] = {
@@ -82,7 +82,7 @@ static enum weir_table_id table_of(enum weir_flow_place place)
 	return place < WEIR_FLOW_OF_KIND ? rows[place] : tables_of_kinds[place - WEIR_FLOW_OF_KIND];
 }
 
-/* Where flows of the rule are kept, or were: false of those that are not looked for here. */
+/* The type of place where flows of the rule are, or were, kept. Returns false for rules that are not handled here. */
 static bool find_place(const struct weir_rule_info *rule, enum weir_flow_place *ret_place)
 {
 	const enum weir_kind_id kind = weir_kind_id_of_info(rule);
@@ -143,7 +143,9 @@ static int collect_key_samples(uint32_t key, const void *values, int cpus, void 
 	return 0;
 }
 
-/* By what a flow with this hash is found: as weir_flow_id() of bpf/packet/flow.h has it, and bpf/kinds/flow_set.h. */
+/* Add the hash, tag and set by which a flow is found, computed as by weir_flow_id() in bpf/packet/flow.h and in
+ * bpf/kinds/flow_set.h.
+ */
 static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum weir_flow_place place, uint64_t hash,
 		     uint32_t rule_slot, const struct weir_flow_key *key)
 {
@@ -158,8 +160,8 @@ static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum 
 		add_known(scan, place, weir_shared_set(hash, sets), tag, rule_slot, key);
 }
 
-/* For flows that were dropped the key is known, whoever was noted since. The window that an associated rule reads is
- * another rule's, under whose slot the same key has another hash.
+/* The keys of dropped flows are always known, even if other flows have been sampled since. An associated rule reads the
+ * window of another rule, under whose slot the same key has another hash.
  */
 static void collect_dropped(const struct weir_dropped_flow *dropped, void *data)
 {

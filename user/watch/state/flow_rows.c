@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Flows in the rows of windows: the rows of all CPUs put together, flow by flow. */
+/* Flows in the rows of windows: the rows of all CPUs combined, flow by flow. */
 #include <errno.h>
 
 #include "base/util.h"
@@ -10,15 +10,15 @@
 #include "state/rows.h"
 #include "tables/rule_kind.h"
 
-/* ---- who is who ---- */
+/* ---- rules and their rows ---- */
 
 bool weir_flows_is_in_use(const struct weir_rule_info *rule)
 {
 	return rule->state == WEIR_SLOT_USED && !rule->is_shadow;
 }
 
-/* A rule of the user's that keeps rows; others go by connections, by TATs, by the rows of a shadow window, or by a
- * window that all CPUs share.
+/* Is this a rule of the user's with rows of its own? Other rules use connections, TATs, the rows of a shadow window, or
+ * a window that all CPUs share.
  */
 static bool has_rows(const struct weir_rule_info *rule)
 {
@@ -62,7 +62,7 @@ int weir_flows_find_sole_rules(struct scan *scan)
 	return 0;
 }
 
-/* The only rule whose rows look like this, when there is only one. */
+/* The only rule whose rows look like this, if there is exactly one. */
 static uint32_t guess_rule(const struct scan *scan, enum weir_flow_place place, uint32_t spec)
 {
 	const uint32_t sole = scan->sole_rules[place * scan->instance->info.spec_count + spec];
@@ -70,11 +70,11 @@ static uint32_t guess_rule(const struct scan *scan, enum weir_flow_place place, 
 	return sole == SEVERAL ? WEIR_SLOT_UNKNOWN : sole;
 }
 
-/* ---- the busiest so far ---- */
+/* ---- the busiest flows so far ---- */
 
 double weir_flow_share(const struct weir_flow_use *use)
 {
-	if (!use->threshold) /* a packet that would have to wait has no queue: the flow is full */
+	if (!use->threshold) /* no queue, but a packet would have to wait: the flow is over its limit */
 		return use->is_wait && use->has_threshold;
 	return (double)use->units / use->threshold;
 }
@@ -115,7 +115,7 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 
 /* ---- a flow's own threshold ---- */
 
-/* Whether the row was evaluated against the rule as it was last loaded: else its word is of another threshold. */
+/* Was the row evaluated against the rule as it was last loaded? If not, its word is about another threshold. */
 static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
 {
 	uint8_t differs = (word ^ rule->threshold_word) >> WEIR_THRESHOLD_BITS;
@@ -123,7 +123,7 @@ static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
 	return !(rule->override_count ? differs & ~WEIR_VERSION_PLAIN : differs);
 }
 
-/* Narrow rows cannot hold what an override says. */
+/* Narrow rows cannot hold an override's threshold. */
 static bool tells_threshold(const struct weir_rule_info *rule, const struct piece *piece)
 {
 	return is_of_load(rule, piece->threshold) &&
@@ -157,9 +157,9 @@ void weir_flows_find_threshold(const struct scan *scan, const struct piece *piec
 /* ---- rows ---- */
 
 /*
- * The time by which rows that have just been read are evaluated. It must not be before that of any of them: buckets
- * that have begun since would count together with those that they pushed out, and windows look fuller than they ever
- * were. The other way round a window looks emptier by what slid out of it meanwhile.
+ * The time at which rows that have just been read are evaluated. It must not be before the time of any row: buckets
+ * that began later would count together with those that they replaced, and windows would look fuller than they ever
+ * were. If it is later, a window only looks emptier by what has left it meanwhile.
  */
 static void read_clock(struct scan *scan)
 {
@@ -208,7 +208,7 @@ static void collect_wide(struct scan *scan, const struct weir_wide_row *wide, ui
 
 /* ---- shadow windows ---- */
 
-/* A window is shown once for each rule that reads it (AssociatedResource). */
+/* Show a window once for each rule that reads it (AssociatedResource). */
 static void add_shadowed(struct scan *scan, const struct weir_rule_info *shadow, const struct weir_named_flow *name,
 			 uint64_t units)
 {
@@ -230,7 +230,7 @@ static void add_shadowed(struct scan *scan, const struct weir_rule_info *shadow,
 	}
 }
 
-/* Shadow windows' rows were never evaluated: their word is of no units. Only rules that read them name them. */
+/* Rows of shadow windows are never evaluated, so their word has no units. Only the rules that read them have names. */
 static bool is_of_shadow(const struct scan *scan, const struct piece *piece, const struct weir_named_flow *name,
 			 enum weir_flow_place place)
 {
@@ -239,7 +239,7 @@ static bool is_of_shadow(const struct scan *scan, const struct piece *piece, con
 	return place == WEIR_FLOW_WIDE && !(piece->threshold & WEIR_THRESHOLD_MASK);
 }
 
-/* Whose window with this window spec it is: the named rule's, or that of the only shadow window that has such. */
+/* The shadow window with this window spec: the one that the named rule reads, or the only one with that spec. */
 static const struct weir_rule_info *find_shadow(const struct scan *scan, uint32_t spec,
 						const struct weir_named_flow *name)
 {
@@ -322,7 +322,7 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 	use.rule_slot = guess_rule(scan, place, pieces->spec);
 	weir_flows_set_name(&use, name);
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
-		/* A rule that a reload removed: nobody reads its windows any more. */
+		/* The rule was removed by a reload, and nothing reads its windows any more. */
 		if (!has_rows(&scan->instance->rules[use.rule_slot]))
 			return;
 		weir_flows_find_threshold(scan, pieces, count, &use);
@@ -330,7 +330,7 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 	weir_flows_add_use(scan, &use);
 }
 
-/* Both sets of a flow are in the same chunk, so that a chunk's flows are complete. */
+/* Both candidate sets of a flow are in the same chunk, so the flows of a chunk are complete. */
 static void add_flows_of_chunk(struct scan *scan, enum weir_flow_place place)
 {
 	size_t first = 0, next;
@@ -345,7 +345,7 @@ static void add_flows_of_chunk(struct scan *scan, enum weir_flow_place place)
 	scan->piece_count = scan->counted_pieces = 0;
 }
 
-/* What has been collected of this chunk since the CPU before. */
+/* Count the rows collected from this chunk since the previous CPU. */
 static void count_rows(struct scan *scan, int cpu)
 {
 	scan->rows_by_cpu[cpu] += scan->piece_count - scan->counted_pieces;

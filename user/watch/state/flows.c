@@ -38,7 +38,7 @@ static bool is_used(const struct weir_instance *instance, enum weir_kind_id kind
 	return false;
 }
 
-/* The tables that must be there. */
+/* The tables that must exist. */
 static uint64_t shared_tables(const struct weir_instance *instance)
 {
 	uint64_t tables = 0;
@@ -68,7 +68,7 @@ static void add_observed(const struct weir_observed *found, void *data)
 
 	if (name && (!found->is_sure || name->rule_slot == found->slot))
 		weir_flows_set_name(&use, name);
-	/* For a rule that a reload removed. */
+	/* Skip flows of a rule that a reload removed. */
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN && !weir_flows_is_in_use(&scan->instance->rules[use.rule_slot]))
 		return;
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN && use.is_wait) {
@@ -92,7 +92,7 @@ static int scan_shared(struct scan *scan)
 	return err;
 }
 
-/* ---- the contract ---- */
+/* ---- the exported functions ---- */
 
 static int prepare(struct scan *scan)
 {

@@ -9,7 +9,7 @@
 
 struct scan {
 	const struct weir_instance *instance;
-	uint64_t now_ns; /* read after what is at hand: else it would seem fuller than it ever was */
+	uint64_t now_ns; /* read after the windows; otherwise these would seem fuller than they ever were */
 	weir_observed_add *add;
 	void *data;
 };
@@ -38,7 +38,7 @@ uint64_t weir_occupy_units(const struct weir_occupy_window *flow, uint32_t tag, 
 	return word & weir_occupy_units_max(unit_bits);
 }
 
-/* What such cells count if they are of this rule. */
+/* Add what these cells count, if they belong to this rule. */
 static void add_up(const struct scan *scan, const struct weir_occupy_window *flow, const struct weir_rule_info *rule,
 		   struct weir_observed *use)
 {
@@ -52,7 +52,7 @@ static void add_up(const struct scan *scan, const struct weir_occupy_window *flo
 		use->occupied += weir_occupy_units(flow, use->tag, rule, now + ahead);
 }
 
-/* A cell shows whether it belongs to this flow under a rule with such buckets, and not which rule that is. */
+/* A cell shows whether it belongs to this flow under a rule with this bucket length, but not to which rule. */
 static int add_set(uint32_t index, const void *values, int cpus, void *data)
 {
 	const struct weir_occupy_set *set = values;

@@ -15,10 +15,10 @@ struct scan {
 	const struct weir_instance *instance;
 	struct weir_connection_clock clock;
 	struct weir_controller_report controller; /* has the thresholds in force */
-	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
+	/* Twice `most` entries: when it is full, it is sorted and the lesser half is dropped. */
 	struct weir_connection_use *uses;
 	size_t use_count, most;
-	uint32_t rule_slot; /* whose flows are wanted, or WEIR_ANY_RULE */
+	uint32_t rule_slot; /* the rule whose flows are wanted, or WEIR_ANY_RULE */
 	uint64_t active;
 	int overrides_fd;
 };
@@ -104,7 +104,7 @@ static void keep_most(struct scan *scan)
 		scan->use_count = scan->most;
 }
 
-/* One flow more, if it has a connection. */
+/* Add a flow if it has a connection. */
 static void add_use(struct scan *scan, uint32_t slot, const struct weir_flow_key *key,
 		    const struct weir_connection_figures *figures)
 {
@@ -124,7 +124,7 @@ static void add_use(struct scan *scan, uint32_t slot, const struct weir_flow_key
 		keep_most(scan);
 }
 
-/* A resource without a flow key is one flow: its figures are the rule's. */
+/* A resource without a flow key is a single flow: its figures are the rule's. */
 static int add_lone_flows(struct scan *scan)
 {
 	struct weir_connection_fds fds = fds_of(scan->instance);
@@ -143,7 +143,7 @@ static int add_lone_flows(struct scan *scan)
 	return err;
 }
 
-/* A way whose owner and tag do not agree is just changing hands. */
+/* If a way's owner and tag do not agree, it is just being reused. */
 static int add_flow_set(uint32_t index, const void *values, int cpus, void *data)
 {
 	const struct weir_connection_flow_set *set = values;

@@ -11,8 +11,8 @@
 
 struct scan {
 	struct weir_penalised_flows flows;
-	uint32_t rule_slot; /* whose penalties are wanted, or WEIR_ANY_RULE */
-	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
+	uint32_t rule_slot; /* the rule whose penalties are wanted, or WEIR_ANY_RULE */
+	/* Twice `most` entries: when it is full, it is sorted and the lesser half is dropped. */
 	size_t most;
 };
 

@@ -7,13 +7,15 @@
 #include "host/host.h"
 #include "program/array.h"
 
-/* The last bucket of a window spec that has left its window. */
+/* The latest bucket of a window spec that is no longer in its window. */
 static uint64_t expired_bucket(const struct weir_window_spec *spec, uint64_t now_ns)
 {
 	return spec->bucket_ns ? now_ns / spec->bucket_ns - spec->base_bucket - spec->window_cells : 0;
 }
 
-/* How long a bucket is of the last window specs no word says: theirs count until others take their places. */
+/* Does this ghost still count? The words of the last window specs do not identify their bucket length, so their ghosts
+ * count until they are replaced.
+ */
 static bool counts(const struct weir_instance *instance, uint64_t word, uint64_t now_ns)
 {
 	const uint32_t spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
@@ -24,7 +26,7 @@ static bool counts(const struct weir_instance *instance, uint64_t word, uint64_t
 	       weir_row_ghost_counts(word, expired_bucket(&instance->specs[spec], now_ns));
 }
 
-/* May ghosts of the page that a set is in count? */
+/* Can ghosts in the page that contains this set still count? */
 static bool page_counts(const struct weir_row_ghost_set *table, uint32_t sets, uint32_t set, uint64_t now_ns)
 {
 	const uint32_t page = set / WEIR_ROW_GHOST_PAGE_SETS;
@@ -33,7 +35,7 @@ static bool page_counts(const struct weir_row_ghost_set *table, uint32_t sets, u
 	return __atomic_load_n(&pages->until_ns[page % WEIR_ROW_GHOST_WAYS], __ATOMIC_RELAXED) > now_ns;
 }
 
-/* May any ghost count? 1, 0 or a negative error code. */
+/* Can any ghost still count? Returns 1, 0 or a negative error code. */
 static int any_counts(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns)
 {
 	struct weir_row_ghost_set pages;
@@ -50,7 +52,7 @@ static int any_counts(const struct weir_instance *instance, uint32_t sets, uint6
 	return 0;
 }
 
-/* The table is large, so it is mapped only while some ghost may count. */
+/* The table is large, so it is mapped only while a ghost may count. */
 static int count_used(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns, uint64_t *ret_used)
 {
 	const uint32_t all_sets = WEIR_ROW_GHOST_ALL_SETS(sets);

@@ -7,7 +7,7 @@
 #include "program/connection_totals.h"
 #include "tables/rule_kind.h"
 
-/* The hidden rule that follows all connections; NONE: there is none. */
+/* The slot of the hidden rule that tracks all connections; NONE: there is none. */
 #define NONE UINT32_MAX
 
 static uint32_t find_tracker(const struct weir_instance *instance)
@@ -33,7 +33,7 @@ static void look_at_samples(const struct weir_signals *sampled, uint64_t now_ns,
 	signals->sample_age_ns = now_ns > sampled_ns ? now_ns - sampled_ns : 0;
 }
 
-/* As bpf/kinds/handshakes.h adds them up. */
+/* Add them up as in bpf/kinds/handshakes.h. */
 static void look_at_handshakes(const struct weir_handshakes *ring, uint64_t now_ns, struct weir_host_signals *signals)
 {
 	const uint64_t number = now_ns / WEIR_HANDSHAKE_BUCKET_NS;

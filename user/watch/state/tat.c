@@ -12,8 +12,8 @@
 struct scan {
 	const struct weir_instance *instance;
 	const uint64_t *allowed;
-	uint64_t now_ns;     /* read after what is at hand: else it would seem fuller than it ever was */
-	uint32_t keyed_slot; /* of the only rule that throttles flows, or WEIR_SLOT_UNKNOWN */
+	uint64_t now_ns;     /* read after the words; otherwise flows would seem fuller than they ever were */
+	uint32_t keyed_slot; /* the slot of the only rule that throttles flows, or WEIR_SLOT_UNKNOWN */
 	weir_observed_add *add;
 	void *data;
 };
@@ -23,8 +23,8 @@ static bool throttles(const struct weir_rule_info *rule)
 	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_throttles(rule);
 }
 
-/* How long the next packet waits at least after the one before. Under an override it may be another: then a flow is
- * shown a little too long, or too short.
+/* The minimum distance between two packets. Under an override it may differ: then a flow is shown slightly too long, or
+ * too short.
  */
 static uint64_t emission_ns(const struct scan *scan, uint32_t slot)
 {
@@ -38,7 +38,7 @@ static uint64_t emission_ns(const struct scan *scan, uint32_t slot)
 	return rule->identity.interval_ns / scan->allowed[rule->place];
 }
 
-/* Words of TATs and of penalties are laid out alike. */
+/* The words of TATs and of penalties have the same layout. */
 static void add_word(const struct scan *scan, uint64_t word, struct weir_observed *use)
 {
 	if (!weir_penalty_left_ns(word, use->tag, scan->now_ns - emission_ns(scan, use->slot)))
@@ -91,7 +91,7 @@ static uint32_t find_keyed_slot(const struct weir_instance *instance)
 	return found;
 }
 
-/* Which flows have packets that are due later, or so lately that the next one would have to wait. */
+/* Show flows with packets that are still due, or were due so recently that the next packet would have to wait. */
 int weir_observe_throttle(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
 			  void *data)
 {

@@ -11,7 +11,7 @@
 #include "tables/rule_kind.h"
 #include "tables/token_bucket.h"
 
-/* A rule's tokens, or those of its flows under an override, with the clock that is in force. */
+/* The tokens of a rule, or of its flows under an override, with the clock in force. */
 struct terms {
 	uint32_t slot;
 	struct weir_tokens tokens;
@@ -19,8 +19,8 @@ struct terms {
 
 struct scan {
 	const struct weir_instance *instance;
-	uint64_t now_ns;     /* read after what is at hand: else it would seem fuller than it ever was */
-	struct terms *terms; /* of the rules that have tokens, then of their overrides; these are sorted by mark */
+	uint64_t now_ns;     /* read after the buckets; otherwise flows would seem fuller than they ever were */
+	struct terms *terms; /* those of rules with tokens, then those of their overrides, which are sorted by mark */
 	size_t count, rule_count;
 	size_t room;
 	weir_observed_add *add;
@@ -57,7 +57,7 @@ static int compare_marks(const void *left, const void *right)
 	return a->tokens.mark < b->tokens.mark ? -1 : a->tokens.mark > b->tokens.mark;
 }
 
-/* The mark says of which tokens a bucket is. */
+/* The mark of a bucket identifies its tokens. */
 static const struct terms *find_bucket_terms(const struct scan *scan, const struct weir_token_bucket *bucket,
 					     uint32_t tag)
 {
@@ -99,7 +99,7 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 	return 0;
 }
 
-/* An override has a clock of its own, which started at 0, and the rule's unit (bpf/kinds/tokens.h). */
+/* An override has its own clock, which started at 0, and the rule's unit (bpf/kinds/tokens.h). */
 static int add_override(const struct weir_override_key *key, const struct weir_override_units *units, void *data)
 {
 	struct scan *scan = data;
@@ -109,7 +109,7 @@ static int add_override(const struct weir_override_key *key, const struct weir_o
 
 		if (scan->instance->rules[of->slot].place != key->place)
 			continue;
-		if (scan->count == scan->room) /* a reload came in between: as many as were described are shown */
+		if (scan->count == scan->room) /* a reload came in between: show only as many as were described */
 			return 0;
 		scan->terms[scan->count++] = (struct terms){
 			.slot = of->slot,
@@ -177,8 +177,8 @@ static void free_terms(struct scan *scan)
 	free(scan->terms);
 }
 
-/* Each bucket that is not full, by the tokens that it lacks, a part of one as one; those under an override have a burst
- * of their own.
+/* Show each bucket that is not full, by the tokens that it lacks, rounded up. Buckets under an override have a burst of
+ * their own.
  */
 int weir_observe_tokens(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
 			void *data)
