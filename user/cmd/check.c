@@ -123,8 +123,10 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
+		/* A sender on this host learns of each drop at once. */
 		if (!rule->counts_bytes || !weir_kind_of(rule)->keeps_window || rule->system ||
-		    !limits_tcp(&ruleset->resources[rule->resource].match))
+		    !limits_tcp(&ruleset->resources[rule->resource].match) ||
+		    weir_match_directions(&ruleset->resources[rule->resource].match) == WEIR_MATCHES_OUT)
 			continue;
 		others += first != NULL;
 		first = first ?: rule;
@@ -143,7 +145,10 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 #define SEGMENT_BYTES_MIN 536
 #define SUPER_FRAME_SEGMENTS (SUPER_FRAME_BYTES / SEGMENT_BYTES_MIN)
 
-/* The most packets that the rule can ever admit at once, in millionths. */
+/* With the headers that its segments get; the default burst of bytes has room for it. */
+#define SUPER_FRAME_WIRE_BYTES WEIR_TOKENS_ROOM_BYTES_MIN
+
+/* The most packets or bytes that the rule can ever admit at once, in millionths. */
 static uint64_t most_at_once_micro(const struct weir_ruleset_rule *rule)
 {
 	if (weir_kind_of(rule)->has_tokens)
@@ -156,9 +161,10 @@ static bool may_block_super_frames(const struct weir_ruleset *ruleset, const str
 {
 	const struct weir_match *match = &weir_resource_of(ruleset, rule)->match;
 
-	return !rule->system && !rule->counts_bytes && weir_kind_of(rule)->has_interval &&
-	       weir_match_directions(match) & WEIR_MATCHES_OUT && limits_tcp(match) &&
-	       most_at_once_micro(rule) < SUPER_FRAME_SEGMENTS * WEIR_MICRO;
+	const uint64_t least = rule->counts_bytes ? SUPER_FRAME_WIRE_BYTES : SUPER_FRAME_SEGMENTS;
+
+	return !rule->system && weir_kind_of(rule)->has_interval && weir_match_directions(match) & WEIR_MATCHES_OUT &&
+	       limits_tcp(match) && most_at_once_micro(rule) < least * WEIR_MICRO;
 }
 
 /* TCP sends super-frames, which count as their number of segments and are admitted as a whole or not at all. Whether
@@ -180,10 +186,10 @@ static void note_super_frames(const struct weir_ruleset *ruleset, struct weir_di
 	if (first)
 		weir_diag_note(
 			diag,
-			"rule '%s'%s can never admit a super-frame of TCP with more segments than its limit, and "
-			"one that goes out may have %d; allow as many, limit bytes, or turn them off: 'ethtool "
-			"-K IFACE tso off gso off'",
-			first->name, others ? ", like others," : "", SUPER_FRAME_SEGMENTS);
+			"rule '%s'%s can never admit a super-frame of TCP that is larger than its limit, and one "
+			"that goes out may have %d segments and %llu bytes; allow as many at once, or turn "
+			"super-frames off: 'ethtool -K IFACE tso off gso off'",
+			first->name, others ? ", like others," : "", SUPER_FRAME_SEGMENTS, SUPER_FRAME_WIRE_BYTES);
 }
 
 /* The result goes to stdout or, for JSON, to *ret_document. */

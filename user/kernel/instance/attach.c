@@ -239,7 +239,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 		weir_diag_free(&ignored);
 		return err;
 	}
-	weir_instance_warn_of_forwarding(options->instance, image, diag);
+	weir_instance_warn_of_forwarding(options->instance, image->config.limits_both, diag);
 	name_interfaces(options->instance, words);
 	weir_instance_note(options->instance, WEIR_JOURNAL_ATTACH, "attached to %s, %u rule%s",
 			   words[0] ? words : "nothing yet", image->rule_count, image->rule_count == 1 ? "" : "s");

@@ -240,6 +240,14 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 	return put_all(instance, &terms, &targets, diag);
 }
 
+static bool limits_both(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->resource_count; i++)
+		if (instance->resources[instance->resource_order[i]].directions == WEIR_MATCHES_BOTH)
+			return true;
+	return false;
+}
+
 int weir_instance_add(const struct weir_attach_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -254,7 +262,11 @@ int weir_instance_add(const struct weir_attach_options *options, struct weir_dia
 		err = weir_instance_open_as_is(options->instance, &instance, diag);
 	if (!err && instance->is_all_incompatible)
 		err = weir_instance_fail_incompatible(instance, diag);
-	return err ? err : add_words(instance, options, diag);
+	if (!err)
+		err = add_words(instance, options, diag);
+	if (!err)
+		weir_instance_warn_of_forwarding(instance->name, limits_both(instance), diag);
+	return err;
 }
 
 int weir_instance_want(const char *name, const struct weir_attach_options *options, struct weir_diag *diag)

@@ -148,7 +148,7 @@ int weir_instance_expect_wanted(const struct weir_instance *instance, const char
 void weir_instance_warn_of_repeats(const char *instance, uint32_t ifindex, struct weir_diag *diag);
 
 /* Warn of packets that the instance forwards, and counts both when they come in and when they go out. */
-void weir_instance_warn_of_forwarding(const char *instance, const struct weir_image *image, struct weir_diag *diag);
+void weir_instance_warn_of_forwarding(const char *instance, bool limits_both, struct weir_diag *diag);
 
 /* ---- link.c ---- */
 

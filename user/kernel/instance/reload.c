@@ -480,7 +480,7 @@ static int make_transition(struct weir_instance *instance, struct weir_transitio
 	if (err)
 		return err;
 	finish_pace(instance, transition, image->config.paces);
-	weir_instance_warn_of_forwarding(instance->name, image, diag);
+	weir_instance_warn_of_forwarding(instance->name, image->config.limits_both, diag);
 	describe_result(instance, &before, image, ret_result);
 	if (transition->returns_ns)
 		ret_result->returns_s = weir_unconfirmed_left_s(

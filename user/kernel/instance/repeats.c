@@ -87,13 +87,13 @@ void weir_instance_warn_of_repeats(const char *instance, uint32_t ifindex, struc
 	}
 }
 
-void weir_instance_warn_of_forwarding(const char *instance, const struct weir_image *image, struct weir_diag *diag)
+void weir_instance_warn_of_forwarding(const char *instance, bool limits_both, struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) struct weir_link *links = NULL;
 	size_t link_count, interfaces = 0;
 	bool has_xdp = false;
 
-	if (!image->config.limits_both || weir_links_read(instance, &links, &link_count))
+	if (!limits_both || weir_links_read(instance, &links, &link_count))
 		return;
 	for (size_t i = 0; i < link_count; i++) {
 		if (!links[i].ifindex || weir_hook_is_out(links[i].hook))
