@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
+#include "base/digest.h"
 #include "base/util.h"
 #include "host/host.h"
 #include "network/netlink.h"
@@ -38,14 +39,12 @@
 
 void weir_pace_device(const char *instance, char ret_name[IF_NAMESIZE])
 {
-	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+	uint64_t hash = weir_digest(WEIR_DIGEST_BASIS, instance, strlen(instance));
 
 	if (strlen(DEVICE_PREFIX) + strlen(instance) < IF_NAMESIZE) {
 		stpcpy(stpcpy(ret_name, DEVICE_PREFIX), instance);
 		return;
 	}
-	for (const char *at = instance; *at; at++)
-		hash = (hash ^ (uint8_t)*at) * 0x100000001b3ull;
 	snprintf(ret_name, IF_NAMESIZE, LONG_DEVICE_PREFIX "%010llx", (unsigned long long)hash & 0xffffffffffull);
 }
 

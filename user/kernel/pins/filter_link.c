@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/util.h"
 #include "network/netns.h"
 #include "network/tc.h"
@@ -83,14 +84,10 @@ int weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, ui
 
 /* ---- the filter ---- */
 
-/* FNV-1a, but never 0, because for 0 the kernel chooses a handle itself. */
+/* Never 0, because for 0 the kernel chooses a handle itself. */
 static uint32_t handle_of(const char *instance)
 {
-	uint32_t hash = 0x811c9dc5;
-
-	for (const char *at = instance; *at; at++)
-		hash = (hash ^ (uint8_t)*at) * 0x01000193;
-	return hash | 1;
+	return (uint32_t)weir_digest(WEIR_DIGEST_BASIS, instance, strlen(instance)) | 1;
 }
 
 static struct weir_tc_limiter limiter_of(const char *instance, const struct weir_link *link,
