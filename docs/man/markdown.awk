@@ -97,6 +97,15 @@ function begin_block() {
 	macro = ".PP"
 }
 
+# Right below a heading there is no paragraph to begin.
+function begin_code() {
+	flush()
+	if (macro != "")
+		print ".PP"
+	print ".in +2n\n.EX"
+	macro = ".PP"
+}
+
 function print_row(   cells, count, i, text) {
 	count = split($0, cells, / *\| */)
 	if (!has_head) {
@@ -132,8 +141,7 @@ function heading(name, text) {
 	if (sections < SKIP) {
 		# left out
 	} else if (!is_code) {
-		flush()
-		print ".PP\n.in +2n\n.EX"
+		begin_code()
 	} else {
 		print ".EE\n.in"
 		macro = depth > 0 ? ".IP \"\" 2" : ".PP"
@@ -148,8 +156,7 @@ is_code { print_code($0); next }
 /^## / { sections++ }
 sections < SKIP { next }
 was_blank && depth == 0 && /^    [^ -]/ {
-	flush()
-	print ".PP\n.in +2n\n.EX"
+	begin_code()
 	print_code(substr($0, 5))
 	print ".EE\n.in"
 	next
