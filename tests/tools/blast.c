@@ -2,7 +2,8 @@
 /*
  * blast: send real packets at exact rates, from sources that need not exist. One thread on each CPU
  * sends its share of every source through a packet socket that bypasses the queueing discipline; what
- * is due is worked out from the clock, so that rates hold whatever the sleeping is worth.
+ * is due is worked out from the clock, so that rates hold whatever the sleeping is worth. With --packets it ends when
+ * each source has sent as many, however long the machine kept it waiting.
  *
  * Every packet says when it was sent (stamp.h).
  *
@@ -50,8 +51,9 @@ struct source {
 	uint16_t port; /* 0: the common one */
 	uint16_t vlan; /* 0: untagged */
 	bool is_tcp;
-	uint32_t ports;	  /* as many source ports, one after the other; 0: always the first */
-	uint32_t spoofed; /* as many addresses, one after the other; 0: this one */
+	uint32_t ports;	   /* as many source ports, one after the other; 0: always the first */
+	uint32_t spoofed;  /* as many addresses, one after the other; 0: this one */
+	uint64_t after_ns; /* starts so much later than the others */
 	uint8_t frame[FRAME_BYTES_MAX];
 	size_t frame_bytes, ip_offset;
 };
@@ -62,6 +64,7 @@ static _Atomic uint64_t sent[SOURCES_MAX];
 static struct sockaddr_ll device = {.sll_family = AF_PACKET};
 static unsigned int thread_count;
 static uint64_t start_ns, end_ns;
+static uint64_t packets_each; /* 0: until end_ns */
 static atomic_bool stopped;
 
 /* ---- frames ---- */
@@ -181,18 +184,38 @@ struct sender {
 	struct mmsghdr messages[BATCH];
 };
 
+static bool is_done(void)
+{
+	if (stopped || !packets_each)
+		return stopped || weir_host_now_ns() >= end_ns;
+	for (size_t i = 0; i < source_count; i++)
+		if (sent[i] < packets_each)
+			return false;
+	return true;
+}
+
+/* Packets of the source by now, of all threads. */
+static uint64_t due_by_now(const struct source *source, uint64_t elapsed_ns)
+{
+	uint64_t due;
+
+	if (elapsed_ns < source->after_ns)
+		return 0;
+	due = (unsigned __int128)(elapsed_ns - source->after_ns) * source->rate / SECOND_NS;
+	return packets_each && due > packets_each ? packets_each : due;
+}
+
 /* Packets of the source that this thread should have sent by now and has not; at most a batch. */
 static unsigned int due_packets(struct sender *self, size_t which_source, uint64_t elapsed_ns)
 {
 	const struct source *source = &sources[which_source];
 	/* Shares are taken one packet after the other, so that they add up to the rate. */
-	uint64_t due_of_all = (unsigned __int128)elapsed_ns * source->rate / SECOND_NS;
-	uint64_t due = (due_of_all + thread_count - 1 - self->which) / thread_count;
+	uint64_t due = (due_by_now(source, elapsed_ns) + thread_count - 1 - self->which) / thread_count;
 	uint64_t backlog_max = source->rate * BACKLOG_NS / SECOND_NS / thread_count + 1;
 
 	if (due <= self->sent[which_source])
 		return 0;
-	if (due - self->sent[which_source] > backlog_max)
+	if (!packets_each && due - self->sent[which_source] > backlog_max)
 		self->sent[which_source] = due - backlog_max;
 	due -= self->sent[which_source];
 	return due < BATCH ? due : BATCH;
@@ -241,9 +264,10 @@ static void *send_all(void *data)
 			.msg_iov = &self->pieces[i],
 			.msg_iovlen = 1,
 		};
-	while (!stopped && (at_ns = weir_host_now_ns()) < end_ns) {
+	while (!is_done()) {
 		unsigned int total = 0;
 
+		at_ns = weir_host_now_ns();
 		if (at_ns - before_ns > self->held_up_ns)
 			self->held_up_ns = at_ns - before_ns;
 		before_ns = at_ns;
@@ -295,10 +319,10 @@ static void stop(int signal_number)
 
 static void report_every_second(void)
 {
-	for (unsigned int second = 1; !stopped && weir_host_now_ns() < end_ns; second++) {
+	for (unsigned int second = 1; !is_done(); second++) {
 		char when[16];
 
-		while (!stopped && weir_host_now_ns() < start_ns + second * SECOND_NS && weir_host_now_ns() < end_ns)
+		while (!is_done() && weir_host_now_ns() < start_ns + second * SECOND_NS)
 			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 		snprintf(when, sizeof(when), "%u", second);
 		report(when);
@@ -338,9 +362,11 @@ static const char help[] =
 	"                    tcp: SYNs; port: the destination's; ports: from so many source ports in turn\n"
 	"  --port N          destination port (53)\n"
 	"  --seconds N       how long (5)\n"
+	"  --packets N       so many of each source instead, and none is given up\n"
 	"  --cpus N          threads, one a CPU (2)\n"
 	"  --spoof N         flood from so many IPv4 sources from 11.0.0.0 on\n"
 	"  --spoof-rate R    at so many packets a second (100000)\n"
+	"  --spoof-after N   from second N on (0)\n"
 	"Sends through a packet socket; needs root. Example:\n"
 	"  blast -i veth0 --dst-mac 02:00:00:00:00:02 --dst 10.1.0.254 --source 10.1.0.1,rate=500\n";
 
@@ -394,11 +420,13 @@ int main(int argc, char **argv)
 		{"cpus", required_argument, NULL, 'c'},
 		{"spoof", required_argument, NULL, 'n'},
 		{"spoof-rate", required_argument, NULL, 'r'},
+		{"spoof-after", required_argument, NULL, 'a'},
+		{"packets", required_argument, NULL, 'k'},
 		{"help", no_argument, NULL, 'h'},
 		{},
 	};
 	uint8_t mac[6] = {}, destination4[16] = {}, destination6[16] = {};
-	uint64_t port = 53, seconds = 5, cpus = 2, spoofed = 0, spoof_rate = 100000;
+	uint64_t port = 53, seconds = 5, cpus = 2, spoofed = 0, spoof_rate = 100000, spoof_after = 0;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "i:h", long_options, NULL)) >= 0) {
@@ -437,6 +465,12 @@ int main(int argc, char **argv)
 		case 'r':
 			spoof_rate = number("spoof-rate", optarg);
 			break;
+		case 'a':
+			spoof_after = number("spoof-after", optarg);
+			break;
+		case 'k':
+			packets_each = number("packets", optarg);
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return 0;
@@ -446,8 +480,11 @@ int main(int argc, char **argv)
 		}
 	}
 	if (spoofed)
-		*add_source() =
-			(struct source){.name = "spoofed", .family = AF_INET, .rate = spoof_rate, .spoofed = spoofed};
+		*add_source() = (struct source){.name = "spoofed",
+						.family = AF_INET,
+						.rate = spoof_rate,
+						.spoofed = spoofed,
+						.after_ns = spoof_after * SECOND_NS};
 	if (!device.sll_ifindex || !source_count || optind < argc || !cpus || cpus > THREADS_MAX) {
 		fputs(help, stderr);
 		return 2;

@@ -259,21 +259,45 @@ static int take_frame(struct measuring *measuring, enum weir_link_type link_type
 			    weir_frame_direction(frame, measuring->options->direction), diag);
 }
 
+/* For so long after the end of a live capture its ring may keep frames back that came before: twice weir_capture_next's wait. */
+#define LAST_FRAMES_NS (200 * 1000000ull)
+
+/* The time of a live capture is over, or the user has stopped it: 0 until then, then when, on the wall clock. */
+static uint64_t live_end_ns(const struct measuring *measuring, uint64_t began_ns)
+{
+	uint64_t now_ns = weir_host_now_ns();
+
+	if (!measuring->report->is_live)
+		return 0;
+	return is_stopped(measuring->options) || now_ns - began_ns >= measuring->options->lasts_ns
+		       ? weir_host_wall_ns(now_ns)
+		       : 0;
+}
+
+static bool is_all_read(int got, const struct weir_frame *frame, uint64_t end_ns)
+{
+	if (got == 1)
+		return frame->time_ns > end_ns;
+	return weir_host_wall_ns(weir_host_now_ns()) > end_ns + LAST_FRAMES_NS;
+}
+
 /* Read until the end of the capture, until the time is over, or until the user stops it, which is a success for a live
- * one.
+ * one. What had come by then and still waits to be read counts.
  */
 static int read_capture(struct measuring *measuring, struct weir_capture *capture, struct weir_diag *diag)
 {
 	const struct weir_suggest_options *options = measuring->options;
-	const bool is_live = measuring->report->is_live;
 	const uint64_t began_ns = weir_host_now_ns();
 	struct weir_frame frame;
+	uint64_t end_ns = 0;
 	int got;
 
 	for (uint64_t number = 0;; number++) {
 		got = weir_capture_next(capture, &frame, diag);
-		if (is_live && (is_stopped(options) || weir_host_now_ns() - began_ns >= options->lasts_ns))
+		if (end_ns && is_all_read(got, &frame, end_ns))
 			return 0;
+		if (!end_ns)
+			end_ns = live_end_ns(measuring, began_ns);
 		if (got == -EBADMSG)
 			measuring->report->is_damaged = true;
 		if (got == 0 || got == -EBADMSG)
@@ -282,7 +306,7 @@ static int read_capture(struct measuring *measuring, struct weir_capture *captur
 			got = take_frame(measuring, weir_capture_link_type(capture), &frame, diag);
 		if (got < 0 && got != -EAGAIN)
 			return got;
-		if (is_stopped(options)) {
+		if (!measuring->report->is_live && is_stopped(options)) {
 			weir_diag_fail(diag, EINTR, "nothing was written", "stopped");
 			return -EINTR;
 		}
