@@ -19,10 +19,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
+#include "host/bpffs.h"
 #include "host/host.h"
 #include "instance/instance.h"
 #include "report/busy_flows.h"
@@ -511,7 +513,11 @@ static void drops_that_are_not_reported_are_counted_by_packets(void **state)
 	struct weir_event_watch watch = {.instance = &instance, .events = events, .wants_drops = true};
 	struct weir_reported_events reported;
 	uint64_t told = 0, missed = 0;
+	int lock_fd;
 
+	/* Mounts the BPF file system. Without it, nobody can say that there is no such instance. */
+	assert_int_equal(weir_bpffs_lock(&lock_fd, &diag), 0);
+	close(lock_fd);
 	begin(RULES);
 	watch.events = events;
 	listen_now();
