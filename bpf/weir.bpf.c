@@ -77,6 +77,19 @@ any_frame:
 	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
 }
 
+/* What few loads do when a packet has its verdict. Out of line, so that it costs the others no registers. */
+__noinline int weir_go_on(struct xdp_md *ctx, struct weir_scratch *s, __u32 verdict)
+{
+	if (!config.afterwards || !s)
+		return 0;
+	if (config.afterwards & WEIR_AFTERWARDS_ANSWERS)
+		weir_show_answer(s, verdict);
+	if (config.afterwards & WEIR_AFTERWARDS_PACE && !config.is_virtual && verdict == WEIR_VERDICT_PASS &&
+	    s->wait_ns)
+		weir_pace_mark(ctx, s);
+	return 0;
+}
+
 SEC("xdp.frags")
 int weir_ingress(struct xdp_md *ctx)
 {
@@ -102,8 +115,8 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_report(s, verdict);
 	else if (unlikely(s->has_listener))
 		weir_tell(ctx, s, verdict);
-	if (config.paces && !config.is_virtual && verdict == WEIR_VERDICT_PASS && s->wait_ns)
-		weir_pace_mark(ctx, s);
+	if (config.afterwards)
+		weir_go_on(ctx, s, verdict);
 	return XDP_DROP + passes; /* or XDP_PASS, which is the next one */
 }
 

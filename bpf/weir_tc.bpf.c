@@ -171,13 +171,22 @@ static __always_inline enum weir_verdict weir_match_and_list(struct __sk_buff *s
 	return listed;
 }
 
-static __always_inline void weir_pace(struct __sk_buff *skb, const struct weir_scratch *s, __u64 wait_ns,
-				      const bool is_out)
+/* The wait of a packet that goes on. */
+static __always_inline __u64 weir_pace_wait_ns(const struct weir_scratch *s, enum weir_verdict verdict)
 {
-	if (is_out && config.paces_out)
-		weir_pace_out(skb, s, wait_ns);
-	if (!is_out && config.paces)
-		weir_pace_in(skb, s, wait_ns);
+	return verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0;
+}
+
+/* What few loads do when an incoming packet has its verdict, as in weir.bpf.c. */
+__noinline int weir_go_on(struct __sk_buff *skb, struct weir_scratch *s, __u32 verdict)
+{
+	if (!config.afterwards || !s)
+		return 0;
+	if (config.afterwards & WEIR_AFTERWARDS_ANSWERS)
+		weir_show_answer(s, verdict);
+	if (config.afterwards & WEIR_AFTERWARDS_PACE && !config.is_virtual)
+		weir_pace_in(skb, s, weir_pace_wait_ns(s, verdict));
+	return 0;
 }
 
 static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_direction direction, const bool is_bare)
@@ -204,8 +213,10 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 		s->is_bare = is_bare;
 		weir_tell(skb, s, verdict);
 	}
-	if (!config.is_virtual)
-		weir_pace(skb, s, verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0, is_out);
+	if (is_out && config.paces_out && !config.is_virtual)
+		weir_pace_out(skb, s, weir_pace_wait_ns(s, verdict));
+	if (!is_out && config.afterwards)
+		weir_go_on(skb, s, verdict);
 	if (config.limits_both && !is_out)
 		skb->tc_index = weir_both_number(s);
 	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;

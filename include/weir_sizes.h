@@ -21,6 +21,7 @@
 /* Vector numbers have 16 bits. Vector 0 always holds all resources. */
 #define WEIR_VECTORS_MAX 65535
 #define WEIR_PACKET_RULES_MAX 16     /* rules that one packet may match */
+#define WEIR_ANSWERED_MAX 16	     /* breakers that an answer to this host is shown to */
 #define WEIR_PACKET_RESOURCES_MAX 32 /* resources that one packet may match, with or without rules */
 #define WEIR_WINDOW_SPECS_MAX 1024   /* different window specs (bucket length and window) of one instance */
 #define WEIR_SPECS_NARROW 16	     /* of these, how many a narrow or medium row can name: four bits of its tag */

@@ -340,4 +340,27 @@ static __always_inline void weir_commit_request(struct weir_scratch *s, __u32 in
 		weir_begin_request(s, place, index);
 }
 
+/* ---- answers ---- */
+
+/*
+ * A packet that comes in belongs to no resource of `out`. But the server's SYN,ACK or RST is the outcome of a request
+ * that went out, so it is shown to these breakers when it has passed. None of them has anything to say about it.
+ */
+static __always_inline void weir_show_answer(struct weir_scratch *s, __u32 verdict)
+{
+	__u32 flags = s->packet.tcp_flags;
+
+	if ((verdict != WEIR_VERDICT_PASS && verdict != WEIR_VERDICT_UNMATCHED_PASS) ||
+	    weir_protocol(&s->packet) != IPPROTO_TCP ||
+	    !(flags & WEIR_TCP_RST || (flags & WEIR_TCP_SYN && flags & WEIR_TCP_ACK)))
+		return;
+	for (__u32 i = 0; i < WEIR_ANSWERED_MAX && i < config.answered_count; i++) {
+		__u32 place = config.answered[i];
+
+		weir_evaluate_breaker(s, place, 0);
+		if (s->request[0].word)
+			weir_change_request(s, place, 0);
+	}
+}
+
 #endif

@@ -229,6 +229,19 @@ static void agrees_with_the_model_on_random_directions(void **state)
 	harness_rounds_agree(&rounds);
 }
 
+static void agrees_with_the_model_on_random_breakers_of_what_goes_out(void **state)
+{
+	const struct harness_rounds rounds = {
+		.rounds = 15,
+		.packets = 4000,
+		.has_directions = true,
+		.rules = random_directed_breaker_ruleset,
+		.traffic = random_directed_breaker_packets,
+	};
+
+	harness_rounds_agree(&rounds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +254,7 @@ int main(void)
 		cmocka_unit_test(what_comes_in_at_tc_counts_as_its_segments),
 		cmocka_unit_test(a_connection_counts_in_the_flow_that_it_opened_in),
 		cmocka_unit_test(agrees_with_the_model_on_random_directions),
+		cmocka_unit_test(agrees_with_the_model_on_random_breakers_of_what_goes_out),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));

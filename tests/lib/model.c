@@ -770,6 +770,26 @@ static void count_passed(struct model *model, uint64_t time_ns, const struct mod
 	}
 }
 
+/* It passed, and belongs to none of their resources: breakers of what goes out, where it answers that. */
+static void count_answer(struct model *model, const struct model_packet *packet)
+{
+	size_t i;
+
+	if (packet->is_out)
+		return;
+	for (i = model->system_count; i < model->ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
+		struct model_breaker_rule breaker_rule;
+		struct model_key key;
+
+		if (!is_breaker(rule) || model->ruleset->resources[rule->resource].match.directions != WEIR_MATCHES_OUT)
+			continue;
+		breaker_rule = model_breaker_rule_of(model->ruleset, i);
+		key = model_key_of(own_key(model, rule), i, packet);
+		model_breaker_answer(model->breakers, &breaker_rule, &key, packet, model->latest_ns);
+	}
+}
+
 /* Between allow and deny the longest prefix wins, deny on a tie. False: the packet's remote end is in no list. */
 static bool is_listed(const struct weir_ruleset *ruleset, const struct model_packet *packet, bool *ret_denies)
 {
@@ -854,10 +874,13 @@ struct model_decision model_evaluate_way(struct model *model, uint64_t time_ns, 
 		decision.resource[decision.resource_count++] = i;
 	}
 	if (decision.resource_count == 0)
-		return class_decision(settings->drop_unmatched && !is_neighbour_discovery(&packet),
-				      WEIR_VERDICT_UNMATCHED_PASS, WEIR_VERDICT_UNMATCHED_DROP, "unmatched");
-	evaluate_rules(model, time_ns, &packet, &decision, would_drop);
+		decision = class_decision(settings->drop_unmatched && !is_neighbour_discovery(&packet),
+					  WEIR_VERDICT_UNMATCHED_PASS, WEIR_VERDICT_UNMATCHED_DROP, "unmatched");
+	else
+		evaluate_rules(model, time_ns, &packet, &decision, would_drop);
 	if (decision.verdict == WEIR_VERDICT_PASS)
 		count_passed(model, time_ns, &packet, &decision, would_drop);
+	if (decision.verdict == WEIR_VERDICT_PASS || decision.verdict == WEIR_VERDICT_UNMATCHED_PASS)
+		count_answer(model, &packet);
 	return decision;
 }

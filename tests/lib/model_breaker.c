@@ -277,6 +277,33 @@ static bool is_of_interest(const struct model_packet *packet)
 	return packet->fragment != WEIR_FRAGMENT_LATER && model_event_of(packet) != MODEL_NOT_TCP;
 }
 
+/* What a key has beside the ends of a connection distinguishes connections. */
+static bool may_share_connections(const struct model_key *a, const struct model_key *b)
+{
+	return a->rule == b->rule && a->flow.vlan == b->flow.vlan && a->flow.ifindex == b->flow.ifindex &&
+	       a->flow.dscp == b->flow.dscp;
+}
+
+/* The breaker whose request the packet's connection is opening, up to date; NULL: none. It need not be that of the
+ * packet's own flow: a key may name the sender, and answers come from the other end.
+ */
+static struct breaker *opener_of(struct model_breakers *breakers, const struct model_breaker_rule *rule,
+				 const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns)
+{
+	struct breaker *opener = NULL;
+
+	for (size_t i = 0; i < breakers->count; i++) {
+		struct breaker *breaker = &breakers->breaker[i];
+
+		if (!may_share_connections(&breaker->flow, flow))
+			continue;
+		catch_up(rule, breaker, now_ns);
+		if (pending_of(breaker, packet))
+			opener = breaker;
+	}
+	return opener;
+}
+
 bool model_breaker_evaluate(struct model_breakers *breakers, const struct model_breaker_rule *rule,
 			    const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns)
 {
@@ -285,8 +312,7 @@ bool model_breaker_evaluate(struct model_breakers *breakers, const struct model_
 	if (!is_of_interest(packet))
 		return true;
 	breaker = breaker_get(breakers, flow);
-	catch_up(rule, breaker, now_ns);
-	if (model_event_of(packet) != MODEL_OPENING || pending_of(breaker, packet))
+	if (opener_of(breakers, rule, flow, packet, now_ns) || model_event_of(packet) != MODEL_OPENING)
 		return true;
 	switch (breaker->state) {
 	case MODEL_BREAKER_CLOSED:
@@ -316,44 +342,64 @@ static void add_request(struct breaker *breaker, const struct model_packet *pack
 	};
 }
 
-void model_breaker_commit(struct model_breakers *breakers, const struct model_breaker_rule *rule,
-			  const struct model_key *flow, const struct model_packet *packet, bool would_drop,
-			  uint64_t now_ns)
+/* A packet of a request that is being opened has passed. */
+static void go_on(const struct model_breaker_rule *rule, struct breaker *breaker, const struct model_packet *packet,
+		  uint64_t now_ns)
 {
-	struct breaker *breaker;
-	struct request *request;
+	struct request *request = pending_of(breaker, packet);
 
-	if (would_drop || !is_of_interest(packet))
-		return;
-	breaker = breaker_get(breakers, flow);
-	catch_up(rule, breaker, now_ns);
-	request = pending_of(breaker, packet);
 	switch (model_event_of(packet)) {
-	case MODEL_OPENING:
-		if (request)
-			request->received_ns = now_ns; /* said once more */
-		else
-			add_request(breaker, packet, now_ns);
+	case MODEL_OPENING: /* said once more */
+		request->received_ns = now_ns;
 		break;
 	case MODEL_TALKS:
-		if (!request)
-			break;
+	case MODEL_ANSWERS: /* the server, where both directions are counted */
 		request->outcome = DONE;
 		/* Had it come too late, the request would have been counted as slow before. */
 		learn(rule, breaker, request, false, now_ns);
 		break;
 	case MODEL_FINISHES: /* it is over, and never talked */
 	case MODEL_RESETS:
-		if (!request)
-			break;
 		request->outcome = FAILED;
 		learn(rule, breaker, request, true, now_ns);
 		break;
 	case MODEL_NOT_TCP:
-	case MODEL_ANSWERS: /* ours: breakers go by what the client sends */
 	case MODEL_EVENTS:
 		break;
 	}
+}
+
+void model_breaker_commit(struct model_breakers *breakers, const struct model_breaker_rule *rule,
+			  const struct model_key *flow, const struct model_packet *packet, bool would_drop,
+			  uint64_t now_ns)
+{
+	struct breaker *breaker, *opener;
+
+	if (would_drop || !is_of_interest(packet))
+		return;
+	breaker = breaker_get(breakers, flow);
+	opener = opener_of(breakers, rule, flow, packet, now_ns);
+	if (opener)
+		go_on(rule, opener, packet, now_ns);
+	else if (model_event_of(packet) == MODEL_OPENING)
+		add_request(breaker, packet, now_ns);
+}
+
+#define TCP_SYN 0x02u
+#define TCP_RST 0x04u
+#define TCP_ACK 0x10u
+
+void model_breaker_answer(struct model_breakers *breakers, const struct model_breaker_rule *rule,
+			  const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns)
+{
+	const unsigned int flags = packet->tcp_flags;
+	struct breaker *opener;
+
+	if (!is_of_interest(packet) || !(flags & TCP_RST || (flags & TCP_SYN && flags & TCP_ACK)))
+		return;
+	opener = opener_of(breakers, rule, flow, packet, now_ns);
+	if (opener)
+		go_on(rule, opener, packet, now_ns);
 }
 
 struct model_breaker_view model_breaker_of_flow(struct model_breakers *breakers, const struct model_breaker_rule *rule,

@@ -62,6 +62,12 @@ void model_breaker_commit(struct model_breakers *breakers, const struct model_br
 			  const struct model_key *flow, const struct model_packet *packet, bool would_drop,
 			  uint64_t now_ns);
 
+/* What came in has passed, and the rule goes by what goes out: the server's SYN,ACK or RST is the outcome of a request.
+ * `flow` is the packet's by the rule's key.
+ */
+void model_breaker_answer(struct model_breakers *breakers, const struct model_breaker_rule *rule,
+			  const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns);
+
 struct model_breaker_view model_breaker_of_flow(struct model_breakers *breakers, const struct model_breaker_rule *rule,
 						const struct model_key *flow, uint64_t now_ns);
 

@@ -3,7 +3,12 @@
 
 #include <string.h>
 
+#include "random_breakers.h"
 #include "random_system.h"
+
+#define TCP_SYN 0x02u
+#define TCP_RST 0x04u
+#define TCP_ACK 0x10u
 
 /* ---- rule sets ---- */
 
@@ -19,15 +24,6 @@ static void name_ends(struct random *random, struct weir_flow *flow)
 		flow->fields |= WEIR_KEY_RELATIVE(flow->fields & ports);
 }
 
-static bool has_breaker(const struct weir_ruleset *ruleset, size_t resource)
-{
-	for (size_t i = 0; i < ruleset->rule_count; i++)
-		if (ruleset->rules[i].metric == WEIR_METRIC_REQUESTS && ruleset->rules[i].resource == resource)
-			return true;
-	return false;
-}
-
-/* Breakers that go by the other hook's packets are not in the model. */
 static void direct_resources(struct random *random, struct weir_ruleset *ruleset)
 {
 	static const uint8_t directions[] = {
@@ -38,8 +34,7 @@ static void direct_resources(struct random *random, struct weir_ruleset *ruleset
 	for (size_t i = 0; i < ruleset->resource_count; i++) {
 		struct weir_ruleset_resource *resource = &ruleset->resources[i];
 
-		if (!has_breaker(ruleset, i))
-			resource->match.directions = directions[random_below(random, sizeof(directions))];
+		resource->match.directions = directions[random_below(random, sizeof(directions))];
 		is_same = i > 0 && !memcmp(&resource->flow, &before, sizeof(before));
 		before = resource->flow;
 		name_ends(random, &resource->flow);
@@ -81,11 +76,8 @@ static void keep_overrides(const struct weir_ruleset *ruleset, struct weir_rules
 		rule->override_field = 0;
 }
 
-struct weir_ruleset *random_directed_ruleset(struct random *random)
+static void direct(struct random *random, struct weir_ruleset *ruleset)
 {
-	struct weir_ruleset *ruleset =
-		random_percent(random, 20) ? random_system_ruleset(random) : random_ruleset(random);
-
 	direct_resources(random, ruleset);
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		struct weir_ruleset_rule *rule = &ruleset->rules[i];
@@ -99,6 +91,22 @@ struct weir_ruleset *random_directed_ruleset(struct random *random)
 		rule->occupies =
 			weir_rule_can_occupy(rule) && weir_meets_prioritized(ruleset, weir_resource_of(ruleset, rule));
 	}
+}
+
+struct weir_ruleset *random_directed_ruleset(struct random *random)
+{
+	struct weir_ruleset *ruleset =
+		random_percent(random, 20) ? random_system_ruleset(random) : random_ruleset(random);
+
+	direct(random, ruleset);
+	return ruleset;
+}
+
+struct weir_ruleset *random_directed_breaker_ruleset(struct random *random)
+{
+	struct weir_ruleset *ruleset = random_breaker_ruleset(random);
+
+	direct(random, ruleset);
 	return ruleset;
 }
 
@@ -161,6 +169,27 @@ struct packet_spec *random_directed_packets(struct random *random, const struct 
 			answer(&specs[i]);
 		if (random_percent(random, 15))
 			merge(random, &specs[i]);
+	}
+	return specs;
+}
+
+/* Requests that go out as well as come in, and answers in the other direction. */
+struct packet_spec *random_directed_breaker_packets(struct random *random, const struct weir_ruleset *ruleset,
+						    size_t count)
+{
+	static const uint8_t answers[] = {TCP_SYN | TCP_ACK, TCP_SYN | TCP_ACK, TCP_RST | TCP_ACK, TCP_ACK};
+	struct packet_spec *specs = random_breaker_packets(random, ruleset, count);
+	const bool has_out = goes_out(ruleset);
+
+	for (size_t i = 0; i < count; i++) {
+		fit_in_page(&specs[i]);
+		if (!has_out)
+			continue;
+		specs[i].is_out = random_percent(random, 75);
+		if (specs[i].is_out || random_percent(random, 20))
+			continue;
+		answer(&specs[i]);
+		specs[i].tcp_flags = answers[random_below(random, sizeof(answers))];
 	}
 	return specs;
 }

@@ -13,4 +13,9 @@ struct weir_ruleset *random_directed_ruleset(struct random *random);
 /* What goes out does so only where a resource of the rule set does: else no program sees it. */
 struct packet_spec *random_directed_packets(struct random *random, const struct weir_ruleset *ruleset, size_t count);
 
+/* The same with circuit breakers, and mostly requests that go out, and their answers. */
+struct weir_ruleset *random_directed_breaker_ruleset(struct random *random);
+struct packet_spec *random_directed_breaker_packets(struct random *random, const struct weir_ruleset *ruleset,
+						    size_t count);
+
 #endif

@@ -321,9 +321,9 @@ void weir_print_checked(const struct weir_ruleset *ruleset, const struct weir_im
 			if (ruleset->rules[i].resource == resource)
 				print_rule(ruleset, image, i);
 	}
-	printf("%s%zu resource%s, %zu rule%s; at most %u rules apply to one packet\n",
-	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, weir_plural(ruleset->resource_count),
-	       ruleset->rule_count, weir_plural(ruleset->rule_count), image->packet_rules_max);
+	printf("%s%zu resource%s, %zu rule%s; at most %u appl%s to one packet\n", ruleset->resource_count ? "\n" : "",
+	       ruleset->resource_count, weir_plural(ruleset->resource_count), ruleset->rule_count,
+	       weir_plural(ruleset->rule_count), image->packet_rules_max, image->packet_rules_max == 1 ? "ies" : "y");
 	print_policies(&ruleset->settings, image->config.limits_out);
 	print_special_settings(ruleset, image);
 	print_memory(image, memory, cpus);

@@ -259,7 +259,9 @@ static int take_frame(struct measuring *measuring, enum weir_link_type link_type
 			    weir_frame_direction(frame, measuring->options->direction), diag);
 }
 
-/* For so long after the end of a live capture its ring may keep frames back that came before: twice weir_capture_next's wait. */
+/* For so long after the end of a live capture its ring may keep frames back that came before: twice the wait of
+ * weir_capture_next().
+ */
 #define LAST_FRAMES_NS (200 * 1000000ull)
 
 /* The time of a live capture is over, or the user has stopped it: 0 until then, then when, on the wall clock. */

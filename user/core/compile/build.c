@@ -65,6 +65,30 @@ static uint32_t fields_read_by(const struct weir_rule *rule)
 	return fields;
 }
 
+static bool breaks_what_goes_out(const struct weir_ruleset *ruleset, const struct weir_image *image, uint32_t place)
+{
+	return weir_kinds[image->rules[place].kind]->is_breaker &&
+	       weir_match_directions(&weir_resource_of(ruleset, &ruleset->rules[place])->match) == WEIR_MATCHES_OUT;
+}
+
+/* A breaker of what goes out learns from what comes in. A resource of both directions sees the answers itself. */
+static void configure_answers(const struct weir_ruleset *ruleset, const struct weir_image *image,
+			      struct weir_config *config, struct weir_diag *diag)
+{
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		if (!breaks_what_goes_out(ruleset, image, i))
+			continue;
+		if (config->answered_count < WEIR_ANSWERED_MAX)
+			config->answered[config->answered_count++] = i;
+		else
+			weir_diag_warning(diag, &ruleset->rules[i].place, NULL,
+					  "use one circuit breaker with a flow key, or 'direction: both'",
+					  "circuit breaker '%s' sees no SYN,ACK or RST that comes in: at most %d of "
+					  "'direction: out' do",
+					  ruleset->rules[i].name, WEIR_ANSWERED_MAX);
+	}
+}
+
 /* All system rules distinguish packets that open a TCP connection from its other packets. */
 static void configure_system_rules(const struct weir_rule_list *list, struct weir_config *config)
 {
@@ -78,7 +102,7 @@ static void configure_system_rules(const struct weir_rule_list *list, struct wei
 
 /* Collect what the rules need from the program. */
 static void configure_rules(const struct weir_rule_list *list, const struct weir_image *image,
-			    struct weir_config *config)
+			    struct weir_config *config, struct weir_diag *diag)
 {
 	const struct weir_kind *kind;
 	const struct weir_rule *rule;
@@ -104,6 +128,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 			kind->configure(&list->ruleset.rules[i], config);
 	}
 	configure_system_rules(list, config);
+	configure_answers(&list->ruleset, image, config, diag);
 	config->asked_fields = config->match_fields | (config->system_rules ? WEIR_MATCH_TCP_FLAGS : 0);
 	for (i = 0; i < image->rule_count + image->shadow_count; i++) {
 		rule = &image->rules[i];
@@ -121,6 +146,8 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		delays = 0;
 	config->paces = (delays & WEIR_MATCHES_IN) != 0;
 	config->paces_out = (delays & WEIR_MATCHES_OUT) != 0;
+	config->afterwards =
+		(config->paces ? WEIR_AFTERWARDS_PACE : 0) | (config->answered_count ? WEIR_AFTERWARDS_ANSWERS : 0);
 }
 
 static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,
@@ -144,7 +171,7 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 			(struct weir_ethertypes){settings->non_ip_except[i].low, settings->non_ip_except[i].high};
 	config->drop_unmatched = settings->drop_unmatched;
 	config->observes = settings->observes;
-	configure_rules(list, image, config);
+	configure_rules(list, image, config, diag);
 	weir_compile_tables(settings, options->previous, image, diag);
 }
 
