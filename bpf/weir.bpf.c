@@ -82,11 +82,11 @@ __noinline int weir_go_on(struct xdp_md *ctx, struct weir_scratch *s, __u32 verd
 {
 	if (!config.afterwards || !s)
 		return 0;
-	if (config.afterwards & WEIR_AFTERWARDS_ANSWERS)
-		weir_show_answer(s, verdict);
 	if (config.afterwards & WEIR_AFTERWARDS_PACE && !config.is_virtual && verdict == WEIR_VERDICT_PASS &&
 	    s->wait_ns)
 		weir_pace_mark(ctx, s);
+	if (config.afterwards & WEIR_AFTERWARDS_ANSWERS)
+		weir_show_answer(s, verdict);
 	return 0;
 }
 

@@ -182,10 +182,10 @@ __noinline int weir_go_on(struct __sk_buff *skb, struct weir_scratch *s, __u32 v
 {
 	if (!config.afterwards || !s)
 		return 0;
-	if (config.afterwards & WEIR_AFTERWARDS_ANSWERS)
-		weir_show_answer(s, verdict);
 	if (config.afterwards & WEIR_AFTERWARDS_PACE && !config.is_virtual)
 		weir_pace_in(skb, s, weir_pace_wait_ns(s, verdict));
+	if (config.afterwards & WEIR_AFTERWARDS_ANSWERS)
+		weir_show_answer(s, verdict);
 	return 0;
 }
 

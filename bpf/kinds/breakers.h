@@ -128,6 +128,7 @@ __noinline __u64 weir_sum_window(const struct weir_breaker *breaker, __u64 bucke
 			       (cell & WEIR_BREAKER_COUNT_MASK);
 
 		sum += counts & weir_mask_if_less(age, buckets); /* without a branch, for the verifier */
+		OPAQUE(sum); /* else clang reads all cells first, into 80 bytes of the deepest chain's stack */
 	}
 	return sum;
 }
