@@ -219,7 +219,7 @@ static void a_connection_counts_in_the_flow_that_it_opened_in(void **state)
 static void agrees_with_the_model_on_random_directions(void **state)
 {
 	const struct harness_rounds rounds = {
-		.rounds = 25,
+		.rounds = 60,
 		.packets = 4000,
 		.has_directions = true,
 		.rules = random_directed_ruleset,
@@ -232,7 +232,7 @@ static void agrees_with_the_model_on_random_directions(void **state)
 static void agrees_with_the_model_on_random_breakers_of_what_goes_out(void **state)
 {
 	const struct harness_rounds rounds = {
-		.rounds = 15,
+		.rounds = 60,
 		.packets = 4000,
 		.has_directions = true,
 		.rules = random_directed_breaker_ruleset,
