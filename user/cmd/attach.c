@@ -12,7 +12,7 @@
 
 const struct weir_command weir_attach_command = {
 	.name = "attach",
-	.options = "iImgNoxCh",
+	.options = "iImzZgNoxCh",
 	.arguments = "FILE...",
 	.arguments_min = 0,
 	.arguments_max = SIZE_MAX,

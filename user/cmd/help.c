@@ -19,6 +19,8 @@ static const struct weir_option known_options[] = {
 	 "native (in the driver), skb or tc (any interface, slower; tc counts the segments of what was merged), auto "
 	 "(default: native, else skb)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
+	{'z', false, "before", "PROGRAM", "at tc, run before the tcx program of this number, or before 'all'"},
+	{'Z', false, "after", "PROGRAM", "at tc, run right after the tcx program of this number (default: last)"},
 	{'g', false, "allow-gro", NULL, "in skb mode, let packets that GRO or LRO merged count as one"},
 	{'o', false, "observe", NULL, "evaluate and count everything, but drop nothing"},
 	{'k', false, "keep", NULL, "stay attached, whatever ends this command"},

@@ -166,6 +166,20 @@ static int set_most(const struct weir_command *command, struct weir_options *opt
 	return 0;
 }
 
+static int set_place(const struct weir_command *command, struct weir_options *options, bool is_before, const char *text)
+{
+	struct weir_refusal refusal;
+	uint64_t id = 0;
+
+	if (!weir_tcx_place_is_last(&options->place))
+		return refuse(command, "there can be one '--before' or '--after'");
+	if (!(is_before && !strcmp(text, "all")) && weir_parse_number(text, 1, UINT32_MAX, &id, &refusal))
+		return refuse(command, "--%s: '%s' is not the number of a program%s", is_before ? "before" : "after",
+			      text, is_before ? ", or all" : "");
+	options->place = (struct weir_tcx_place){.is_before = is_before, .program_id = id};
+	return 0;
+}
+
 /* A person needs at least a second to answer, and after a day nobody remembers. Chosen, not derived. */
 #define CONFIRM_NS_MIN WEIR_NSEC_PER_SEC
 #define CONFIRM_NS_MAX (86400 * WEIR_NSEC_PER_SEC)
@@ -247,6 +261,10 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return set_instance(command, options, "", optarg);
 	case 'm':
 		return set_mode(command, options, optarg);
+	case 'z':
+		return set_place(command, options, true, optarg);
+	case 'Z':
+		return set_place(command, options, false, optarg);
 	case 'n':
 		return set_most(command, options, optarg);
 	case 'N':
@@ -494,6 +512,7 @@ struct weir_attach_options weir_options_attach(const struct weir_options *option
 		.interfaces = options->interfaces,
 		.interface_count = options->interface_count,
 		.mode = options->mode,
+		.place = options->place,
 		.allows_merging = options->allows_merging,
 	};
 }

@@ -57,6 +57,7 @@ struct weir_options {
 	const char **interfaces; /* without duplicates */
 	size_t interface_count;
 	enum weir_attach_mode mode;
+	struct weir_tcx_place place; /* --before, --after */
 	bool wants_json;
 	bool keeps;
 	bool allows_merging;

@@ -27,7 +27,7 @@
 
 const struct weir_command weir_run_command = {
 	.name = "run",
-	.options = "iImgNokfLYxCh",
+	.options = "iImzZgNokfLYxCh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,

@@ -204,6 +204,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 		.instance = options->instance,
 		.mode = options->mode,
 		.allows_merging = options->allows_merging,
+		.place = options->place,
 		.paces = image->config.paces,
 		.paces_out = image->config.paces_out,
 		.waits = weir_instance_waits_out(ruleset),

@@ -227,6 +227,7 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 	if (options->mode != WEIR_MODE_AUTO)
 		terms.mode = options->mode;
 	terms.allows_merging |= options->allows_merging;
+	terms.place = options->place;
 	instance->info.allows_merging = terms.allows_merging;
 	err = weir_targets_find(instance->info.wanted, terms.mode, &targets);
 	if (err)

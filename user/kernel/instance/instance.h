@@ -17,6 +17,7 @@
 
 #include "compile/forecast.h"
 #include "compile/rule_changes.h"
+#include "network/tcx.h"
 #include "pins/links.h"
 #include "pins/pins.h"
 #include "program/object.h"
@@ -191,6 +192,7 @@ struct weir_attach_options {
 	bool ends_with_run;	      /* the caller, or its successor, will detach the instance in the end */
 	bool takes_over_incompatible; /* for weir_instance_is_attached_as(): accept another version's, too */
 	bool allows_merging;	      /* in skb mode merged packets may count as one (network/merging.h) */
+	struct weir_tcx_place place;  /* at tc, on the interfaces that are there now */
 };
 
 /* Whether the options select the interface of this name, either by its name or by a pattern with no exception for it.

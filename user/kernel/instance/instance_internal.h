@@ -170,7 +170,8 @@ struct weir_link_terms {
 	const char *instance;
 	enum weir_attach_mode mode;
 	bool allows_merging, paces, paces_out;
-	struct weir_waits waits;    /* valid if paces_out */
+	struct weir_waits waits; /* valid if paces_out */
+	struct weir_tcx_place place;
 	int program_fd[WEIR_HOOKS]; /* -1: none for this hook, at which nothing is then evaluated */
 };
 

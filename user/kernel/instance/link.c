@@ -245,6 +245,38 @@ static void warn_of_programs_before(const struct weir_link *link, uint32_t tcx_b
 			  direction(link), link->attached_as);
 }
 
+/* A program is at one hook of an interface, and the place is given for both hooks: at the other one, behind all. */
+static struct weir_tcx_place place_at(const struct weir_link_terms *terms, uint32_t ifindex, bool is_out)
+{
+	const uint32_t id = terms->place.program_id;
+
+	return id && weir_tcx_has(id, ifindex, is_out) <= 0 ? (struct weir_tcx_place){} : terms->place;
+}
+
+static int check_place(const struct weir_link_terms *terms, const struct weir_link *link, struct weir_diag *diag)
+{
+	const uint32_t id = terms->place.program_id;
+	const bool has_in = link->hook != WEIR_HOOK_XDP;
+	const bool has_out = terms->program_fd[WEIR_HOOK_TC_OUT] >= 0 || terms->program_fd[WEIR_HOOK_TC_BARE_OUT] >= 0;
+
+	if (weir_tcx_place_is_last(&terms->place))
+		return 0;
+	if (!has_in && !has_out)
+		return weir_diag_error(diag, NULL, NULL, "leave it out, or add '--mode tc'",
+				       "'--%s' is about programs at tc, where these rules are not",
+				       terms->place.is_before ? "before" : "after");
+	if (!weir_tcx_is_there())
+		return weir_diag_error(diag, NULL, NULL, "leave it out: a filter of clsact has preference 65504",
+				       "'--%s' needs tcx, and this kernel has none (Linux 6.6)",
+				       terms->place.is_before ? "before" : "after");
+	if (!id || (has_in && weir_tcx_has(id, link->ifindex, false) > 0) ||
+	    (has_out && weir_tcx_has(id, link->ifindex, true) > 0))
+		return 0;
+	return weir_diag_error(diag, NULL, NULL, "'bpftool net show' lists them (7.3 or later)",
+			       "there is no tcx program %u on '%s' where weir would attach to it", id,
+			       link->attached_as);
+}
+
 static int explain_tc_failure(const struct weir_link *link, int err, struct weir_diag *diag)
 {
 	const char *why = strerror(-err), *hint = NULL;
@@ -264,24 +296,26 @@ static int explain_tc_failure(const struct weir_link *link, int err, struct weir
 }
 
 /* If this fails, nothing is left. */
-static int put_tc(const char *instance, struct weir_link *link, int program_fd, struct weir_diag *diag)
+static int put_tc(const struct weir_link_terms *terms, struct weir_link *link, struct weir_diag *diag)
 {
 	const bool is_out = weir_hook_is_out(link->hook);
-	const uint32_t tcx_before = weir_tcx_count(link->ifindex, is_out);
-	_cleanup_(weir_closep) int link_fd = weir_tcx_attach(program_fd, link->ifindex, is_out);
+	const int program_fd = terms->program_fd[link->hook];
+	const struct weir_tcx_place place = place_at(terms, link->ifindex, is_out);
+	const uint32_t tcx_before = weir_tcx_place_is_first(&place) ? 0 : weir_tcx_count(link->ifindex, is_out);
+	_cleanup_(weir_closep) int link_fd = weir_tcx_attach(program_fd, link->ifindex, is_out, &place);
 	char pin[WEIR_LINK_PIN_BYTES];
 	int err = link_fd < 0 ? link_fd : 0;
 
 	link->is_filter = link_fd == -EOPNOTSUPP;
 	if (link->is_filter)
-		err = weir_filter_link_create(instance, link, program_fd);
+		err = weir_filter_link_create(terms->instance, link, program_fd);
 	if (err)
 		return explain_tc_failure(link, err, diag);
 	warn_of_programs_before(link, tcx_before, diag);
 	if (link->is_filter)
 		return 0;
 	weir_link_pin(link, pin);
-	return weir_pin(instance, pin, link_fd, diag);
+	return weir_pin(terms->instance, pin, link_fd, diag);
 }
 
 /* ---- the contract ---- */
@@ -319,7 +353,7 @@ int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir
 	if (terms->program_fd[link.hook] < 0)
 		return 0;
 	err = clear_pins(terms->instance, link.attached_as, link.ifindex, diag);
-	return err ? err : put_tc(terms->instance, &link, terms->program_fd[link.hook], diag);
+	return err ? err : put_tc(terms, &link, diag);
 }
 
 int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
@@ -334,13 +368,14 @@ int weir_instance_put_link(const struct weir_link_terms *terms, const char *inte
 	strncpy(link.attached_as, interface, sizeof(link.attached_as) - 1);
 	if (!err)
 		err = expect_program(terms, &link, diag);
+	if (!err)
+		err = check_place(terms, &link, diag);
 	if (!err && terms->paces_out)
 		err = weir_pace_check_out(interface, ifindex, terms->waits.packets, terms->waits.wait_ns, diag);
 	if (!err)
 		err = clear_pins(terms->instance, interface, ifindex, diag);
 	if (!err)
-		err = is_at_tc ? put_tc(terms->instance, &link, terms->program_fd[link.hook], diag)
-			       : put_xdp(terms, &link, diag);
+		err = is_at_tc ? put_tc(terms, &link, diag) : put_xdp(terms, &link, diag);
 	if (err)
 		return err;
 	err = weir_instance_put_out(terms, &link, diag);

@@ -10,6 +10,11 @@
 #define TCX_INGRESS 46
 #define TCX_EGRESS 47
 
+/* BPF_F_BEFORE, BPF_F_AFTER and BPF_F_ID of the same header */
+#define FLAG_BEFORE (1u << 3)
+#define FLAG_AFTER (1u << 4)
+#define FLAG_ID (1u << 5)
+
 /* BPF_MPROG_MAX (include/linux/bpf_mprog.h): the most programs that an interface can have in one direction */
 #define PROGRAMS_MAX 64
 
@@ -21,14 +26,20 @@ static enum bpf_attach_type attach_type(bool is_egress)
 	return (enum bpf_attach_type)(is_egress ? TCX_EGRESS : TCX_INGRESS);
 }
 
-int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress)
+int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress, const struct weir_tcx_place *place)
 {
+	/* link_create.tcx.relative_id is where link_create.target_btf_id is, which libbpf fills in. */
+	LIBBPF_OPTS(bpf_link_create_opts, options, .target_btf_id = place->program_id,
+		    .flags = (place->is_before	  ? FLAG_BEFORE
+			      : place->program_id ? FLAG_AFTER
+						  : 0) |
+			     (place->program_id ? FLAG_ID : 0));
 	char name[IF_NAMESIZE];
 	int link_fd;
 
 	if (secure_getenv(WITHOUT_TCX))
 		return -EOPNOTSUPP;
-	link_fd = bpf_link_create(program_fd, (int)ifindex, attach_type(is_egress), NULL);
+	link_fd = bpf_link_create(program_fd, (int)ifindex, attach_type(is_egress), &options);
 	if (link_fd == -EINVAL) /* the kernel does not know the attach type, or there is no such interface */
 		return if_indextoname(ifindex, name) ? -EOPNOTSUPP : -ENODEV;
 	return link_fd;

@@ -11,8 +11,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Attach after all existing programs. Returns the link; -EOPNOTSUPP: the kernel has no tcx; or another -errno. */
-int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress);
+/* A place among the programs of a hook: {}, behind all of them; else before or after one. */
+struct weir_tcx_place {
+	bool is_before;
+	uint32_t program_id; /* 0, with is_before: before all */
+};
+
+static inline bool weir_tcx_place_is_last(const struct weir_tcx_place *place)
+{
+	return !place->is_before && !place->program_id;
+}
+
+static inline bool weir_tcx_place_is_first(const struct weir_tcx_place *place)
+{
+	return place->is_before && !place->program_id;
+}
+
+/* Returns the link; -EOPNOTSUPP: the kernel has no tcx; or another -errno. The program of the place must be there.
+ */
+int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress, const struct weir_tcx_place *place);
 
 /* Whether this program is on that interface of the present network namespace: 1, 0, or -errno. -EPERM: the query needs
  * CAP_NET_ADMIN.
