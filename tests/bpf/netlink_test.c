@@ -249,12 +249,13 @@ static uint32_t program_id(int fd)
 
 static void tcx_link_is_put_beside_others_and_found_by_its_program(void **state)
 {
+	const struct weir_tcx_place last = {};
 	int first_fd = load_program(), second_fd = load_program(), first_link, second_link;
 
 	if (!weir_tcx_is_there())
 		skip();
-	first_link = weir_tcx_attach(first_fd, 1, false);
-	second_link = weir_tcx_attach(second_fd, 1, false);
+	first_link = weir_tcx_attach(first_fd, 1, false, &last);
+	second_link = weir_tcx_attach(second_fd, 1, false, &last);
 	assert_true(first_link >= 0 && second_link >= 0);
 	assert_int_equal(weir_tcx_count(1, false), 2);
 	assert_int_equal(weir_tcx_count(1, true), 0);
@@ -264,9 +265,9 @@ static void tcx_link_is_put_beside_others_and_found_by_its_program(void **state)
 	assert_int_equal(weir_tcx_has(program_id(first_fd), 1, false), 0);
 	assert_int_equal(weir_tcx_has(program_id(second_fd), 1, false), 1);
 	close(second_link);
-	assert_int_equal(weir_tcx_attach(first_fd, NO_SUCH_INTERFACE, false), -ENODEV);
+	assert_int_equal(weir_tcx_attach(first_fd, NO_SUCH_INTERFACE, false, &last), -ENODEV);
 	setenv("WEIR_WITHOUT_TCX", "1", true);
-	assert_int_equal(weir_tcx_attach(first_fd, 1, false), -EOPNOTSUPP);
+	assert_int_equal(weir_tcx_attach(first_fd, 1, false, &last), -EOPNOTSUPP);
 	unsetenv("WEIR_WITHOUT_TCX");
 	close(first_fd);
 	close(second_fd);

@@ -42,7 +42,7 @@ static int hold(uint32_t ifindex, bool is_egress)
 	};
 	int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "other", "GPL", code, sizeof(code) / sizeof(code[0]), NULL);
 
-	if (fd < 0 || weir_tcx_attach(fd, ifindex, is_egress) < 0)
+	if (fd < 0 || weir_tcx_attach(fd, ifindex, is_egress, &(struct weir_tcx_place){}) < 0)
 		return 1;
 	puts("ready");
 	fflush(stdout);
