@@ -311,9 +311,10 @@ static void examine_programs(const char *interface, uint32_t ifindex, const stru
 {
 	uint32_t program_id = weir_device_program(device);
 	char name[16], advice[WEIR_REMOVAL_BYTES], owner[WEIR_INSTANCE_NAME_BYTES];
+	struct weir_link link;
 
-	if (!program_id && weir_instance_on(ifindex, owner, &program_id)) {
-		examine_weir(program_id, findings);
+	if (!program_id && weir_instance_on(ifindex, owner, &link)) {
+		examine_weir(link.program_id, findings);
 		return;
 	}
 	if (!program_id) {
@@ -335,6 +336,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	int ifindex = weir_host_ifindex(interface, diag);
 	struct weir_findings findings = {};
 	struct weir_device device = {};
+	bool is_for_tc;
 	int err;
 
 	if (ifindex < 0)
@@ -343,13 +345,16 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
 
+	is_for_tc = weir_examine_is_for_tc(interface, ifindex, &device);
+	if (is_for_tc)
+		device.strips_vlan = false; /* the tag is then in the packet's metadata */
 	weir_examine_type(interface, &device, &findings);
 	weir_examine_driver(interface, &device, &findings);
 	weir_examine_mode(interface, ifindex, &device, &findings);
 	weir_examine_mtu(interface, &device, &findings);
 	weir_examine_offloads(interface, &device, &findings);
-	weir_examine_merging(interface, ifindex, &device, &findings);
-	weir_examine_super_frames(interface, ifindex, &device, &findings);
+	weir_examine_merging(interface, ifindex, &device, is_for_tc, &findings);
+	weir_examine_super_frames(interface, ifindex, &device, is_for_tc, &findings);
 	weir_examine_stack(interface, ifindex, &device, &findings);
 	weir_examine_queues(interface, &device, &findings);
 	weir_examine_interrupts(interface, &device, &findings);

@@ -16,6 +16,7 @@
 #include "pace/pace.h"
 #include "rules/interface_words.h"
 #include "state/examine.h"
+#include "state/examine_interface.h"
 
 /* ---- rules that could be loaded here ---- */
 
@@ -83,18 +84,21 @@ static void examine_rules_fields(const char *interface, uint32_t ifindex, const 
 	struct weir_super_frames frames;
 	struct weir_merging merging;
 	char advice[96];
+	bool is_merged;
 
 	if (fields & WEIR_MATCH_VLAN)
 		examine_rules_vlan(interface, device, findings);
 	if (!(fields & (WEIR_MATCH_LENGTH | WEIR_MATCH_TCP_FLAGS)) ||
 	    (device->has_xdp_features && device->has_native_xdp))
 		return;
-	if (weir_merging_find(interface, ifindex, &merging) || weir_super_frames_find(interface, ifindex, &frames)) {
-		snprintf(advice, sizeof(advice),
-			 "'weir doctor %s' shows how to stop that, in its lines 'gro' and 'gso'", interface);
-		weir_find(findings, WEIR_FINDING_NOTE, "fields", advice,
-			  "the rules match 'length' or 'tcpFlags', which merged packets share");
-	}
+	snprintf(advice, sizeof(advice), "it cannot be turned off here");
+	is_merged = weir_merging_find(interface, ifindex, &merging);
+	if (is_merged && !merging.is_fixed)
+		snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
+	if (!is_merged && !weir_super_frames_find(interface, ifindex, &frames))
+		return;
+	weir_find(findings, WEIR_FINDING_NOTE, "fields", is_merged ? advice : frames.advice,
+		  "the rules match 'length' or 'tcpFlags', which merged packets share");
 }
 
 static bool means(const struct weir_match *match, const char *interface)
@@ -183,6 +187,8 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	err = weir_device_read(interface, ifindex, &device);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
+	if (weir_examine_is_for_tc(interface, ifindex, &device))
+		device.strips_vlan = false; /* at tc the tag is still in the packet's metadata */
 	leave_out_what_rules_never_meet(ruleset, image, findings);
 	examine_rules_memory(image, findings);
 	examine_rules_flows(image->override_count, image->flows_per_cpu, findings);
@@ -321,7 +327,7 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		device.has_xdp_features = true;
 		device.has_native_xdp = link->is_native;
 		if (link->hook != WEIR_HOOK_XDP)
-			device.strips_vlan = false; /* at tc the tag is still in the packet's metadata */
+			device.strips_vlan = false; /* as above */
 		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
 		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
 		collect(link->interface, &findings, &told);
