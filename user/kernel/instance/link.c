@@ -309,6 +309,20 @@ static bool has_no_ethernet(const char *interface)
 	return weir_link_type_without_ethernet(weir_device_type(interface), buffer) != NULL;
 }
 
+/* Call this after clear_pins(), which leaves only pins of links that are alive. */
+static bool has_pin(const char *instance, struct weir_link link)
+{
+	char pin[WEIR_LINK_PIN_BYTES];
+	bool is_there = false;
+
+	for (int is_filter = 0; !is_there && is_filter < 2; is_filter++) {
+		link.is_filter = is_filter;
+		weir_link_pin(&link, pin);
+		is_there = weir_pin_is_there(instance, pin);
+	}
+	return is_there;
+}
+
 int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir_link *in, struct weir_diag *diag)
 {
 	struct weir_link link = *in;
@@ -319,7 +333,9 @@ int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir
 	if (terms->program_fd[link.hook] < 0)
 		return 0;
 	err = clear_pins(terms->instance, link.attached_as, link.ifindex, diag);
-	return err ? err : put_tc(terms->instance, &link, terms->program_fd[link.hook], diag);
+	if (err || has_pin(terms->instance, link)) /* only the other link was gone: 'tc filter del dev IFACE ingress' */
+		return err;
+	return put_tc(terms->instance, &link, terms->program_fd[link.hook], diag);
 }
 
 int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
