@@ -239,10 +239,7 @@ static void warn_of_programs_before(const struct weir_link *link, uint32_t tcx_b
 	    !(weir_hook_is_out(link->hook) ? filters.others - filters.others_before : filters.others_before))
 		return;
 	snprintf(hint, sizeof(hint), "'bpftool net show dev %s' (7.3 or later) lists them", link->attached_as);
-	weir_diag_warning(diag, NULL, NULL, hint,
-			  "other tc programs run before weir's at %s of '%s': packets that they accept for good or "
-			  "redirect are not limited",
-			  direction(link), link->attached_as);
+	weir_diag_warning(diag, NULL, NULL, hint, WEIR_TC_BEFORE_WORDS, direction(link), link->attached_as);
 }
 
 static int explain_tc_failure(const struct weir_link *link, int err, struct weir_diag *diag)

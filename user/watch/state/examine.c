@@ -311,19 +311,24 @@ static void examine_programs(const char *interface, uint32_t ifindex, const stru
 {
 	uint32_t program_id = weir_device_program(device);
 	char name[16], advice[WEIR_REMOVAL_BYTES], owner[WEIR_INSTANCE_NAME_BYTES];
-	struct weir_link link;
+	struct weir_link link = {};
 
-	if (!program_id && weir_instance_on(ifindex, owner, &link)) {
+	if (weir_instance_on(ifindex, owner, &link))
 		examine_weir(link.program_id, findings);
-		return;
-	}
-	if (!program_id) {
+	else if (!program_id)
 		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
+	if (!program_id || program_id == link.program_id)
 		return;
-	}
 	weir_program_name(program_id, name);
 	if (!strcmp(name, "weir_ingress")) {
 		examine_weir(program_id, findings);
+		return;
+	}
+	if (link.program_id) {
+		weir_find(findings, WEIR_FINDING_NOTE, "programs", NULL,
+			  "an XDP program runs before weir's at tc: '%s' (id %u); packets that it redirects or answers "
+			  "are not limited",
+			  name, program_id);
 		return;
 	}
 	weir_device_removal(interface, ifindex, device, advice);
@@ -360,6 +365,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	weir_examine_interrupts(interface, &device, &findings);
 	weir_examine_rings(interface, &device, &findings);
 	examine_programs(interface, ifindex, &device, &findings);
+	weir_examine_tc(interface, ifindex, &findings);
 	examine_kernel(&findings);
 	examine_privilege(&findings);
 	examine_switches(&findings);

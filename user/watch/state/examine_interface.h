@@ -42,4 +42,9 @@ void weir_examine_interrupts(const char *interface, const struct weir_device *de
  */
 void weir_examine_rings(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 
+/* ---- examine_tc.c ---- */
+
+/* The programs at tc ingress and egress, weir's and others; and weir's that are gone. */
+void weir_examine_tc(const char *interface, uint32_t ifindex, struct weir_findings *findings);
+
 #endif
