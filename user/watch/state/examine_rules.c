@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "compile/compile.h"
+#include "compile/tcp_room.h"
 #include "host/host.h"
 #include "host/memory.h"
 #include "instance/instance.h"
@@ -101,12 +102,6 @@ static void examine_rules_fields(const char *interface, uint32_t ifindex, const 
 		  "the rules match 'length' or 'tcpFlags', which merged packets share");
 }
 
-static bool means(const struct weir_match *match, const char *interface)
-{
-	return !match->interface_count ||
-	       weir_words_mean((const char(*)[WEIR_WANTED_BYTES])match->interface, match->interface_count, interface);
-}
-
 /* Reported only once, for the first rule. */
 static void examine_rules_interface(const char *interface, const struct weir_ruleset *ruleset,
 				    struct weir_findings *findings)
@@ -115,7 +110,7 @@ static void examine_rules_interface(const char *interface, const struct weir_rul
 	size_t count = 0;
 
 	for (size_t i = 0; i < ruleset->resource_count; i++) {
-		if (means(&ruleset->resources[i].match, interface))
+		if (weir_match_means(&ruleset->resources[i].match, interface))
 			continue;
 		first = first ?: ruleset->resources[i].name;
 		count++;
@@ -124,6 +119,17 @@ static void examine_rules_interface(const char *interface, const struct weir_rul
 		weir_find(findings, WEIR_FINDING_NOTE, "interface", NULL,
 			  "%zu resource%s match%s nothing on '%s' because of 'interface': the first is '%.64s'", count,
 			  count == 1 ? "" : "s", count == 1 ? "es" : "", interface, first);
+}
+
+/* `weir check` has noted rules that have no room for the default size. */
+static void examine_rules_room(const char *interface, const struct weir_device *device,
+			       const struct weir_ruleset *ruleset, struct weir_findings *findings)
+{
+	const struct weir_tcp_device sender = {interface, device->gso_bytes_max, device->gso_segments_max};
+	struct weir_tcp_room room;
+
+	if (device->gso_bytes_max > WEIR_SUPER_FRAME_BYTES && weir_tcp_room_is_short(ruleset, &sender, &room))
+		weir_find(findings, WEIR_FINDING_NOTE, "gso", room.advice, "%s", room.text);
 }
 
 static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
@@ -194,6 +200,7 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	examine_rules_flows(image->override_count, image->flows_per_cpu, findings);
 	examine_rules_marks(ruleset, findings);
 	examine_rules_fields(interface, ifindex, &device, image->config.match_fields, findings);
+	examine_rules_room(interface, &device, ruleset, findings);
 	examine_rules_interface(interface, ruleset, findings);
 	examine_rules_pace(image, findings);
 	return 0;
@@ -330,6 +337,7 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 			device.strips_vlan = false; /* as above */
 		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
 		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
+		examine_rules_room(link->interface, &device, ruleset, &findings);
 		collect(link->interface, &findings, &told);
 	}
 	warn_of_told(&told, diag);
