@@ -228,6 +228,10 @@ static void filter_that_limits_is_found_again_by_handle_and_name(void **state)
 	assert_int_equal(weir_tc_put_limiter(&netlink, &out, second_fd), 0);
 	assert_int_equal(weir_tc_read_filters(&netlink, 1, &filters), 0);
 	assert_int_equal(filters.limiters, 2);
+	assert_int_equal(filters.listed_count, 2);
+	assert_string_equal(filters.listed[0].name, "weir:main");
+	assert_int_equal(filters.listed[0].program_id, second);
+	assert_true(!filters.listed[0].is_egress && filters.listed[1].is_egress);
 	assert_int_equal(filters.others, 0);
 	assert_int_equal(weir_tc_delete_limiter(&netlink, &limiter), 0);
 	assert_int_equal(weir_tc_read_limiter(&netlink, &limiter, &again), -ENOENT);

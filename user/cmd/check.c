@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "cmd.h"
 #include "compile/compile.h"
+#include "compile/tcp_room.h"
 #include "host/host.h"
 #include "host/memory.h"
 #include "kind/kind.h"
@@ -17,7 +18,6 @@
 #include "print_check.h"
 #include "rules/ruleset.h"
 #include "rules/scalars.h"
-#include "thresholds/token_rates.h"
 
 struct check_options {
 	bool wants_json;
@@ -105,12 +105,6 @@ static void warn_of_memory(const struct weir_settings *settings, struct weir_dia
 				  weir_memory_explain(settings->memory_cgroup, err));
 }
 
-/* Does the match select TCP packets other than connection openings? */
-static bool limits_tcp(const struct weir_match *match)
-{
-	return weir_match_holds_tcp(match) && !match->tcp_flags_count && match->fragments != 1 << WEIR_FRAGMENT_LATER;
-}
-
 /* When a window is full, all packets of a connection are dropped until its buckets leave the window, and TCP starts
  * over: the limit holds, but TCP does not come near it (docs/windows.md, Token buckets). That is not a mistake, so it
  * is a note, given only here.
@@ -125,7 +119,7 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 
 		/* A sender on this host learns of each drop at once. */
 		if (!rule->counts_bytes || !weir_kind_of(rule)->keeps_window || rule->system ||
-		    !limits_tcp(&ruleset->resources[rule->resource].match) ||
+		    !weir_match_limits_tcp(&ruleset->resources[rule->resource].match) ||
 		    weir_match_directions(&ruleset->resources[rule->resource].match) == WEIR_MATCHES_OUT)
 			continue;
 		others += first != NULL;
@@ -138,58 +132,14 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 			       first->name, others ? ", like others," : "", weir_window_names[first->window]);
 }
 
-/* The default for the largest frame that a device accepts in one piece (the kernel's GSO_LEGACY_MAX_SIZE). It is cut
- * into segments of the smallest MSS that all hosts accept (RFC 9293, 3.7.1).
- */
-#define SUPER_FRAME_BYTES 65536
-#define SEGMENT_BYTES_MIN 536
-#define SUPER_FRAME_SEGMENTS (SUPER_FRAME_BYTES / SEGMENT_BYTES_MIN)
-
-/* With the headers that its segments get; the default burst of bytes has room for it. */
-#define SUPER_FRAME_WIRE_BYTES WEIR_TOKENS_ROOM_BYTES_MIN
-
-/* The most packets or bytes that the rule can ever admit at once, in millionths. */
-static uint64_t most_at_once_micro(const struct weir_ruleset_rule *rule)
-{
-	if (weir_kind_of(rule)->has_tokens)
-		return weir_tokens_burst_micro(rule, rule->threshold_micro);
-	return rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? rule->memory.low_units * WEIR_MICRO
-							       : rule->threshold_micro;
-}
-
-static bool may_block_super_frames(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
-{
-	const struct weir_match *match = &weir_resource_of(ruleset, rule)->match;
-
-	const uint64_t least = rule->counts_bytes ? SUPER_FRAME_WIRE_BYTES : SUPER_FRAME_SEGMENTS;
-
-	return !rule->system && weir_kind_of(rule)->has_interval && weir_match_directions(match) & WEIR_MATCHES_OUT &&
-	       limits_tcp(match) && most_at_once_micro(rule) < least * WEIR_MICRO;
-}
-
-/* TCP sends super-frames, which count as their number of segments and are admitted as a whole or not at all. Whether
- * the device accepts them is not known here.
- */
+/* Whether a device accepts larger ones is known where the rules are attached. */
 static void note_super_frames(const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
-	const struct weir_ruleset_rule *first = NULL;
-	size_t others = 0;
+	const struct weir_tcp_device device = {.frame_bytes = WEIR_SUPER_FRAME_BYTES, .segments_max = UINT32_MAX};
+	struct weir_tcp_room room;
 
-	for (size_t i = 0; i < ruleset->rule_count; i++) {
-		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
-
-		if (!may_block_super_frames(ruleset, rule))
-			continue;
-		others += first != NULL;
-		first = first ?: rule;
-	}
-	if (first)
-		weir_diag_note(
-			diag,
-			"rule '%s'%s can never admit a super-frame of TCP that is larger than its limit, and one "
-			"that goes out may have %d segments and %llu bytes; allow as many at once, or turn "
-			"super-frames off: 'ethtool -K IFACE tso off gso off'",
-			first->name, others ? ", like others," : "", SUPER_FRAME_SEGMENTS, SUPER_FRAME_WIRE_BYTES);
+	if (weir_tcp_room_is_short(ruleset, &device, &room))
+		weir_diag_note(diag, "%s; %s", room.text, room.advice);
 }
 
 /* The result goes to stdout or, for JSON, to *ret_document. */

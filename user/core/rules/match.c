@@ -371,6 +371,12 @@ bool weir_match_holds_tcp(const struct weir_match *match)
 	return !match->has_protocol || match->protocol[IPPROTO_TCP / 8] >> IPPROTO_TCP % 8 & 1;
 }
 
+bool weir_match_means(const struct weir_match *match, const char *interface)
+{
+	return !match->interface_count ||
+	       weir_words_mean((const char(*)[WEIR_WANTED_BYTES])match->interface, match->interface_count, interface);
+}
+
 const char *weir_match_splits_connections(const struct weir_match *match)
 {
 	if (match->tcp_flags_count)

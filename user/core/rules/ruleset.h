@@ -90,6 +90,9 @@ bool weir_is_same_key(const struct weir_flow *left, const struct weir_flow *righ
 /* Can the match include TCP packets? */
 bool weir_match_holds_tcp(const struct weir_match *match);
 
+/* Can the match include packets of the interface of this name? */
+bool weir_match_means(const struct weir_match *match, const char *interface);
+
 /* The match field that selects only some packets of a connection; NULL: there is none. */
 const char *weir_match_splits_connections(const struct weir_match *match);
 

@@ -146,8 +146,12 @@ static int put_all(struct weir_instance *instance, const struct weir_link_terms 
 	int err = put ? 0 : weir_diag_fail(diag, ENOMEM, NULL, "cannot attach instance '%s'", instance->name);
 
 	for (size_t i = 0; !err && i < targets->count; i++) {
-		if (find_link(instance, targets->targets[i].ifindex))
+		if (find_link(instance, targets->targets[i].ifindex)) {
+			if (lacks_out(instance, targets->targets[i].ifindex))
+				err = weir_instance_put_out(terms, find_link(instance, targets->targets[i].ifindex),
+							    diag);
 			continue;
+		}
 		if (terms->mode != WEIR_MODE_TC)
 			err = weir_instance_refuse_other_program(targets->targets[i].name, targets->targets[i].ifindex,
 								 diag);

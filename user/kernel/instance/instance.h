@@ -173,10 +173,10 @@ static inline void weir_instance_freep(struct weir_instance **instance)
 /* The instance, of any version, that has put this program on an interface; false if none is visible. */
 bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES]);
 
-/* The instance, of this version or another, that limits an interface of the present network namespace, and its program
+/* The instance, of this version or another, that limits an interface of the present network namespace, and its link
  * for incoming packets, at any hook; false if none is visible.
  */
-bool weir_instance_on(uint32_t ifindex, char ret_name[WEIR_INSTANCE_NAME_BYTES], uint32_t *ret_program_id);
+bool weir_instance_on(uint32_t ifindex, char ret_name[WEIR_INSTANCE_NAME_BYTES], struct weir_link *ret_link);
 
 struct weir_attach_options {
 	const char *instance;

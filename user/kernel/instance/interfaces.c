@@ -195,12 +195,12 @@ bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_N
 	return find_instance(has_program, program_id, 0, &link, ret_name);
 }
 
-bool weir_instance_on(uint32_t ifindex, char ret_name[WEIR_INSTANCE_NAME_BYTES], uint32_t *ret_program_id)
+bool weir_instance_on(uint32_t ifindex, char ret_name[WEIR_INSTANCE_NAME_BYTES], struct weir_link *ret_link)
 {
 	struct weir_link link;
 
 	if (!find_instance(is_on_interface, ifindex, weir_host_netns(), &link, ret_name))
 		return false;
-	*ret_program_id = link.program_id;
+	*ret_link = link;
 	return true;
 }

@@ -239,10 +239,7 @@ static void warn_of_programs_before(const struct weir_link *link, uint32_t tcx_b
 	    !(weir_hook_is_out(link->hook) ? filters.others - filters.others_before : filters.others_before))
 		return;
 	snprintf(hint, sizeof(hint), "'bpftool net show dev %s' (7.3 or later) lists them", link->attached_as);
-	weir_diag_warning(diag, NULL, NULL, hint,
-			  "other tc programs run before weir's at %s of '%s': packets that they accept for good or "
-			  "redirect are not limited",
-			  direction(link), link->attached_as);
+	weir_diag_warning(diag, NULL, NULL, hint, WEIR_TC_BEFORE_WORDS, direction(link), link->attached_as);
 }
 
 /* A program is at one hook of an interface, and the place is given for both hooks: at the other one, behind all. */
@@ -343,6 +340,20 @@ static bool has_no_ethernet(const char *interface)
 	return weir_link_type_without_ethernet(weir_device_type(interface), buffer) != NULL;
 }
 
+/* Call this after clear_pins(), which leaves only pins of links that are alive. */
+static bool has_pin(const char *instance, struct weir_link link)
+{
+	char pin[WEIR_LINK_PIN_BYTES];
+	bool is_there = false;
+
+	for (int is_filter = 0; !is_there && is_filter < 2; is_filter++) {
+		link.is_filter = is_filter;
+		weir_link_pin(&link, pin);
+		is_there = weir_pin_is_there(instance, pin);
+	}
+	return is_there;
+}
+
 int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir_link *in, struct weir_diag *diag)
 {
 	struct weir_link link = *in;
@@ -353,7 +364,9 @@ int weir_instance_put_out(const struct weir_link_terms *terms, const struct weir
 	if (terms->program_fd[link.hook] < 0)
 		return 0;
 	err = clear_pins(terms->instance, link.attached_as, link.ifindex, diag);
-	return err ? err : put_tc(terms, &link, diag);
+	if (err || has_pin(terms->instance, link)) /* only the other link was gone: 'tc filter del dev IFACE ingress' */
+		return err;
+	return put_tc(terms, &link, diag);
 }
 
 int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,

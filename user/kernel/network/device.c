@@ -137,6 +137,35 @@ static void read_xdp_features(uint32_t ifindex, struct weir_device *device)
 	device->has_native_frags = features & NETDEV_XDP_ACT_RX_SG;
 }
 
+/* ---- netlink ---- */
+
+#define GSO_IPV4_MAX_SIZE 63 /* IFLA_GSO_IPV4_MAX_SIZE of Linux 6.3, newer than the headers we build with */
+
+/* 0: unknown */
+static uint32_t read_number(struct weir_netlink *netlink, uint32_t ifindex, uint16_t type)
+{
+	const struct ifinfomsg about = {.ifi_index = ifindex};
+	uint32_t number;
+
+	weir_netlink_begin(netlink, RTM_GETLINK, 0, &about, sizeof(about));
+	return weir_netlink_ask_value(netlink, sizeof(about), type, &number, sizeof(number)) ? 0 : number;
+}
+
+/* Of the two sizes the larger one: that of IPv6 and, before Linux 6.3, of both; that of IPv4. */
+static void read_gso(uint32_t ifindex, struct weir_device *device)
+{
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	uint32_t ipv4_bytes;
+
+	if (weir_netlink_open(&netlink, NETLINK_ROUTE))
+		return;
+	device->gso_bytes_max = read_number(&netlink, ifindex, IFLA_GSO_MAX_SIZE);
+	device->gso_segments_max = read_number(&netlink, ifindex, IFLA_GSO_MAX_SEGS);
+	ipv4_bytes = read_number(&netlink, ifindex, GSO_IPV4_MAX_SIZE);
+	if (ipv4_bytes > device->gso_bytes_max)
+		device->gso_bytes_max = ipv4_bytes;
+}
+
 /* ---- the contract ---- */
 
 static void read_programs(uint32_t ifindex, struct weir_device *device)
@@ -159,6 +188,7 @@ int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret
 		return -errno;
 	read_by_ioctl(fd, name, &device);
 	read_xdp_features(ifindex, &device);
+	read_gso(ifindex, &device);
 	weir_hardware_read("", name, ifindex, &device.hardware);
 	if (device.hardware.keeps_merging)
 		device.has_native_xdp = device.has_native_frags = false;

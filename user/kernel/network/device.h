@@ -22,6 +22,10 @@ struct weir_device {
 	uint32_t rx_queues;	       /* 0: unknown */
 	uint32_t rss_queues;	       /* the receive queues to which RSS sends packets; 0: unknown */
 	uint32_t rx_ring, rx_ring_max; /* packets that one queue can hold for the driver; 0: unknown */
+	/* The largest super-frame that it accepts from the stack, and the most segments; 0: unknown. They do not depend
+	 * on TSO and GSO: without these the kernel takes frames apart too, but behind tc.
+	 */
+	uint32_t gso_bytes_max, gso_segments_max;
 	bool is_up;
 	/* Offloads that are on. */
 	bool has_offloads; /* the next three are known */

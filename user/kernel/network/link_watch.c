@@ -16,7 +16,8 @@
 
 int weir_link_watch_open(void)
 {
-	const struct sockaddr_nl groups = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+	/* Also the group of qdiscs and filters: somebody may have deleted weir's. */
+	const struct sockaddr_nl groups = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | RTMGRP_TC};
 	_cleanup_(weir_closep) int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
 
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&groups, sizeof(groups)))

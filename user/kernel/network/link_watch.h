@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reports that interfaces of the present network namespace appear, go or change (rtnetlink(7), RTNLGRP_LINK). It
- * reports only that something has changed, not what: events can be lost when many come at once, so the reader examines
- * all interfaces again.
+ * Reports that interfaces of the present network namespace, or their qdiscs and filters, appear, go or change
+ * (rtnetlink(7), RTNLGRP_LINK and RTNLGRP_TC). It reports only that something has changed, not what: events can be lost
+ * when many come at once, so the reader examines all interfaces again.
  */
 #ifndef WEIR_NETWORK_LINK_WATCH_H
 #define WEIR_NETWORK_LINK_WATCH_H

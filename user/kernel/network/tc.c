@@ -29,17 +29,24 @@ _Static_assert(WEIR_TC_LIMITER_PREFERENCE > 49152 && WEIR_TC_LIMITER_PREFERENCE 
 /* How often a list that changes during reading is read again, at most. Chosen, not derived. */
 #define DUMPS_MAX 10
 
-/* Whether `nest`, which may be NULL, contains an attribute of this type with this text. */
-static bool has_text(const struct nlattr *nest, uint16_t type, const char *text)
+/* The attribute of this type in `nest`, which may be NULL, with more than so many bytes; NULL: there is none. */
+static const struct nlattr *find_nested(const struct nlattr *nest, uint16_t type, size_t bytes)
 {
 	const struct nlattr *attr;
 
 	if (!nest)
-		return false;
+		return NULL;
 	mnl_attr_for_each_nested(attr, nest)
-		if (mnl_attr_get_type(attr) == type && mnl_attr_get_payload_len(attr) > strlen(text))
-			return !strcmp(mnl_attr_get_payload(attr), text);
-	return false;
+		if (mnl_attr_get_type(attr) == type && mnl_attr_get_payload_len(attr) > bytes)
+			return attr;
+	return NULL;
+}
+
+static bool has_text(const struct nlattr *nest, uint16_t type, const char *text)
+{
+	const struct nlattr *attr = find_nested(nest, type, strlen(text));
+
+	return attr && !strcmp(mnl_attr_get_payload(attr), text);
 }
 
 /* ---- interfaces ---- */
@@ -313,6 +320,13 @@ static struct nlmsghdr *begin_limiter(struct weir_netlink *netlink, uint16_t typ
 	return begin_any_filter(netlink, type, flags, &about);
 }
 
+static uint32_t program_of(const struct nlattr *options)
+{
+	const struct nlattr *id = find_nested(options, TCA_BPF_ID, sizeof(uint32_t) - 1);
+
+	return id ? mnl_attr_get_u32(id) : 0;
+}
+
 /* What weir_tc_read_limiter() looks for. */
 struct found_limiter {
 	const char *name;
@@ -321,14 +335,11 @@ struct found_limiter {
 
 static void read_limiter(const struct nlmsghdr *message, void *data)
 {
-	const struct nlattr *options = weir_netlink_find(message, sizeof(struct tcmsg), TCA_OPTIONS), *attr;
+	const struct nlattr *options = weir_netlink_find(message, sizeof(struct tcmsg), TCA_OPTIONS);
 	struct found_limiter *found = data;
 
-	if (message->nlmsg_type != RTM_NEWTFILTER || !has_text(options, TCA_BPF_NAME, found->name))
-		return;
-	mnl_attr_for_each_nested(attr, options)
-		if (mnl_attr_get_type(attr) == TCA_BPF_ID && mnl_attr_get_payload_len(attr) >= sizeof(uint32_t))
-			found->program_id = mnl_attr_get_u32(attr);
+	if (message->nlmsg_type == RTM_NEWTFILTER && has_text(options, TCA_BPF_NAME, found->name))
+		found->program_id = program_of(options);
 }
 
 int weir_tc_read_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter, uint32_t *ret_program_id)
@@ -369,6 +380,26 @@ int weir_tc_delete_limiter(struct weir_netlink *netlink, const struct weir_tc_li
 
 /* ---- existing filters ---- */
 
+/* A filter that is no BPF program may have several entries (the hash tables of u32): it is listed once. */
+static void list_filter(const struct nlmsghdr *message, bool is_egress, struct weir_tc_filters *filters)
+{
+	const struct nlattr *kind = weir_netlink_find(message, sizeof(struct tcmsg), TCA_KIND), *name = NULL;
+	const struct nlattr *options = weir_netlink_find(message, sizeof(struct tcmsg), TCA_OPTIONS);
+	struct weir_tc_filter filter = {.is_egress = is_egress}, *listed = &filters->listed[filters->listed_count];
+
+	if (!kind || filters->listed_count == WEIR_TC_LISTED_MAX)
+		return;
+	if (!strcmp(mnl_attr_get_str(kind), "bpf")) {
+		name = find_nested(options, TCA_BPF_NAME, 0);
+		filter.program_id = program_of(options);
+	}
+	snprintf(filter.name, sizeof(filter.name), "%s", mnl_attr_get_str(name ?: kind));
+	if (!filter.program_id && filters->listed_count && !memcmp(&filter, listed - 1, sizeof(filter)))
+		return;
+	*listed = filter;
+	filters->listed_count++;
+}
+
 static void read_filter(const struct nlmsghdr *message, void *data)
 {
 	struct weir_tc_filters *filters = data;
@@ -378,6 +409,7 @@ static void read_filter(const struct nlmsghdr *message, void *data)
 	/* A dump begins each priority with an entry that is not a filter. */
 	if (message->nlmsg_type != RTM_NEWTFILTER || !about.tcm_handle)
 		return;
+	list_filter(message, about.tcm_parent == EGRESS, filters);
 	if (about.tcm_parent == INGRESS && is_weirs(message, &about)) {
 		filters->has_weir = true;
 		return;

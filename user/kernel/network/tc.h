@@ -82,12 +82,28 @@ int weir_tc_delete_limiter(struct weir_netlink *netlink, const struct weir_tc_li
 /* The id of its program; -ENOENT: there is no such filter. */
 int weir_tc_read_limiter(struct weir_netlink *netlink, const struct weir_tc_limiter *limiter, uint32_t *ret_program_id);
 
+#define WEIR_TC_LISTED_MAX 64 /* chosen, not derived */
+struct weir_tc_filter {
+	bool is_egress;
+	uint32_t program_id;	       /* 0: it is no BPF program */
+	char name[WEIR_TC_NAME_BYTES]; /* that of its program, or its kind: "u32" */
+};
+
 struct weir_tc_filters {
+	/* All of them, in the order in which they run; those beyond WEIR_TC_LISTED_MAX are only counted. */
+	struct weir_tc_filter listed[WEIR_TC_LISTED_MAX];
+	size_t listed_count;
 	bool has_weir;	      /* the filter that paces */
 	size_t limiters;      /* filters that limit, of all instances, at ingress or egress */
 	size_t others_before; /* at ingress, running before weir's */
 	size_t others;	      /* at ingress or egress */
 };
+
+/* What to say of programs and filters that run before weir's, at a hook ("ingress") of an interface. */
+#define WEIR_TC_BEFORE_WORDS                                                                                           \
+	"other tc programs run before weir's at %s of '%s': packets that they accept for good or redirect are not "    \
+	"limited"
+
 int weir_tc_read_filters(struct weir_netlink *netlink, uint32_t ifindex, struct weir_tc_filters *ret_filters);
 
 #endif

@@ -15,9 +15,6 @@
 #define FLAG_AFTER (1u << 4)
 #define FLAG_ID (1u << 5)
 
-/* BPF_MPROG_MAX (include/linux/bpf_mprog.h): the most programs that an interface can have in one direction */
-#define PROGRAMS_MAX 64
-
 /* Lets tests use filters on a kernel that has tcx. */
 #define WITHOUT_TCX "WEIR_WITHOUT_TCX"
 
@@ -45,19 +42,18 @@ int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress, const stru
 	return link_fd;
 }
 
-/* The number of programs, or -errno. */
-static int read_programs(uint32_t ifindex, bool is_egress, __u32 ids[PROGRAMS_MAX])
+int weir_tcx_read(uint32_t ifindex, bool is_egress, uint32_t ret_ids[WEIR_TCX_PROGRAMS_MAX])
 {
-	__u32 count = PROGRAMS_MAX;
-	int err = bpf_prog_query((int)ifindex, attach_type(is_egress), 0, NULL, ids, &count);
+	__u32 count = WEIR_TCX_PROGRAMS_MAX;
+	int err = bpf_prog_query((int)ifindex, attach_type(is_egress), 0, NULL, ret_ids, &count);
 
 	return err ? err : (int)count;
 }
 
 int weir_tcx_has(uint32_t program_id, uint32_t ifindex, bool is_egress)
 {
-	__u32 ids[PROGRAMS_MAX] = {};
-	int count = read_programs(ifindex, is_egress, ids);
+	uint32_t ids[WEIR_TCX_PROGRAMS_MAX] = {};
+	int count = weir_tcx_read(ifindex, is_egress, ids);
 
 	for (int i = 0; i < count; i++)
 		if (ids[i] == program_id)
@@ -67,8 +63,8 @@ int weir_tcx_has(uint32_t program_id, uint32_t ifindex, bool is_egress)
 
 uint32_t weir_tcx_count(uint32_t ifindex, bool is_egress)
 {
-	__u32 ids[PROGRAMS_MAX];
-	int count = read_programs(ifindex, is_egress, ids);
+	uint32_t ids[WEIR_TCX_PROGRAMS_MAX];
+	int count = weir_tcx_read(ifindex, is_egress, ids);
 
 	return count < 0 ? 0 : count;
 }

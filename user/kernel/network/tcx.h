@@ -36,6 +36,12 @@ int weir_tcx_attach(int program_fd, uint32_t ifindex, bool is_egress, const stru
  */
 int weir_tcx_has(uint32_t program_id, uint32_t ifindex, bool is_egress);
 
+/* BPF_MPROG_MAX (include/linux/bpf_mprog.h): the most programs that an interface can have in one direction */
+#define WEIR_TCX_PROGRAMS_MAX 64
+
+/* The ids of the programs on the interface, in the order in which they run. Returns their number, or -errno. */
+int weir_tcx_read(uint32_t ifindex, bool is_egress, uint32_t ret_ids[WEIR_TCX_PROGRAMS_MAX]);
+
 /* How many programs are on the interface; also 0 if this cannot be determined. */
 uint32_t weir_tcx_count(uint32_t ifindex, bool is_egress);
 

@@ -311,18 +311,24 @@ static void examine_programs(const char *interface, uint32_t ifindex, const stru
 {
 	uint32_t program_id = weir_device_program(device);
 	char name[16], advice[WEIR_REMOVAL_BYTES], owner[WEIR_INSTANCE_NAME_BYTES];
+	struct weir_link link = {};
 
-	if (!program_id && weir_instance_on(ifindex, owner, &program_id)) {
-		examine_weir(program_id, findings);
-		return;
-	}
-	if (!program_id) {
+	if (weir_instance_on(ifindex, owner, &link))
+		examine_weir(link.program_id, findings);
+	else if (!program_id)
 		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
+	if (!program_id || program_id == link.program_id)
 		return;
-	}
 	weir_program_name(program_id, name);
 	if (!strcmp(name, "weir_ingress")) {
 		examine_weir(program_id, findings);
+		return;
+	}
+	if (link.program_id) {
+		weir_find(findings, WEIR_FINDING_NOTE, "programs", NULL,
+			  "an XDP program runs before weir's at tc: '%s' (id %u); packets that it redirects or answers "
+			  "are not limited",
+			  name, program_id);
 		return;
 	}
 	weir_device_removal(interface, ifindex, device, advice);
@@ -335,6 +341,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	int ifindex = weir_host_ifindex(interface, diag);
 	struct weir_findings findings = {};
 	struct weir_device device = {};
+	bool is_for_tc;
 	int err;
 
 	if (ifindex < 0)
@@ -343,18 +350,22 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
 
+	is_for_tc = weir_examine_is_for_tc(interface, ifindex, &device);
+	if (is_for_tc)
+		device.strips_vlan = false; /* the tag is then in the packet's metadata */
 	weir_examine_type(interface, &device, &findings);
 	weir_examine_driver(interface, &device, &findings);
 	weir_examine_mode(interface, ifindex, &device, &findings);
 	weir_examine_mtu(interface, &device, &findings);
 	weir_examine_offloads(interface, &device, &findings);
-	weir_examine_merging(interface, ifindex, &device, &findings);
-	weir_examine_super_frames(interface, ifindex, &device, &findings);
+	weir_examine_merging(interface, ifindex, &device, is_for_tc, &findings);
+	weir_examine_super_frames(interface, ifindex, &device, is_for_tc, &findings);
 	weir_examine_stack(interface, ifindex, &device, &findings);
 	weir_examine_queues(interface, &device, &findings);
 	weir_examine_interrupts(interface, &device, &findings);
 	weir_examine_rings(interface, &device, &findings);
 	examine_programs(interface, ifindex, &device, &findings);
+	weir_examine_tc(interface, ifindex, &findings);
 	examine_kernel(&findings);
 	examine_privilege(&findings);
 	examine_switches(&findings);

@@ -92,7 +92,7 @@ void weir_examine_offloads(const char *interface, const struct weir_device *devi
 		weir_find(findings, WEIR_FINDING_NOTE, "vlan", advice,
 			  "VLAN tags may be removed before XDP sees the packet: it then seems untagged");
 	} else {
-		weir_find(findings, WEIR_FINDING_OK, "vlan", NULL, "VLAN tags stay in the packet");
+		weir_find(findings, WEIR_FINDING_OK, "vlan", NULL, "nothing hides VLAN tags");
 	}
 }
 
@@ -108,7 +108,7 @@ static bool accepts_merging(const struct weir_device *device)
 	       !weir_instance_open(name, &instance, &ignored) && instance->info.allows_merging;
 }
 
-void weir_examine_merging(const char *interface, uint32_t ifindex, const struct weir_device *device,
+void weir_examine_merging(const char *interface, uint32_t ifindex, const struct weir_device *device, bool is_for_tc,
 			  struct weir_findings *findings)
 {
 	/* A device that does not report its native mode may have one: attach tries it first. */
@@ -118,6 +118,12 @@ void weir_examine_merging(const char *interface, uint32_t ifindex, const struct 
 
 	if (!weir_merging_find(interface, ifindex, &merging)) {
 		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges arriving packets");
+		return;
+	}
+	if (is_for_tc) {
+		weir_find(findings, WEIR_FINDING_OK, strcmp(merging.offload, "lro") ? "gro" : "lro", NULL,
+			  "%s of '%s' merges packets: in tc mode, they are counted as their segments", merging.offload,
+			  merging.interface);
 		return;
 	}
 	if (!strcmp(merging.offload, "gro") && device->has_xdp_features && device->has_native_xdp) {
@@ -147,13 +153,16 @@ void weir_examine_merging(const char *interface, uint32_t ifindex, const struct 
 }
 
 void weir_examine_super_frames(const char *interface, uint32_t ifindex, const struct weir_device *device,
-			       struct weir_findings *findings)
+			       bool is_for_tc, struct weir_findings *findings)
 {
 	const bool is_native = device->has_xdp_features && device->has_native_xdp;
 	struct weir_super_frames frames;
 
 	if (!weir_super_frames_find(interface, ifindex, &frames))
 		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "no sender on this host sends it super-frames");
+	else if (is_for_tc)
+		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: in tc mode, they are counted as their segments",
+			  frames.text);
 	else if (is_native && !frames.evades_native)
 		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: native XDP sees them as packets", frames.text);
 	else
@@ -161,26 +170,46 @@ void weir_examine_super_frames(const char *interface, uint32_t ifindex, const st
 			  "%s: each counts as one packet, but in tc mode as its segments", frames.text);
 }
 
-/* Which mode is best for the interface, and why. In skb mode a program sees the same packets as tc, but not the frames
- * that they were merged from.
+/* Why tc mode is best for the interface; NULL: it is not. In skb mode a program sees the same packets as tc, but not
+ * the frames that they were merged from.
  */
+static const char *why_tc(const char *interface, uint32_t ifindex, const struct weir_device *device)
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+	struct weir_super_frames frames = {};
+	struct weir_merging merging;
+
+	if (weir_link_type_without_ethernet(device->type, buffer))
+		return "its packets have no Ethernet header";
+	if (device->has_xdp_features && !device->has_native_xdp)
+		return "native mode is refused, and tc counts the segments of merged packets, as skb mode does not";
+	if (weir_super_frames_find(interface, ifindex, &frames) && frames.evades_native)
+		return "super-frames reach native mode whole there, and tc counts their segments";
+	if (weir_merging_find(interface, ifindex, &merging) && merging.is_fixed)
+		return "packets are merged before native mode sees them, and tc counts their segments";
+	return NULL;
+}
+
+bool weir_examine_is_for_tc(const char *interface, uint32_t ifindex, const struct weir_device *device)
+{
+	const uint32_t program_id = weir_device_program(device);
+	char name[WEIR_INSTANCE_NAME_BYTES];
+	struct weir_link link;
+
+	if (program_id && weir_instance_of_program(program_id, name))
+		return false; /* even if another instance is at tc */
+	if (weir_instance_on(ifindex, name, &link))
+		return link.hook != WEIR_HOOK_XDP;
+	return why_tc(interface, ifindex, device);
+}
+
 void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device,
 		       struct weir_findings *findings)
 {
 	const bool has_native = device->has_xdp_features && device->has_native_xdp;
-	char buffer[WEIR_LINK_TYPE_BYTES], advice[64];
-	struct weir_super_frames frames = {};
-	struct weir_merging merging;
-	const char *why = NULL;
+	const char *why = why_tc(interface, ifindex, device);
+	char advice[64];
 
-	if (weir_link_type_without_ethernet(device->type, buffer))
-		why = "its packets have no Ethernet header";
-	else if (device->has_xdp_features && !has_native)
-		why = "native mode is refused, and tc counts the segments of merged packets, as skb mode does not";
-	else if (weir_super_frames_find(interface, ifindex, &frames) && frames.evades_native)
-		why = "super-frames reach native mode whole there, and tc counts their segments";
-	else if (weir_merging_find(interface, ifindex, &merging) && merging.is_fixed)
-		why = "packets are merged before native mode sees them, and tc counts their segments";
 	snprintf(advice, sizeof(advice), "weir attach --mode tc -i %s FILE...", interface);
 	if (why)
 		weir_find(findings, WEIR_FINDING_NOTE, "mode", advice, "tc mode is best for '%s': %s", interface, why);

@@ -12,6 +12,9 @@ void weir_examine_type(const char *interface, const struct weir_device *device, 
 void weir_examine_driver(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 void weir_examine_mtu(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 
+/* Is weir attached at tc here or, if it is not attached, is tc mode best? Super-frames then count as their segments. */
+bool weir_examine_is_for_tc(const char *interface, uint32_t ifindex, const struct weir_device *device);
+
 /* Which mode to attach in. */
 void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device,
 		       struct weir_findings *findings);
@@ -20,10 +23,10 @@ void weir_examine_mode(const char *interface, uint32_t ifindex, const struct wei
 void weir_examine_offloads(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 
 /* Checks the interfaces below this one too. Native mode runs before GRO, and refuses LRO where it matters. */
-void weir_examine_merging(const char *interface, uint32_t ifindex, const struct weir_device *device,
+void weir_examine_merging(const char *interface, uint32_t ifindex, const struct weir_device *device, bool is_for_tc,
 			  struct weir_findings *findings);
 void weir_examine_super_frames(const char *interface, uint32_t ifindex, const struct weir_device *device,
-			       struct weir_findings *findings);
+			       bool is_for_tc, struct weir_findings *findings);
 
 /* On an upper interface a program usually runs in skb mode, although the ports below may support native mode. */
 void weir_examine_stack(const char *interface, uint32_t ifindex, const struct weir_device *device,
@@ -38,5 +41,10 @@ void weir_examine_interrupts(const char *interface, const struct weir_device *de
  * limit.
  */
 void weir_examine_rings(const char *interface, const struct weir_device *device, struct weir_findings *findings);
+
+/* ---- examine_tc.c ---- */
+
+/* The programs at tc ingress and egress, weir's and others; and weir's that are gone. */
+void weir_examine_tc(const char *interface, uint32_t ifindex, struct weir_findings *findings);
 
 #endif

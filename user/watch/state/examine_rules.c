@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "compile/compile.h"
+#include "compile/tcp_room.h"
 #include "host/host.h"
 #include "host/memory.h"
 #include "instance/instance.h"
@@ -16,6 +17,7 @@
 #include "pace/pace.h"
 #include "rules/interface_words.h"
 #include "state/examine.h"
+#include "state/examine_interface.h"
 
 /* ---- rules that could be loaded here ---- */
 
@@ -83,24 +85,21 @@ static void examine_rules_fields(const char *interface, uint32_t ifindex, const 
 	struct weir_super_frames frames;
 	struct weir_merging merging;
 	char advice[96];
+	bool is_merged;
 
 	if (fields & WEIR_MATCH_VLAN)
 		examine_rules_vlan(interface, device, findings);
 	if (!(fields & (WEIR_MATCH_LENGTH | WEIR_MATCH_TCP_FLAGS)) ||
 	    (device->has_xdp_features && device->has_native_xdp))
 		return;
-	if (weir_merging_find(interface, ifindex, &merging) || weir_super_frames_find(interface, ifindex, &frames)) {
-		snprintf(advice, sizeof(advice),
-			 "'weir doctor %s' shows how to stop that, in its lines 'gro' and 'gso'", interface);
-		weir_find(findings, WEIR_FINDING_NOTE, "fields", advice,
-			  "the rules match 'length' or 'tcpFlags', which merged packets share");
-	}
-}
-
-static bool means(const struct weir_match *match, const char *interface)
-{
-	return !match->interface_count ||
-	       weir_words_mean((const char(*)[WEIR_WANTED_BYTES])match->interface, match->interface_count, interface);
+	snprintf(advice, sizeof(advice), "it cannot be turned off here");
+	is_merged = weir_merging_find(interface, ifindex, &merging);
+	if (is_merged && !merging.is_fixed)
+		snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
+	if (!is_merged && !weir_super_frames_find(interface, ifindex, &frames))
+		return;
+	weir_find(findings, WEIR_FINDING_NOTE, "fields", is_merged ? advice : frames.advice,
+		  "the rules match 'length' or 'tcpFlags', which merged packets share");
 }
 
 /* Reported only once, for the first rule. */
@@ -111,7 +110,7 @@ static void examine_rules_interface(const char *interface, const struct weir_rul
 	size_t count = 0;
 
 	for (size_t i = 0; i < ruleset->resource_count; i++) {
-		if (means(&ruleset->resources[i].match, interface))
+		if (weir_match_means(&ruleset->resources[i].match, interface))
 			continue;
 		first = first ?: ruleset->resources[i].name;
 		count++;
@@ -120,6 +119,17 @@ static void examine_rules_interface(const char *interface, const struct weir_rul
 		weir_find(findings, WEIR_FINDING_NOTE, "interface", NULL,
 			  "%zu resource%s match%s nothing on '%s' because of 'interface': the first is '%.64s'", count,
 			  count == 1 ? "" : "s", count == 1 ? "es" : "", interface, first);
+}
+
+/* `weir check` has noted rules that have no room for the default size. */
+static void examine_rules_room(const char *interface, const struct weir_device *device,
+			       const struct weir_ruleset *ruleset, struct weir_findings *findings)
+{
+	const struct weir_tcp_device sender = {interface, device->gso_bytes_max, device->gso_segments_max};
+	struct weir_tcp_room room;
+
+	if (device->gso_bytes_max > WEIR_SUPER_FRAME_BYTES && weir_tcp_room_is_short(ruleset, &sender, &room))
+		weir_find(findings, WEIR_FINDING_NOTE, "gso", room.advice, "%s", room.text);
 }
 
 static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
@@ -183,11 +193,14 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	err = weir_device_read(interface, ifindex, &device);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
+	if (weir_examine_is_for_tc(interface, ifindex, &device))
+		device.strips_vlan = false; /* at tc the tag is still in the packet's metadata */
 	leave_out_what_rules_never_meet(ruleset, image, findings);
 	examine_rules_memory(image, findings);
 	examine_rules_flows(image->override_count, image->flows_per_cpu, findings);
 	examine_rules_marks(ruleset, findings);
 	examine_rules_fields(interface, ifindex, &device, image->config.match_fields, findings);
+	examine_rules_room(interface, &device, ruleset, findings);
 	examine_rules_interface(interface, ruleset, findings);
 	examine_rules_pace(image, findings);
 	return 0;
@@ -321,9 +334,10 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		device.has_xdp_features = true;
 		device.has_native_xdp = link->is_native;
 		if (link->hook != WEIR_HOOK_XDP)
-			device.strips_vlan = false; /* at tc the tag is still in the packet's metadata */
+			device.strips_vlan = false; /* as above */
 		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
 		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
+		examine_rules_room(link->interface, &device, ruleset, &findings);
 		collect(link->interface, &findings, &told);
 	}
 	warn_of_told(&told, diag);

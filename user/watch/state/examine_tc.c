@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What runs at tc on an interface, in which order, and whether instances still have the hooks that they limit it at. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "instance/instance.h"
+#include "network/tc.h"
+#include "network/tcx.h"
+#include "state/examine_interface.h"
+
+/* The programs at one hook, in the order in which they run. */
+struct order {
+	char words[WEIR_FINDING_CHARS];
+	size_t bytes;
+	bool has_others;
+	bool has_others_before_weir;
+};
+
+static void add_program(const char *name, uint32_t id, struct order *order)
+{
+	char owner[WEIR_INSTANCE_NAME_BYTES], whose[WEIR_INSTANCE_NAME_BYTES + 32] = "";
+
+	if (id && weir_instance_of_program(id, owner)) {
+		order->has_others_before_weir |= order->has_others;
+		snprintf(whose, sizeof(whose), " (id %u, instance '%s')", id, owner);
+	} else {
+		order->has_others = true;
+		if (id)
+			snprintf(whose, sizeof(whose), " (id %u)", id);
+	}
+	if (order->bytes < sizeof(order->words))
+		order->bytes += snprintf(order->words + order->bytes, sizeof(order->words) - order->bytes, "%s%s%s",
+					 order->bytes ? ", " : "", name, whose);
+}
+
+/* All tcx programs run before the filters of clsact. Returns whether anything runs there. */
+static bool examine_hook(const char *interface, uint32_t ifindex, bool is_egress, const struct weir_tc_filters *filters,
+			 struct weir_findings *findings)
+{
+	const char *hook = is_egress ? "egress" : "ingress";
+	uint32_t ids[WEIR_TCX_PROGRAMS_MAX];
+	int count = weir_tcx_read(ifindex, is_egress, ids);
+	struct order order = {};
+
+	for (int i = 0; i < count; i++) {
+		char name[16];
+
+		weir_program_name(ids[i], name);
+		add_program(name, ids[i], &order);
+	}
+	for (size_t i = 0; i < filters->listed_count; i++)
+		if (filters->listed[i].is_egress == is_egress)
+			add_program(filters->listed[i].name, filters->listed[i].program_id, &order);
+	if (order.bytes)
+		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "at tc %s: %s", hook, order.words);
+	if (order.has_others_before_weir)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "programs",
+			  "remove them, unless they pass on all packets that are to be limited", WEIR_TC_BEFORE_WORDS,
+			  hook, interface);
+	return order.bytes;
+}
+
+/* Hooks of an instance whose pin is there but whose link or filter is not: somebody removed it, or the interface was
+ * replaced by another of that name.
+ */
+static void examine_missing(const char *interface, const char *name, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
+	char advice[WEIR_INSTANCE_OPTION_BYTES + 64], option[WEIR_INSTANCE_OPTION_BYTES];
+	bool lacks_in = false, lacks_out = false;
+
+	if (weir_instance_open_now(name, &instance, &ignored) || instance->info.netns != weir_host_netns())
+		return;
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		if (link->ifindex || link->hook == WEIR_HOOK_XDP || strcmp(link->attached_as, interface) != 0)
+			continue;
+		lacks_in |= !weir_hook_is_out(link->hook);
+		lacks_out |= weir_hook_is_out(link->hook);
+	}
+	if (!lacks_in && !lacks_out)
+		return;
+	snprintf(advice, sizeof(advice), "'weir attach%s -i %s' puts it back", weir_instance_option(name, option),
+		 interface);
+	weir_find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
+		  "instance '%s' is to limit '%s' at tc %s%s%s, but its program there is gone", name, interface,
+		  lacks_in ? "ingress" : "", lacks_in && lacks_out ? " and " : "", lacks_out ? "egress" : "");
+}
+
+void weir_examine_tc(const char *interface, uint32_t ifindex, struct weir_findings *findings)
+{
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
+	_cleanup_(weir_names_free) struct weir_names names = {};
+	struct weir_tc_filters filters = {};
+	uint32_t ids[WEIR_TCX_PROGRAMS_MAX];
+	bool has_any;
+
+	if (weir_tcx_read(ifindex, false, ids) == -EPERM)
+		return; /* the finding about privilege says so */
+	if (!weir_netlink_open(&netlink, NETLINK_ROUTE))
+		weir_tc_read_filters(&netlink, ifindex, &filters); /* without them the list is shorter, ignoring */
+	has_any = examine_hook(interface, ifindex, false, &filters, findings);
+	has_any |= examine_hook(interface, ifindex, true, &filters, findings);
+	if (!has_any)
+		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "no tc program on it");
+	if (weir_instance_list(&names, &ignored))
+		return;
+	for (size_t i = 0; i < names.count; i++)
+		examine_missing(interface, names.names[i], findings);
+}
