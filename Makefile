@@ -367,7 +367,7 @@ coverage:
 
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
 REPLAY_TESTS := $(call tests_in,bpf/replay*_test.c)
-VM_TESTS := tests/vm/commands tests/vm/other_programs $(BUILD)/tests/vm/load $(BUILD)/tests/vm/hotplug $(REPLAY_TESTS) $(if $(HAS_OTHER),$(OTHER_LOAD))
+VM_TESTS := tests/vm/commands tests/vm/devices tests/vm/other_programs $(BUILD)/tests/vm/load $(BUILD)/tests/vm/hotplug $(REPLAY_TESTS) $(if $(HAS_OTHER),$(OTHER_LOAD))
 VM_PROGRAMS := $(call tests_in,vm/*.c)
 test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(VM_PROGRAMS)
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)

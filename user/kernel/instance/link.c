@@ -156,6 +156,18 @@ static void warn_of_super_frames(const char *interface, uint32_t ifindex, bool i
 			  is_native ? "" : " in skb mode");
 }
 
+/* Rules that name a bond match none of the packets that its ports evaluate. Whether there are such rules is not known
+ * here, and the next reload may bring some.
+ */
+static void warn_of_ports(const char *interface, bool is_native, struct weir_diag *diag)
+{
+	if (is_native && weir_device_runs_in_ports(interface))
+		weir_diag_warning(diag, NULL, NULL, "with '--mode tc' or '--mode skb' it is the bond",
+				  "'%s' is a bond: in native mode its ports evaluate what comes in, and 'interface' in "
+				  "rules is the port",
+				  interface);
+}
+
 /* Links of this name may be left from an earlier interface that has gone. One that is alive belongs to an interface
  * that was renamed.
  */
@@ -214,6 +226,7 @@ static int put_xdp(const struct weir_link_terms *terms, struct weir_link *link, 
 				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
 				  strerrorname_np(-native_err));
 	warn_of_super_frames(interface, link->ifindex, link->is_native, diag);
+	warn_of_ports(interface, link->is_native, diag);
 	weir_link_pin(link, pin);
 	return weir_pin(terms->instance, pin, link_fd, diag);
 }

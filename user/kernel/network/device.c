@@ -32,6 +32,14 @@ static uint16_t read_type(int fd, const char *name)
 	return ask(fd, name, SIOCGIFHWADDR, &ifr) ? ifr.ifr_hwaddr.sa_family : ARPHRD_ETHER;
 }
 
+static void read_driver(int fd, const char *name, char ret_driver[32])
+{
+	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+
+	if (weir_ethtool_ask(fd, name, &driver))
+		snprintf(ret_driver, sizeof(driver.driver), "%s", driver.driver);
+}
+
 static bool offload_is_on(int fd, const char *name, uint32_t get)
 {
 	struct ethtool_value value = {.cmd = get};
@@ -73,7 +81,6 @@ static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 	struct ethtool_ringparam rings = {.cmd = ETHTOOL_GRINGPARAM};
-	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
 	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
 	struct ifreq ifr = {};
 
@@ -82,8 +89,7 @@ static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
 		device->mtu = ifr.ifr_mtu;
 	if (ask(fd, name, SIOCGIFFLAGS, &ifr))
 		device->is_up = ifr.ifr_flags & IFF_UP;
-	if (weir_ethtool_ask(fd, name, &driver))
-		snprintf(device->driver, sizeof(device->driver), "%s", driver.driver);
+	read_driver(fd, name, device->driver);
 	if (weir_ethtool_ask(fd, name, &channels))
 		device->rx_queues = channels.rx_count + channels.combined_count;
 	device->rss_queues = count_rss_queues(fd, name);
@@ -202,6 +208,16 @@ uint16_t weir_device_type(const char *name)
 	_cleanup_(weir_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	return fd < 0 ? ARPHRD_ETHER : read_type(fd, name);
+}
+
+bool weir_device_runs_in_ports(const char *name)
+{
+	_cleanup_(weir_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char driver[32] = "";
+
+	if (fd >= 0)
+		read_driver(fd, name, driver);
+	return !strcmp(driver, "bonding");
 }
 
 const char *weir_link_type_without_ethernet(uint16_t type, char buffer[WEIR_LINK_TYPE_BYTES])

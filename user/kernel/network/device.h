@@ -48,6 +48,9 @@ int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret
 /* Only the type of its link layer: ARPHRD_*, as in linux/if_arp.h. If it cannot be determined, Ethernet is assumed. */
 uint16_t weir_device_type(const char *name);
 
+/* Whether its driver, given an XDP program, has its ports run it, so that the program sees their indexes: a bond. */
+bool weir_device_runs_in_ports(const char *name);
+
 /* The program expects Ethernet headers. On an interface with another header or none (tun, WireGuard, IPIP, GRE) it
  * would evaluate the wrong bytes. For such an interface this returns the name that `ip link` shows for its type after
  * "link/". NULL: it has Ethernet headers.

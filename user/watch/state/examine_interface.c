@@ -22,6 +22,14 @@
 /* At 10 Gbit/s, this many of the smallest frames arrive in 69 us. Chosen, not derived. */
 #define RX_RING_MIN 1024
 
+/* Attach takes it in tc mode only, whatever its driver can do and whatever merges its packets. */
+static bool is_for_tc_only(const struct weir_device *device)
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+
+	return weir_link_type_without_ethernet(device->type, buffer);
+}
+
 void weir_examine_type(const char *interface, const struct weir_device *device, struct weir_findings *findings)
 {
 	char buffer[WEIR_LINK_TYPE_BYTES];
@@ -42,7 +50,9 @@ void weir_examine_driver(const char *interface, const struct weir_device *device
 	if (!device->is_up)
 		weir_find(findings, WEIR_FINDING_NOTE, "link", NULL,
 			  "'%s' is down: attach works, packets arrive once it is up", interface);
-	if (device->hardware.keeps_merging)
+	if (is_for_tc_only(device))
+		weir_find(findings, WEIR_FINDING_OK, "driver", NULL, "driver %s", driver);
+	else if (device->hardware.keeps_merging)
 		weir_find(findings, WEIR_FINDING_NOTE, "driver",
 			  "on the virtual machine's host, turn off guest_csum, guest_tso4, guest_tso6, guest_ecn, "
 			  "guest_ufo",
@@ -116,6 +126,10 @@ void weir_examine_merging(const char *interface, uint32_t ifindex, const struct 
 	struct weir_merging merging;
 	char advice[WEIR_FINDING_CHARS];
 
+	if (is_for_tc_only(device)) {
+		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "tc mode counts the segments of merged packets");
+		return;
+	}
 	if (!weir_merging_find(interface, ifindex, &merging)) {
 		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges arriving packets");
 		return;
