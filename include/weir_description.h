@@ -80,6 +80,7 @@ struct weir_cluster_info {
  */
 #define WEIR_PACES_IN 1
 #define WEIR_PACES_OUT 2
+#define WEIR_ASKS_INTERFACE 0x10u /* of `policies`: matches or keys have `interface` */
 struct weir_instance_info {
 	__u32 magic;
 	__u32 abi_version;
@@ -92,7 +93,7 @@ struct weir_instance_info {
 	__u32 rule_slots;				/* capacities of the instance's maps */
 	__u32 resource_slots;
 	__u32 flows_per_cpu;
-	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
+	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched; WEIR_ASKS_INTERFACE */
 	__u32 spec_count;
 	__u32 sharers_shift;
 	__u32 controller_timeout_ms;

@@ -207,6 +207,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 		.place = options->place,
 		.paces = image->config.paces,
 		.paces_out = image->config.paces_out,
+		.asks_interface = image->config.asked_fields & WEIR_MATCH_INTERFACE,
 		.waits = weir_instance_waits_out(ruleset),
 	};
 	const struct weir_settings *settings = &ruleset->settings;

@@ -190,6 +190,7 @@ static int open_terms(const struct weir_instance *instance, struct weir_link_ter
 		.allows_merging = info->allows_merging,
 		.paces = info->paces & WEIR_PACES_IN,
 		.paces_out = info->paces & WEIR_PACES_OUT,
+		.asks_interface = info->policies & WEIR_ASKS_INTERFACE,
 		.program_fd = WEIR_NO_PROGRAMS,
 	};
 	bool has_any = false;

@@ -169,7 +169,7 @@ struct weir_waits {
 struct weir_link_terms {
 	const char *instance;
 	enum weir_attach_mode mode;
-	bool allows_merging, paces, paces_out;
+	bool allows_merging, paces, paces_out, asks_interface;
 	struct weir_waits waits; /* valid if paces_out */
 	struct weir_tcx_place place;
 	int program_fd[WEIR_HOOKS]; /* -1: none for this hook, at which nothing is then evaluated */
@@ -179,6 +179,9 @@ struct weir_link_terms {
 	{                                                                                                              \
 		-1, -1, -1, -1, -1                                                                                     \
 	}
+
+/* Refuse rules that ask for `interface` on a bond in native mode. */
+int weir_instance_refuse_ports(const char *interface, bool asks_interface, struct weir_diag *diag);
 
 /* Put the programs on one interface and pin the links: one for incoming packets and, if outgoing packets are evaluated,
  * one for these. If this fails, nothing is left. *ret_link, which may be NULL, is the link for incoming packets.

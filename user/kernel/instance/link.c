@@ -156,16 +156,22 @@ static void warn_of_super_frames(const char *interface, uint32_t ifindex, bool i
 			  is_native ? "" : " in skb mode");
 }
 
-/* Rules that name a bond match none of the packets that its ports evaluate. Whether there are such rules is not known
- * here, and the next reload may bring some.
- */
-static void warn_of_ports(const char *interface, bool is_native, struct weir_diag *diag)
+/* The rules would not see the bond by its `interface`, but its ports: a limit would be open, and nobody would know. */
+static bool hides_interface(const char *interface, bool asks_interface)
 {
-	if (is_native && weir_device_runs_in_ports(interface))
-		weir_diag_warning(diag, NULL, NULL, "with '--mode tc' or '--mode skb' it is the bond",
-				  "'%s' is a bond: in native mode its ports evaluate what comes in, and 'interface' in "
-				  "rules is the port",
-				  interface);
+	return asks_interface && weir_device_runs_in_ports(interface);
+}
+
+int weir_instance_refuse_ports(const char *interface, bool asks_interface, struct weir_diag *diag)
+{
+	if (!hides_interface(interface, asks_interface))
+		return 0;
+	weir_diag_error(
+		diag, NULL, NULL, "use '--mode tc' or '--mode skb', or attach to its ports",
+		"cannot limit '%s' in native mode by rules with 'interface': a bond's ports evaluate what comes "
+		"in, and 'interface' is the port",
+		interface);
+	return -EOPNOTSUPP;
 }
 
 /* Links of this name may be left from an earlier interface that has gone. One that is alive belongs to an interface
@@ -205,11 +211,19 @@ static int put_xdp(const struct weir_link_terms *terms, struct weir_link *link, 
 	const char *interface = link->attached_as;
 	_cleanup_(weir_closep) int link_fd = -1;
 	char pin[WEIR_LINK_PIN_BYTES];
-	int native_err = 0, err;
+	int native_err = 0, err = 0;
 
 	link->is_native = terms->mode != WEIR_MODE_SKB;
+	if (terms->mode == WEIR_MODE_NATIVE)
+		err = weir_instance_refuse_ports(interface, terms->asks_interface, diag);
+	if (err)
+		return err;
+	if (terms->mode == WEIR_MODE_AUTO && hides_interface(interface, terms->asks_interface)) {
+		native_err = -EOPNOTSUPP;
+		link->is_native = false;
+	}
 	link_fd = create_link(program_fd, link->ifindex, link->is_native);
-	if (terms->mode == WEIR_MODE_AUTO && is_refused_by_driver(link_fd)) {
+	if (terms->mode == WEIR_MODE_AUTO && link->is_native && is_refused_by_driver(link_fd)) {
 		native_err = link_fd;
 		link->is_native = false;
 		link_fd = create_link(program_fd, link->ifindex, false);
@@ -226,7 +240,6 @@ static int put_xdp(const struct weir_link_terms *terms, struct weir_link *link, 
 				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
 				  strerrorname_np(-native_err));
 	warn_of_super_frames(interface, link->ifindex, link->is_native, diag);
-	warn_of_ports(interface, link->is_native, diag);
 	weir_link_pin(link, pin);
 	return weir_pin(terms->instance, pin, link_fd, diag);
 }

@@ -172,7 +172,8 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->sharers_shift = config->sharers_shift;
 	info->flows_per_cpu = flows_in_force(image);
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
-			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
+			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0) |
+			 (config->asked_fields & WEIR_MATCH_INTERFACE ? WEIR_ASKS_INTERFACE : 0);
 	info->non_ip_except_count = config->non_ip_except_count;
 	memcpy(info->non_ip_except, config->non_ip_except, sizeof(info->non_ip_except));
 	info->observes = config->observes;

@@ -228,6 +228,17 @@ static int check_links(const struct weir_instance *instance, struct weir_diag *d
 	return -ENOENT;
 }
 
+static int check_ports(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	const bool asks_interface = image->config.asked_fields & WEIR_MATCH_INTERFACE;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < instance->link_count; i++)
+		if (instance->links[i].is_native && instance->links[i].ifindex)
+			err = weir_instance_refuse_ports(instance->links[i].interface, asks_interface, diag);
+	return err;
+}
+
 /* Entries that are blocked or allowed for a limited time must all fit in the new table, or the reload is refused. */
 static int check_timed(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
@@ -303,6 +314,8 @@ int weir_reload_prepare(struct weir_instance *instance, const struct weir_transi
 		err = check_span(instance, *ret_image, diag);
 	if (!err)
 		err = check_timed(instance, *ret_image, diag);
+	if (!err)
+		err = check_ports(instance, *ret_image, diag);
 	if (!err)
 		err = weir_instance_check_memory(weir_reload_new_bytes(instance, *ret_image), diag);
 	return err;
