@@ -294,6 +294,18 @@ static int read_instance(struct suggest_request *request, struct weir_diag *diag
 	return find_interface(request, instance, diag);
 }
 
+/* An instance drops packets at XDP, in front of where an interface is listened to. */
+static bool is_limited_before(const char *interface)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
+	char name[WEIR_INSTANCE_NAME_BYTES];
+	struct weir_link link;
+
+	return weir_instance_on(if_nametoindex(interface), name, &link) && link.hook == WEIR_HOOK_XDP &&
+	       !weir_instance_open(name, &instance, &ignored) && !instance->info.observes;
+}
+
 static int read_resources(struct suggest_request *request, struct weir_diag *diag)
 {
 	int err = 0;
@@ -302,6 +314,8 @@ static int read_resources(struct suggest_request *request, struct weir_diag *dia
 		err = read_instance(request, diag);
 	else if (request->file_count)
 		err = weir_ruleset_read(request->files, request->file_count, &request->ruleset, diag);
+	if (!request->instance && request->options.interface)
+		request->options.is_enforced = is_limited_before(request->options.interface);
 	request->options.ruleset = request->ruleset;
 	return err;
 }
