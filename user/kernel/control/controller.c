@@ -126,8 +126,8 @@ static void watch_links(struct weir_controller *controller, uint64_t now_ns, str
 	if (now_ns - controller->watched_ns < SECOND_NS - PERIOD_NS / 2)
 		return;
 	controller->watched_ns = now_ns;
-	weir_instance_watch_links(controller->instance, diag);
-	controller->must_follow |= controller->follow.refused_count && controller->link_watch_fd >= 0;
+	if (weir_instance_watch_links(controller->instance, diag) || controller->follow.refused_count)
+		controller->must_follow |= controller->link_watch_fd >= 0;
 }
 
 /* When the published thresholds expire, or have expired; 0: long ago. */

@@ -214,6 +214,21 @@ static void close_terms(const struct weir_link_terms *terms)
 		weir_closep(&terms->program_fd[hook]);
 }
 
+/* The interface is there, and gets the place that is asked for only if it has no program yet. */
+static int expect_addable(const struct weir_instance *instance, const struct weir_attach_options *options,
+			  const char *interface, struct weir_diag *diag)
+{
+	int ifindex = weir_host_ifindex(interface, diag);
+
+	if (ifindex < 0)
+		return -ENODEV;
+	if (weir_tcx_place_is_last(&options->place) || !find_link(instance, ifindex))
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "detach it with 'weir detach -i', then attach it at that place",
+			"'%s' is limited already, and keeps its place among the programs at tc", interface);
+	return -EEXIST;
+}
+
 static int add_words(struct weir_instance *instance, const struct weir_attach_options *options, struct weir_diag *diag)
 {
 	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = WEIR_NO_PROGRAMS};
@@ -224,7 +239,7 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 		err = want(instance, options->interfaces[i], diag);
 	for (size_t i = 0; !err && i < options->interface_count; i++)
 		if (!weir_word_is_pattern(options->interfaces[i]))
-			err = weir_host_ifindex(options->interfaces[i], diag) < 0 ? -ENODEV : 0;
+			err = expect_addable(instance, options, options->interfaces[i], diag);
 	if (!err)
 		err = open_terms(instance, &terms, diag);
 	if (err)

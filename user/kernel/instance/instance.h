@@ -136,8 +136,10 @@ int weir_instance_find_rule(const struct weir_instance *instance, const char *na
 /* The present name of the interface with this index. NULL: the instance is not on it, or the interface is gone. */
 const char *weir_instance_interface(const struct weir_instance *instance, uint32_t ifindex);
 
-/* Look at the instance's interfaces again: update their names, and warn of each one that has gone. */
-void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
+/* Look at the instance's interfaces again: update their names, and warn of each one that has gone, or has lost weir's
+ * program. Returns whether there was one: weir_instance_follow() puts the program back where it can.
+ */
+bool weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
 
 /* An instance on two interfaces, one of which is on top of the other. It evaluates packets that arrive through both
  * twice.

@@ -118,28 +118,48 @@ static bool is_gone(const struct weir_instance *instance, const struct weir_link
 	return !link->is_filter || (!weir_bpffs_try_lock(&lock_fd) && weir_pin_is_there(instance->name, pin));
 }
 
-void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
+/* The link is gone: with its interface, or somebody removed it (`bpftool link detach`, `tc filter del`). */
+static void tell_gone(const struct weir_instance *instance, const struct weir_link *link, bool is_there,
+		      struct weir_diag *diag)
 {
 	char hint[256];
 
-	/* Links in another namespace keep the names of the last reload: entering it each time may mean searching all
-	 * processes.
-	 */
-	if (instance->info.netns == weir_host_netns())
-		weir_links_name_here(instance->name, instance->links, instance->link_count);
-	for (size_t i = 0; i < instance->link_count; i++) {
-		struct weir_link *link = &instance->links[i];
-
-		if (!link->ifindex || !is_gone(instance, link))
-			continue;
-		link->ifindex = 0;
-		if (weir_hook_is_out(link->hook))
-			continue; /* the interface's other link reports it */
+	if (!is_there) {
 		weir_diag_warning(diag, NULL, NULL, gone_hint(instance, hint),
 				  "interface '%s' is gone, and its limits with it", link->interface);
 		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is gone, and its limits with it",
 				   link->interface);
+		return;
 	}
+	weir_diag_warning(diag, NULL, NULL, NULL, "somebody removed weir's program from '%s'", link->interface);
+	weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "somebody removed weir's program from '%s'",
+			   link->interface);
+}
+
+bool weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
+{
+	const bool is_here = instance->info.netns == weir_host_netns();
+	bool lost_one = false;
+
+	/* Links in another namespace keep the names of the last reload: entering it each time may mean searching all
+	 * processes.
+	 */
+	if (is_here)
+		weir_links_name_here(instance->name, instance->links, instance->link_count);
+	for (size_t i = 0; i < instance->link_count; i++) {
+		struct weir_link *link = &instance->links[i];
+		bool is_there;
+
+		if (!link->ifindex || !is_gone(instance, link))
+			continue;
+		is_there = is_here && if_nametoindex(link->interface) == link->ifindex;
+		link->ifindex = 0;
+		lost_one = true;
+		/* Of an interface that is gone the other link reports it. */
+		if (is_there || !weir_hook_is_out(link->hook))
+			tell_gone(instance, link, is_there, diag);
+	}
+	return lost_one;
 }
 
 /* ---- whose link or interface it is ---- */

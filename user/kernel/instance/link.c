@@ -264,7 +264,8 @@ static void warn_of_programs_before(const struct weir_link *link, uint32_t tcx_b
 	if (!tcx_before &&
 	    !(weir_hook_is_out(link->hook) ? filters.others - filters.others_before : filters.others_before))
 		return;
-	snprintf(hint, sizeof(hint), "'bpftool net show dev %s' (7.3 or later) lists them", link->attached_as);
+	snprintf(hint, sizeof(hint), "'weir doctor %s' lists them%s", link->attached_as,
+		 link->is_filter ? "" : "; '--before all' puts weir in front of them");
 	weir_diag_warning(diag, NULL, NULL, hint, WEIR_TC_BEFORE_WORDS, direction(link), link->attached_as);
 }
 
@@ -295,7 +296,7 @@ static int check_place(const struct weir_link_terms *terms, const struct weir_li
 	if (!id || (has_in && weir_tcx_has(id, link->ifindex, false) > 0) ||
 	    (has_out && weir_tcx_has(id, link->ifindex, true) > 0))
 		return 0;
-	return weir_diag_error(diag, NULL, NULL, "'bpftool net show' lists them (7.3 or later)",
+	return weir_diag_error(diag, NULL, NULL, "'weir doctor IFACE' lists them, with their numbers",
 			       "there is no tcx program %u on '%s' where weir would attach to it", id,
 			       link->attached_as);
 }

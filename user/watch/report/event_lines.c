@@ -222,9 +222,12 @@ static void print_change(const struct weir_instance *instance, const struct weir
 		fprintf(text, ": blocked for %s",
 			weir_format_age(event->value > event->time_ns ? event->value - event->time_ns : 0, words));
 	else
-		fprintf(text, ": %s, %llu of %llu requests were bad",
-			event->value <= WEIR_BREAKER_HALF_OPEN ? weir_breaker_kind_names[event->value] : "?",
-			(unsigned long long)(event->used & 0xffffffff), (unsigned long long)(event->used >> 32));
+		fprintf(text, ": %s",
+			event->value <= WEIR_BREAKER_HALF_OPEN ? weir_breaker_kind_names[event->value] : "?");
+	/* The window is why a breaker opens. A probe opens the other states, and their window is the former one. */
+	if (reported->kind != WEIR_REPORTED_PENALTY && event->value == WEIR_BREAKER_OPEN)
+		fprintf(text, ", %llu of %llu requests were bad", (unsigned long long)(event->used & 0xffffffff),
+			(unsigned long long)(event->used >> 32));
 }
 
 static void print_missed(const struct weir_reported *reported, const struct weir_rule_info *rule, FILE *text)

@@ -56,10 +56,19 @@ static bool examine_hook(const char *interface, uint32_t ifindex, bool is_egress
 	if (order.bytes)
 		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "at tc %s: %s", hook, order.words);
 	if (order.has_others_before_weir)
-		weir_find(findings, WEIR_FINDING_PROBLEM, "programs",
-			  "remove them, unless they pass on all packets that are to be limited", WEIR_TC_BEFORE_WORDS,
-			  hook, interface);
+		weir_find(
+			findings, WEIR_FINDING_PROBLEM, "programs",
+			"remove them, or attach in front of them with '--before all', unless they pass on all that is "
+			"to be limited",
+			WEIR_TC_BEFORE_WORDS, hook, interface);
 	return order.bytes;
+}
+
+static const char *hook_words(const struct weir_link *link)
+{
+	if (link->hook == WEIR_HOOK_XDP)
+		return "by XDP";
+	return weir_hook_is_out(link->hook) ? "at tc egress" : "at tc ingress";
 }
 
 /* Hooks of an instance whose pin is there but whose link or filter is not: somebody removed it, or the interface was
@@ -70,25 +79,21 @@ static void examine_missing(const char *interface, const char *name, struct weir
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
 	char advice[WEIR_INSTANCE_OPTION_BYTES + 64], option[WEIR_INSTANCE_OPTION_BYTES];
-	bool lacks_in = false, lacks_out = false;
+	const char *lacks[2] = {}; /* an interface has two hooks */
+	size_t count = 0;
 
 	if (weir_instance_open_now(name, &instance, &ignored) || instance->info.netns != weir_host_netns())
 		return;
-	for (size_t i = 0; i < instance->link_count; i++) {
-		const struct weir_link *link = &instance->links[i];
-
-		if (link->ifindex || link->hook == WEIR_HOOK_XDP || strcmp(link->attached_as, interface) != 0)
-			continue;
-		lacks_in |= !weir_hook_is_out(link->hook);
-		lacks_out |= weir_hook_is_out(link->hook);
-	}
-	if (!lacks_in && !lacks_out)
+	for (size_t i = 0; i < instance->link_count && count < ARRAY_SIZE(lacks); i++)
+		if (!instance->links[i].ifindex && !strcmp(instance->links[i].attached_as, interface))
+			lacks[count++] = hook_words(&instance->links[i]);
+	if (!count)
 		return;
 	snprintf(advice, sizeof(advice), "'weir attach%s -i %s' puts it back", weir_instance_option(name, option),
 		 interface);
 	weir_find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
-		  "instance '%s' is to limit '%s' at tc %s%s%s, but its program there is gone", name, interface,
-		  lacks_in ? "ingress" : "", lacks_in && lacks_out ? " and " : "", lacks_out ? "egress" : "");
+		  "instance '%s' is to limit '%s' %s%s%s, but its program there is gone", name, interface, lacks[0],
+		  count > 1 ? " and " : "", count > 1 ? lacks[1] : "");
 }
 
 void weir_examine_tc(const char *interface, uint32_t ifindex, struct weir_findings *findings)
