@@ -80,12 +80,11 @@ any_frame:
 /* What few loads do when a packet has its verdict. Out of line, so that it costs the others no registers. */
 __noinline int weir_go_on(struct xdp_md *ctx, struct weir_scratch *s, __u32 verdict)
 {
-	if (!config.afterwards || !s)
+	if (!config.goes_on || !s)
 		return 0;
-	if (config.afterwards & WEIR_AFTERWARDS_PACE && !config.is_virtual && verdict == WEIR_VERDICT_PASS &&
-	    s->wait_ns)
+	if (config.paces && !config.is_virtual && verdict == WEIR_VERDICT_PASS && s->wait_ns)
 		weir_pace_mark(ctx, s);
-	if (config.afterwards & WEIR_AFTERWARDS_ANSWERS)
+	if (config.answered_count)
 		weir_show_answer(s, verdict);
 	return 0;
 }
@@ -115,7 +114,7 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_report(s, verdict);
 	else if (unlikely(s->has_listener))
 		weir_tell(ctx, s, verdict);
-	if (config.afterwards)
+	if (config.goes_on)
 		weir_go_on(ctx, s, verdict);
 	return XDP_DROP + passes; /* or XDP_PASS, which is the next one */
 }

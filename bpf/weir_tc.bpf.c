@@ -180,11 +180,11 @@ static __always_inline __u64 weir_pace_wait_ns(const struct weir_scratch *s, enu
 /* What few loads do when an incoming packet has its verdict, as in weir.bpf.c. */
 __noinline int weir_go_on(struct __sk_buff *skb, struct weir_scratch *s, __u32 verdict)
 {
-	if (!config.afterwards || !s)
+	if (!config.goes_on || !s)
 		return 0;
-	if (config.afterwards & WEIR_AFTERWARDS_PACE && !config.is_virtual)
+	if (config.paces && !config.is_virtual)
 		weir_pace_in(skb, s, weir_pace_wait_ns(s, verdict));
-	if (config.afterwards & WEIR_AFTERWARDS_ANSWERS)
+	if (config.answered_count)
 		weir_show_answer(s, verdict);
 	return 0;
 }
@@ -215,7 +215,7 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 	}
 	if (is_out && config.paces_out && !config.is_virtual)
 		weir_pace_out(skb, s, weir_pace_wait_ns(s, verdict));
-	if (!is_out && config.afterwards)
+	if (!is_out && config.goes_on)
 		weir_go_on(skb, s, verdict);
 	if (config.limits_both && !is_out)
 		skb->tc_index = weir_both_number(s);

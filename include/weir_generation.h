@@ -352,15 +352,11 @@ struct weir_config {
 	__u32 limits_out;  /* some resource is of `out` or `both` */
 	__u32 limits_both; /* ... of `both` */
 	__u32 paces_out;   /* as `paces`, of what goes out: the fq of its device holds it back */
-	__u32 afterwards;  /* WEIR_AFTERWARDS_* */
+	__u32 goes_on;	   /* an incoming packet with its verdict is not done with: `paces` or `answered_count` */
 	/* Breakers of `out` only, by their places: they learn from answers that come in. */
 	__u32 answered_count;
 	__u32 answered[WEIR_ANSWERED_MAX];
 };
-
-/* Bits of weir_config.afterwards: what is done when an incoming packet has its verdict. */
-#define WEIR_AFTERWARDS_PACE 1u	   /* weir_config.paces */
-#define WEIR_AFTERWARDS_ANSWERS 2u /* show answers to weir_config.answered */
 
 static inline __u32 weir_asks_beside_fields(const struct weir_config *config)
 {

@@ -146,8 +146,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		delays = 0;
 	config->paces = (delays & WEIR_MATCHES_IN) != 0;
 	config->paces_out = (delays & WEIR_MATCHES_OUT) != 0;
-	config->afterwards =
-		(config->paces ? WEIR_AFTERWARDS_PACE : 0) | (config->answered_count ? WEIR_AFTERWARDS_ANSWERS : 0);
+	config->goes_on = config->paces || config->answered_count;
 }
 
 static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,
