@@ -295,7 +295,7 @@ static void crowds_keep_their_limits(const struct kind *kind, bool in_turn)
 {
 	double calm_lost, alone = 1, part;
 
-	for (uint32_t hosts_a_place = 1; hosts_a_place <= 4; hosts_a_place++) {
+	for (uint32_t hosts_a_place = 1; hosts_a_place <= 4; hosts_a_place *= 2) {
 		part = part_of_crowd(kind, &(struct flood){2, hosts_a_place, 4, in_turn, false}, &calm_lost);
 		if (hosts_a_place == 1 && part > alone)
 			alone = part;
