@@ -80,7 +80,7 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 {
 	const struct weir_rule *rule;
 
-	WEIR_GLOBAL(EVENTS, s && s->retries <= WEIR_RETRIES && weir_may_tell(s), WEIR_ANSWER_BLOCK);
+	WEIR_GLOBAL(EVENTS, s && s->retries <= WEIR_RETRIES && weir_may_note_drop(s), WEIR_ANSWER_BLOCK);
 	rule = weir_asked_rule(s);
 	if (!WEIR_PART_OUT_OF_LINE || rule->storage == WEIR_STORAGE_NARROW) {
 		weir_enter_narrow(s, rule, s->nth);

@@ -113,7 +113,7 @@ int weir_ingress(struct xdp_md *ctx)
 	if (config.is_virtual)
 		weir_report(s, verdict);
 	else if (unlikely(s->has_listener))
-		weir_tell(ctx, s, verdict);
+		weir_emit_noted_drops(ctx, s, verdict);
 	if (config.goes_on)
 		weir_go_on(ctx, s, verdict);
 	return XDP_DROP + passes; /* or XDP_PASS, which is the next one */

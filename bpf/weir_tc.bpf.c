@@ -211,7 +211,7 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 		weir_report(s, verdict);
 	} else if (unlikely(s->has_listener)) {
 		s->is_bare = is_bare;
-		weir_tell(skb, s, verdict);
+		weir_emit_noted_drops(skb, s, verdict);
 	}
 	if (is_out && config.paces_out && !config.is_virtual)
 		weir_pace_out(skb, s, weir_pace_wait_ns(s, verdict));

@@ -27,7 +27,7 @@ struct weir_harness {
 	__u64 tick_late_ns; /* how long before clock_ns the latest tick was */
 	__u32 frame_bytes;  /* length on the wire; 0: that of the frame given */
 	__u32 ifindex;
-	__u32 tells_flows; /* fill in flow[]: nothing that replay has time for */
+	__u32 wants_flows; /* fill in flow[]: nothing that replay has time for */
 	__u32 segments;	   /* at tc, how many packets it stands for; 0: one */
 	/* out */
 	__u32 verdict; /* enum weir_verdict */

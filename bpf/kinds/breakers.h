@@ -45,7 +45,7 @@ static __always_inline bool weir_move_breaker(struct weir_scratch *s, struct wei
 	if (__sync_val_compare_and_swap(&breaker->state, state, next) != state)
 		return false;
 	__sync_fetch_and_add(&breaker->changes, 1);
-	weir_tell_breaker(s, breaker, weir_state_kind(next));
+	weir_emit_breaker_event(s, breaker, weir_state_kind(next));
 	return true;
 }
 

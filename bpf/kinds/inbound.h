@@ -19,11 +19,11 @@
 /* A later fragment has no flags, so it opens nothing. */
 static __always_inline __u32 weir_work_of(const struct weir_packet *pkt)
 {
-	const __u32 telling = WEIR_TCP_SYN | WEIR_TCP_ACK | WEIR_TCP_FIN | WEIR_TCP_RST;
+	const __u32 decisive = WEIR_TCP_SYN | WEIR_TCP_ACK | WEIR_TCP_FIN | WEIR_TCP_RST;
 
 	if (weir_protocol(pkt) != IPPROTO_TCP)
 		return WEIR_WORK_OTHER;
-	return (pkt->tcp_flags & telling) == WEIR_TCP_SYN ? WEIR_WORK_OPENING : WEIR_WORK_ESTABLISHED;
+	return (pkt->tcp_flags & decisive) == WEIR_TCP_SYN ? WEIR_WORK_OPENING : WEIR_WORK_ESTABLISHED;
 }
 
 /* Begin the packet's list of rules with the system rules that apply to it. */

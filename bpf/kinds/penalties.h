@@ -234,7 +234,7 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 							(__u64)!copy << WEIR_PENALTY_COPY_SHIFT) != word)
 			continue;
 		s->penalty_until_ns = until_ns;
-		weir_tell_penalty(s, rule->place, until_ns);
+		weir_emit_penalty_event(s, rule->place, until_ns);
 		return true;
 	}
 	return false;

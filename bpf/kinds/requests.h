@@ -235,7 +235,7 @@ __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 ind
 	}
 	if (reservation->probe) {
 		__sync_fetch_and_add(&breaker->changes, 1);
-		weir_tell_breaker(s, breaker, WEIR_BREAKER_HALF_OPEN);
+		weir_emit_breaker_event(s, breaker, WEIR_BREAKER_HALF_OPEN);
 	}
 	now_ns = weir_monotonic_ns(s);
 	due = weir_request_due(rule, now_ns, now_ns + config.request_timeout_ns);

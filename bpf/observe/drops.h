@@ -39,7 +39,7 @@ static __always_inline __u32 weir_penalised_flag(const struct weir_scratch *s, c
 }
 
 /* Would a drop be reported now? */
-static __always_inline bool weir_may_tell(const struct weir_scratch *s)
+static __always_inline bool weir_may_note_drop(const struct weir_scratch *s)
 {
 	const struct weir_events *all = weir_events();
 
@@ -70,7 +70,7 @@ __noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
 /* ---- reporting ---- */
 
 /* Copy the first bytes of the packet to event->frame, from this offset on. */
-static __always_inline void weir_tell_bytes(weir_context *ctx, struct weir_event *event, const __u64 from)
+static __always_inline void weir_copy_packet_bytes(weir_context *ctx, struct weir_event *event, const __u64 from)
 {
 	__u64 beyond = weir_context_bytes(ctx) - 1; /* the first */
 
@@ -83,16 +83,16 @@ static __always_inline void weir_tell_bytes(weir_context *ctx, struct weir_event
 }
 
 /* Copy the first bytes of the frame, because s->packet has only the fields that rules use. */
-static __always_inline void weir_tell_frame(weir_context *ctx, const struct weir_scratch *s, struct weir_event *event)
+static __always_inline void weir_copy_frame(weir_context *ctx, const struct weir_scratch *s, struct weir_event *event)
 {
 	if (weir_make_ethernet(ctx, s, (struct ethhdr *)event->frame))
-		weir_tell_bytes(ctx, event, sizeof(struct ethhdr));
+		weir_copy_packet_bytes(ctx, event, sizeof(struct ethhdr));
 	else
-		weir_tell_bytes(ctx, event, 0);
+		weir_copy_packet_bytes(ctx, event, 0);
 }
 
 /* What is different of a packet at tc. */
-static __always_inline __u32 weir_tell_hook(const struct weir_scratch *s, struct weir_event *event)
+static __always_inline __u32 weir_note_hook(const struct weir_scratch *s, struct weir_event *event)
 {
 	__u32 flags = WEIR_IS_OUT(&s->packet) ? WEIR_EVENT_OUT : 0;
 
@@ -103,13 +103,13 @@ static __always_inline __u32 weir_tell_hook(const struct weir_scratch *s, struct
 }
 
 /* In units, rounded up. */
-static __always_inline __u64 weir_told_units(__u64 parts, __u64 unit)
+static __always_inline __u64 weir_event_units(__u64 parts, __u64 unit)
 {
 	return parts == WEIR_EVENT_UNKNOWN || !unit ? parts : parts / unit + (parts % unit != 0);
 }
 
 /* Report the current packet, which is dropped or would be, as it was noted. */
-__noinline int weir_tell_drop(weir_context *ctx, struct weir_scratch *s, __u32 verdict, __u32 nth)
+__noinline int weir_emit_drop_event(weir_context *ctx, struct weir_scratch *s, __u32 verdict, __u32 nth)
 {
 	struct weir_events *all = weir_events();
 	struct weir_noted_drop *noted;
@@ -125,31 +125,31 @@ __noinline int weir_tell_drop(weir_context *ctx, struct weir_scratch *s, __u32 v
 	event = WEIR_ELEMENT(all->drops.event, number & (WEIR_RING_EVENTS - 1));
 	if (!weir_begin_event(s, event))
 		return 0;
-	event->threshold = weir_told_units(noted->refusal.threshold, noted->refusal.unit);
-	event->used = weir_told_units(noted->refusal.used, noted->refusal.unit);
+	event->threshold = weir_event_units(noted->refusal.threshold, noted->refusal.unit);
+	event->used = weir_event_units(noted->refusal.used, noted->refusal.unit);
 	event->key = s->key;
 	event->rule_slot = noted->place == WEIR_NO_RULE ? WEIR_EVENT_NO_RULE : weir_rule(noted->place)->slot;
 	event->ifindex = weir_context_ifindex(ctx);
 	event->frame_bytes = s->packet.frame_bytes;
 	event->verdict = verdict;
-	event->flags = noted->flags | (config.observes ? WEIR_EVENT_OBSERVED : 0) | weir_tell_hook(s, event);
-	weir_tell_frame(ctx, s, event);
+	event->flags = noted->flags | (config.observes ? WEIR_EVENT_OBSERVED : 0) | weir_note_hook(s, event);
+	weir_copy_frame(ctx, s, event);
 	weir_end_event(s, event, number);
 	return 0;
 }
 
 /* The verdict is final, and a reader is attached: report what was noted, or a drop that no rule decided. */
-static __always_inline void weir_tell(weir_context *ctx, struct weir_scratch *s, enum weir_verdict verdict)
+static __always_inline void weir_emit_noted_drops(weir_context *ctx, struct weir_scratch *s, enum weir_verdict verdict)
 {
 	if (config.has_observers && unlikely(s->noted[WEIR_NOTED_OBSERVED].is_noted))
-		weir_tell_drop(ctx, s, WEIR_VERDICT_BLOCK, WEIR_NOTED_OBSERVED);
+		weir_emit_drop_event(ctx, s, WEIR_VERDICT_BLOCK, WEIR_NOTED_OBSERVED);
 	if (verdict == WEIR_VERDICT_BLOCK) {
 		if (unlikely(s->noted[WEIR_NOTED_BLOCKED].is_noted))
-			weir_tell_drop(ctx, s, verdict, WEIR_NOTED_BLOCKED);
+			weir_emit_drop_event(ctx, s, verdict, WEIR_NOTED_BLOCKED);
 	} else if (!weir_verdict_passes(verdict)) {
 		weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
 		if (weir_note_drop(s, WEIR_NO_RULE, 0))
-			weir_tell_drop(ctx, s, verdict, WEIR_NOTED_BLOCKED);
+			weir_emit_drop_event(ctx, s, verdict, WEIR_NOTED_BLOCKED);
 	}
 }
 

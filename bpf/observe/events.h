@@ -125,7 +125,7 @@ static __always_inline struct weir_event *weir_begin_change(struct weir_scratch 
 }
 
 /* A penalty begins for the packet's flow. */
-__noinline int weir_tell_penalty(struct weir_scratch *s, __u32 place, __u64 until_ns)
+__noinline int weir_emit_penalty_event(struct weir_scratch *s, __u32 place, __u64 until_ns)
 {
 	__u32 slot = weir_rule(place)->slot;
 	struct weir_event *event;
@@ -146,7 +146,7 @@ __noinline int weir_tell_penalty(struct weir_scratch *s, __u32 place, __u64 unti
 /* A breaker has changed to this state (enum weir_breaker_kind). The breaker itself says which flow it belongs to,
  * because the current packet may be an answer.
  */
-__noinline int weir_tell_breaker(struct weir_scratch *s, const struct weir_breaker *breaker, __u32 kind)
+__noinline int weir_emit_breaker_event(struct weir_scratch *s, const struct weir_breaker *breaker, __u32 kind)
 {
 	struct weir_event *event;
 	__u64 number;

@@ -99,7 +99,7 @@ static __always_inline void weir_report(struct weir_scratch *s, enum weir_verdic
 	l->resource_count = s->resource_count;
 	__builtin_memcpy(l->resource, s->resource, sizeof(l->resource));
 	weir_report_packet(&s->packet, &l->packet);
-	if (!l->tells_flows)
+	if (!l->wants_flows)
 		return;
 	l->flow_count = s->resource_count ? s->rule_count : 0;
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < l->flow_count; i++)

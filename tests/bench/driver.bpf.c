@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The driver: gives each packet of a BPF_PROG_TEST_RUN another source address and tail-calls what is to
- * be measured. An empty program in its place tells what driver and harness cost, so that it can be
+ * be measured. An empty program in its place shows what driver and harness cost, so that it can be
  * subtracted. Beside it the building blocks that weir is compared with.
  *
  * "xdp.frags" throughout: programs that tail-call each other must agree in that.

@@ -507,7 +507,7 @@ double rig_run_both(const struct rig *rig, int entry_fd, const struct rig_frame 
 	return (run.duration_ns[0] + run.duration_ns[1]) / 2;
 }
 
-/* Wall time would not tell on a machine that others use as well, so the two look at each other. */
+/* Wall time would mean nothing on a machine that others use as well, so the two look at each other. */
 void rig_check_side_by_side(struct rig *rig)
 {
 	const uint32_t repeat = 1000000;

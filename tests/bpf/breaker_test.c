@@ -256,7 +256,7 @@ static void so_many_good_probes_close_it_and_one_bad_one_opens_it(void **state)
 	end(&rig, &before);
 }
 
-/* Two bad ones open it when it is closed, and one when it is half-open: so a single one tells which it is. */
+/* Two bad ones open it when it is closed, and one when it is half-open: so a single one shows which it is. */
 static void so_many_good_probes_close_it_and_no_fewer(void **state)
 {
 	for (uint16_t good = 2; good <= 3; good++) {

@@ -31,8 +31,8 @@ static uint64_t wait_until(uint64_t due_ns)
 	return now_ns;
 }
 
-/* The bucket that the packet sent between these two times was evaluated in, passed or not; false when that cannot be
- * told. By the tick the row tells: a packet that is blocked brings it to the present, too.
+/* The bucket that the packet sent between these two times was evaluated in, passed or not; false if that cannot be
+ * known. The row's tick shows it: a blocked packet brings it to the present, too.
  */
 static bool find_bucket(struct contestant *self, const struct flow *flow, uint64_t before_ns, uint64_t after_ns,
 			uint64_t *ret_bucket)

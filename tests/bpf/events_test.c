@@ -160,7 +160,7 @@ static size_t breakers_of(uint32_t slot)
 	return weir_events_ring(WEIR_LANE_BREAKERS, slot);
 }
 
-static uint64_t told(size_t ring)
+static uint64_t reported(size_t ring)
 {
 	return weir_events_end(events, ring).passed;
 }
@@ -366,7 +366,7 @@ static void what_would_be_dropped_is_reported_and_says_so(void **state)
 /* ---- how the flow stood, by the kind of its rule ---- */
 
 /* The third packet would wait twice its cost, and may wait less. */
-static void throttling_tells_how_long_the_packet_would_wait_and_may(void **state)
+static void throttling_shows_how_long_the_packet_would_wait_and_may(void **state)
 {
 	const uint64_t cost_ns = 100 * SECOND;
 	struct weir_ruleset_rule *rule;
@@ -390,7 +390,7 @@ static void throttling_tells_how_long_the_packet_would_wait_and_may(void **state
 }
 
 /* What no queue has room for waits for nothing. */
-static void of_a_packet_larger_than_the_threshold_throttling_tells_no_wait(void **state)
+static void of_a_packet_larger_than_the_threshold_throttling_shows_no_wait(void **state)
 {
 	struct weir_ruleset_rule *rule;
 	struct rig rig;
@@ -407,7 +407,7 @@ static void of_a_packet_larger_than_the_threshold_throttling_tells_no_wait(void 
 }
 
 /* A bucket of seven packets and a half gains one in ten minutes: after seven the half is left. */
-static void tokens_tell_what_the_bucket_lacks_and_holds(void **state)
+static void tokens_show_what_the_bucket_lacks_and_holds(void **state)
 {
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
@@ -449,7 +449,7 @@ static void an_occupy_window_reports_what_it_counts(void **state)
 }
 
 /* An associated rule has its own threshold, and the window of the resource that it reads. */
-static void an_associated_rule_tells_the_window_that_it_reads(void **state)
+static void an_associated_rule_shows_the_window_that_it_reads(void **state)
 {
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
@@ -472,7 +472,7 @@ static void an_associated_rule_tells_the_window_that_it_reads(void **state)
 	end(&rig);
 }
 
-static void concurrency_tells_how_many_are_open(void **state)
+static void concurrency_shows_how_many_are_open(void **state)
 {
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
@@ -498,7 +498,7 @@ static void concurrency_tells_how_many_are_open(void **state)
 	}
 }
 
-static void a_breaker_tells_what_it_opened_by(void **state)
+static void a_breaker_shows_what_it_opened_by(void **state)
 {
 	struct weir_event event;
 	struct rig rig;
@@ -515,7 +515,7 @@ static void a_breaker_tells_what_it_opened_by(void **state)
 }
 
 /* Load is 9.5, of at most 8. */
-static void a_system_rule_tells_the_signal(void **state)
+static void a_system_rule_shows_the_signal(void **state)
 {
 	struct weir_control control = {.heartbeat_ns = weir_host_now_ns(), .validity_ns = 600 * SECOND};
 	struct weir_signals sampled = {.load1_ns = control.heartbeat_ns, .load1_micro = 9500000};
@@ -576,11 +576,11 @@ static void while_nobody_listens_no_drop_is_reported(void **state)
 	begin(&rig, WEIR_KEY_SOURCE);
 	load(&rig);
 	send_packets(&rig, 1, LIMIT + 100, false);
-	assert_int_equal(told(DROPS), 0);
+	assert_int_equal(reported(DROPS), 0);
 	end(&rig);
 }
 
-/* Nobody tells the program that the reader is gone. */
+/* The program is not notified that the reader is gone. */
 static void soon_after_a_reader_has_died_no_drop_is_reported(void **state)
 {
 	uint64_t before_it;
@@ -591,11 +591,11 @@ static void soon_after_a_reader_has_died_no_drop_is_reported(void **state)
 	send_packets(&rig, 1, LIMIT, true);
 	listen_for(100 * MS);
 	send_packets(&rig, 1, 1, false);
-	before_it = told(DROPS);
+	before_it = reported(DROPS);
 	assert_int_equal(before_it, 1);
 	sleep_ns(120 * MS); /* and two ticks of 10 ms */
 	send_packets(&rig, 1, 1000, false);
-	assert_int_equal(told(DROPS), before_it);
+	assert_int_equal(reported(DROPS), before_it);
 	end(&rig);
 }
 
@@ -618,8 +618,8 @@ static void of_a_flood_no_more_is_reported_than_may_be(void **state)
 	listen_now();
 	begun_ns = weir_host_now_ns();
 	send_packets(&rig, 1, FLOOD, false);
-	check_rate(told(DROPS), weir_host_now_ns() - begun_ns);
-	assert_true(told(DROPS) < FLOOD / 10);
+	check_rate(reported(DROPS), weir_host_now_ns() - begun_ns);
+	assert_true(reported(DROPS) < FLOOD / 10);
 	/* The latest slice has had all of its own, or is being filled. */
 	assert_in_range(events->drops.head.slice & 0xff, 1, WEIR_EVENTS_A_SLICE);
 	end(&rig);
@@ -644,7 +644,7 @@ static void a_penalty_that_begins_is_reported_though_nobody_listens(void **state
 	assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
 	assert_memory_equal(event.key.source, "\x0a\x00\x00\x01", 4);
 	assert_in_range(event.value, begun_ns + 600 * SECOND, weir_host_now_ns() + 600 * SECOND);
-	assert_int_equal(told(DROPS), 0);
+	assert_int_equal(reported(DROPS), 0);
 	end(&rig);
 }
 
@@ -679,7 +679,7 @@ static uint64_t changes_of(const struct rig *rig, uint32_t slot)
 /* As many as fill a ring four times, if it took them all. Of a flood's own rule the first are reported, and then fewer
  * and fewer; all are counted.
  */
-static void no_flood_pushes_out_what_other_rules_told(void **state)
+static void no_flood_pushes_out_what_other_rules_reported(void **state)
 {
 	const uint32_t flood = 4 * WEIR_CHANGE_EVENTS;
 	uint64_t begun_ns, slices;
@@ -695,7 +695,7 @@ static void no_flood_pushes_out_what_other_rules_told(void **state)
 		send_packets(&rig, 0x0b000000 + source, 1, false);
 	slices = (weir_host_now_ns() - begun_ns) / (1ull << WEIR_CHANGE_SLICE_SHIFT);
 	/* One slice more at either end. */
-	assert_in_range(told(penalties_of(slot)), WEIR_CHANGES_A_SLICE, 3 * WEIR_CHANGES_A_SLICE + slices);
+	assert_in_range(reported(penalties_of(slot)), WEIR_CHANGES_A_SLICE, 3 * WEIR_CHANGES_A_SLICE + slices);
 	assert_int_equal(changes_of(&rig, slot), flood);
 	assert_int_equal(the_only_event(breakers_of(rig.image->rules[1].slot)).value, WEIR_BREAKER_OPEN);
 	assert_int_equal(changes_of(&rig, rig.image->rules[1].slot), 1);
@@ -725,7 +725,7 @@ static void a_flood_of_breakers_is_bounded_and_counted(void **state)
 		send_tcp(&rig, source, 1001, "192.0.2.80", PORT + 1, SYN, false); /* finds the request failed */
 	}
 	slices = (weir_host_now_ns() - begun_ns) / (1ull << WEIR_CHANGE_SLICE_SHIFT);
-	assert_in_range(told(breakers_of(slot)), WEIR_CHANGES_A_SLICE, 3 * WEIR_CHANGES_A_SLICE + slices);
+	assert_in_range(reported(breakers_of(slot)), WEIR_CHANGES_A_SLICE, 3 * WEIR_CHANGES_A_SLICE + slices);
 	assert_int_equal(changes_of(&rig, slot), flood);
 	assert_true(weir_events_flooded_until_ns(events, breakers_of(slot)) > begun_ns);
 	assert_int_equal(weir_events_flooded_until_ns(events, penalties_of(slot)), 0);
@@ -752,7 +752,7 @@ static void while_a_flood_lasts_less_and_less_is_reported(void **state)
 	assert_int_equal(head->slice >> 8 & 0xff, 2);
 	for (uint32_t source = 2; source <= WEIR_CHANGES_A_SLICE; source++)
 		send_packets(&rig, 0x0b000000 + source, 1, false);
-	before = told(penalties_of(slot));
+	before = reported(penalties_of(slot));
 	assert_in_range(before, WEIR_CHANGES_A_SLICE / 4, WEIR_CHANGES_A_SLICE / 4 + WEIR_CHANGES_A_SLICE / 8);
 	head->slice = (now_slice - 1) << 16 | 2 << 8 | 1;
 	head->flooded_until_ns = 0;
@@ -763,7 +763,7 @@ static void while_a_flood_lasts_less_and_less_is_reported(void **state)
 
 /* ---- the ring and its readers ---- */
 
-/* Two readers see the same; one that comes late is told how many it has missed. */
+/* Two readers see the same; one that comes late learns how many it has missed. */
 static void a_reader_that_is_too_slow_knows_how_many_it_has_missed(void **state)
 {
 	struct weir_event_cursor quick = {}, late = {};
@@ -775,7 +775,7 @@ static void a_reader_that_is_too_slow_knows_how_many_it_has_missed(void **state)
 	load(&rig);
 	listen_now();
 	send_packets(&rig, 1, LIMIT, true);
-	while (told(DROPS) < WEIR_RING_EVENTS + 88) {
+	while (reported(DROPS) < WEIR_RING_EVENTS + 88) {
 		send_packets(&rig, 1, 10, false);
 		while (weir_events_read(events, DROPS, &quick, &event))
 			assert_int_equal(event.number, ++read_quickly);
@@ -783,7 +783,7 @@ static void a_reader_that_is_too_slow_knows_how_many_it_has_missed(void **state)
 	}
 	while (weir_events_read(events, DROPS, &late, &event))
 		read_late++;
-	assert_int_equal(read_quickly, told(DROPS));
+	assert_int_equal(read_quickly, reported(DROPS));
 	assert_int_equal(quick.missed, 0);
 	assert_int_equal(read_late, WEIR_RING_EVENTS);
 	assert_int_equal(late.missed, read_quickly - WEIR_RING_EVENTS);
@@ -820,21 +820,21 @@ int main(void)
 		cmocka_unit_test(a_drop_without_a_rule_is_reported_by_its_verdict),
 		cmocka_unit_test(a_drop_for_a_penalty_says_so),
 		cmocka_unit_test(what_would_be_dropped_is_reported_and_says_so),
-		cmocka_unit_test(throttling_tells_how_long_the_packet_would_wait_and_may),
-		cmocka_unit_test(of_a_packet_larger_than_the_threshold_throttling_tells_no_wait),
-		cmocka_unit_test(tokens_tell_what_the_bucket_lacks_and_holds),
+		cmocka_unit_test(throttling_shows_how_long_the_packet_would_wait_and_may),
+		cmocka_unit_test(of_a_packet_larger_than_the_threshold_throttling_shows_no_wait),
+		cmocka_unit_test(tokens_show_what_the_bucket_lacks_and_holds),
 		cmocka_unit_test(an_occupy_window_reports_what_it_counts),
-		cmocka_unit_test(an_associated_rule_tells_the_window_that_it_reads),
-		cmocka_unit_test(concurrency_tells_how_many_are_open),
-		cmocka_unit_test(a_breaker_tells_what_it_opened_by),
-		cmocka_unit_test(a_system_rule_tells_the_signal),
+		cmocka_unit_test(an_associated_rule_shows_the_window_that_it_reads),
+		cmocka_unit_test(concurrency_shows_how_many_are_open),
+		cmocka_unit_test(a_breaker_shows_what_it_opened_by),
+		cmocka_unit_test(a_system_rule_shows_the_signal),
 		cmocka_unit_test(a_flow_that_was_pushed_out_is_reported_with_what_it_had_used),
 		cmocka_unit_test(while_nobody_listens_no_drop_is_reported),
 		cmocka_unit_test(soon_after_a_reader_has_died_no_drop_is_reported),
 		cmocka_unit_test(of_a_flood_no_more_is_reported_than_may_be),
 		cmocka_unit_test(a_penalty_that_begins_is_reported_though_nobody_listens),
 		cmocka_unit_test(a_breaker_that_opens_is_reported_with_its_own_flow),
-		cmocka_unit_test(no_flood_pushes_out_what_other_rules_told),
+		cmocka_unit_test(no_flood_pushes_out_what_other_rules_reported),
 		cmocka_unit_test(a_flood_of_breakers_is_bounded_and_counted),
 		cmocka_unit_test(while_a_flood_lasts_less_and_less_is_reported),
 		cmocka_unit_test(a_reader_that_is_too_slow_knows_how_many_it_has_missed),

@@ -290,7 +290,7 @@ static void load(struct frames *frames)
 	harness = weir_object_harness(frames->object);
 	harness->clock_ns = SECOND;
 	harness->ifindex = RANDOM_IFINDEX;
-	harness->tells_flows = true;
+	harness->wants_flows = true;
 }
 
 static uint64_t setting(const char *name, uint64_t otherwise)

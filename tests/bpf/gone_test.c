@@ -94,7 +94,7 @@ static void make_rules(void)
 	rig_rule(&rig, rig_resource(&rig, 53, WEIR_KEY_SOURCE), WEIR_WINDOW_SMOOTH, 10, SECOND, 1);
 }
 
-static void assert_told(struct weir_diag *diag, const char *message, bool is_mistake)
+static void assert_reported(struct weir_diag *diag, const char *message, bool is_mistake)
 {
 	assert_int_equal(diag->count, 1);
 	assert_string_equal(diag->entries[0].message, message);
@@ -134,7 +134,7 @@ static void interface_that_has_gone_is_said_to_have_gone(void **state)
 	for (enum weir_attach_mode mode = WEIR_MODE_AUTO; mode <= WEIR_MODE_SKB; mode++) {
 		terms.mode = mode;
 		assert_int_equal(weir_instance_put_link(&terms, "gone0", NO_SUCH_INTERFACE, NULL, &diag), -ENODEV);
-		assert_told(&diag, GONE, true);
+		assert_reported(&diag, GONE, true);
 	}
 }
 
@@ -146,7 +146,7 @@ static void interface_of_a_pattern_that_goes_is_left_out(void **state)
 	goes = add_interface("gone0");
 	add_interface("gone1");
 	assert_int_equal(attach(false, &diag), 0);
-	assert_told(&diag, GONE, false);
+	assert_reported(&diag, GONE, false);
 	assert_int_equal(links(), 1);
 }
 
@@ -157,7 +157,7 @@ static void attach_fails_when_the_only_interface_of_its_pattern_goes(void **stat
 	make_rules();
 	goes = add_interface("gone0");
 	assert_int_equal(attach(false, &diag), -ENODEV);
-	assert_told(&diag, GONE, false);
+	assert_reported(&diag, GONE, false);
 	assert_false(weir_instance_exists(instance_name));
 }
 
@@ -182,7 +182,7 @@ static void run_waits_for_what_comes_in_the_place_of_the_interface_that_goes(voi
 
 	add_interface("gone0");
 	assert_int_equal(weir_instance_follow(instance, &follow, &diag), 0);
-	assert_told(&diag, "interface 'gone0' is limited now, in native mode", false);
+	assert_reported(&diag, "interface 'gone0' is limited now, in native mode", false);
 	assert_int_equal(links(), 1);
 }
 

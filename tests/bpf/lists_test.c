@@ -262,7 +262,7 @@ static void longest_prefix_decides_in_random_lists(void **state)
 }
 
 /* Every length from 0 to the whole address, one inside the other, in turn allowed and denied. */
-static void prefixes_nested_at_every_length_are_told_apart(void **state)
+static void prefixes_nested_at_every_length_are_distinguished(void **state)
 {
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		int width = family == 6 ? 128 : 32;
@@ -294,7 +294,7 @@ static void prefixes_nested_at_every_length_are_told_apart(void **state)
 }
 
 /* Every address of a /16 and its neighbours, the odd ones denied, but for a /24 and some hosts. */
-static void a_dense_range_of_hosts_is_told_apart(void **state)
+static void a_dense_range_of_hosts_is_distinguished(void **state)
 {
 	struct random random = {.state = 7};
 	struct lists lists;
@@ -482,8 +482,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(longest_prefix_decides_in_random_lists),
-		cmocka_unit_test(prefixes_nested_at_every_length_are_told_apart),
-		cmocka_unit_test(a_dense_range_of_hosts_is_told_apart),
+		cmocka_unit_test(prefixes_nested_at_every_length_are_distinguished),
+		cmocka_unit_test(a_dense_range_of_hosts_is_distinguished),
 		cmocka_unit_test(deny_wins_where_both_lists_name_the_same_prefix),
 		cmocka_unit_test(a_prefix_of_one_family_says_nothing_of_the_other),
 		cmocka_unit_test(a_listed_packet_meets_no_resource),

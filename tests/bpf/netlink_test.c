@@ -123,7 +123,7 @@ static int dump_links(struct dump *dump)
 	return weir_netlink_ask(&netlink, read_link, dump);
 }
 
-static void dump_that_changes_while_it_is_read_is_told_from_a_whole_one(void **state)
+static void dump_that_changes_while_it_is_read_is_distinguished_from_a_whole_one(void **state)
 {
 	struct dump dump = {};
 
@@ -183,7 +183,7 @@ static void assert_filters(bool has_weir, size_t others)
 }
 
 /* The one without a program has weir's place, and not weir's name. */
-static void weirs_filter_is_told_from_another(void **state)
+static void weirs_filter_is_distinguished_from_another(void **state)
 {
 	int program_fd = load_program();
 
@@ -277,7 +277,7 @@ static void tcx_link_is_put_beside_others_and_found_by_its_program(void **state)
 	close(second_fd);
 }
 
-static void ifb_is_told_from_another_interface(void **state)
+static void ifb_is_distinguished_from_another_interface(void **state)
 {
 	uint32_t ifindex;
 
@@ -303,13 +303,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(refusal_comes_with_the_kernel_s_number_and_words, begin, end),
 		cmocka_unit_test_setup_teardown(answer_to_an_earlier_request_is_passed_over, begin, end),
 		cmocka_unit_test_setup_teardown(silence_is_a_time_out, begin, end),
-		cmocka_unit_test_setup_teardown(dump_that_changes_while_it_is_read_is_told_from_a_whole_one, begin,
-						end),
+		cmocka_unit_test_setup_teardown(dump_that_changes_while_it_is_read_is_distinguished_from_a_whole_one,
+						begin, end),
 		cmocka_unit_test_setup_teardown(value_that_an_answer_lacks_is_no_data, begin, end),
-		cmocka_unit_test_setup_teardown(weirs_filter_is_told_from_another, begin, end),
+		cmocka_unit_test_setup_teardown(weirs_filter_is_distinguished_from_another, begin, end),
 		cmocka_unit_test_setup_teardown(filter_that_limits_is_found_again_by_handle_and_name, begin, end),
 		cmocka_unit_test_setup_teardown(tcx_link_is_put_beside_others_and_found_by_its_program, begin, end),
-		cmocka_unit_test_setup_teardown(ifb_is_told_from_another_interface, begin, end),
+		cmocka_unit_test_setup_teardown(ifb_is_distinguished_from_another_interface, begin, end),
 	};
 
 	return cmocka_run_group_tests_name("netlink", tests, enter_own_network, NULL);

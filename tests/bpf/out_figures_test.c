@@ -512,7 +512,7 @@ static void drops_that_are_not_reported_are_counted_by_packets(void **state)
 {
 	struct weir_event_watch watch = {.instance = &instance, .events = events, .wants_drops = true};
 	struct weir_reported_events reported;
-	uint64_t told = 0, missed = 0;
+	uint64_t reported_packets = 0, missed = 0;
 	int lock_fd;
 
 	/* Mounts the BPF file system. Without it, nobody can say that there is no such instance. */
@@ -529,13 +529,13 @@ static void drops_that_are_not_reported_are_counted_by_packets(void **state)
 	assert_int_equal(weir_event_watch_read(&watch, &reported, &diag), -ENOENT);
 	for (size_t i = 0; i < reported.count; i++) {
 		if (reported.all[i].kind == WEIR_REPORTED_DROP)
-			told += weir_event_packets(&reported.all[i].event);
+			reported_packets += weir_event_packets(&reported.all[i].event);
 		else if (reported.all[i].kind == WEIR_REPORTED_MISSED)
 			missed += reported.all[i].missed.count;
 	}
-	assert_int_not_equal(told, 0);
+	assert_int_not_equal(reported_packets, 0);
 	assert_int_not_equal(missed, 0);
-	assert_int_equal(told + missed, 20 * SEGMENTS + 2);
+	assert_int_equal(reported_packets + missed, 20 * SEGMENTS + 2);
 	weir_reported_events_free(&reported);
 	free(watch.accounted);
 	end();

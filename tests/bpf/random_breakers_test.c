@@ -42,7 +42,7 @@ static bool asks(struct harness *harness, uint8_t end, uint64_t time_ns)
 	return passed;
 }
 
-/* Of five buckets of a millisecond, all but the first have requests again; 12 bits tell their numbers apart. */
+/* Of five buckets of a millisecond, all but the first have requests again; 12 bits distinguish their numbers. */
 static void what_has_left_the_window_never_comes_back(void **state)
 {
 	static char name[] = "breaker";

@@ -230,7 +230,7 @@ struct story {
 	size_t count;
 };
 
-static struct story tell(const struct step *steps, size_t count)
+static struct story replay_story(const struct step *steps, size_t count)
 {
 	struct story story = {.count = count};
 
@@ -275,7 +275,7 @@ static void each_direction_meets_its_own_resources_and_keys(void **state)
 		{RULES("both", "\"source\", \"remotePort\"", "1"), "pass pass pass pass drop pass drop drop"},
 	};
 	const struct files *files = *state;
-	const struct story story = tell(dialogue, ARRAY_SIZE(dialogue));
+	const struct story story = replay_story(dialogue, ARRAY_SIZE(dialogue));
 	const struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
 
 	write_pcapng(files->capture, story.specs, story.courses, story.count);
@@ -296,7 +296,7 @@ static void each_direction_meets_its_own_resources_and_keys(void **state)
 static void any_capture_that_says_the_direction_is_believed(void **state)
 {
 	const struct files *files = *state;
-	const struct story story = tell(dialogue, ARRAY_SIZE(dialogue));
+	const struct story story = replay_story(dialogue, ARRAY_SIZE(dialogue));
 	const struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
 	struct weir_ruleset *ruleset = parse(RULES("both", "remote", "2"));
 
@@ -324,7 +324,7 @@ static void direction_of_the_options_is_for_packets_that_say_none(void **state)
 	static const enum weir_course courses[] = {WEIR_COURSE_UNKNOWN, WEIR_COURSE_IN, WEIR_COURSE_OUT,
 						   WEIR_COURSE_UNKNOWN};
 	const struct files *files = *state;
-	const struct story story = tell(dialogue, ARRAY_SIZE(courses));
+	const struct story story = replay_story(dialogue, ARRAY_SIZE(courses));
 	struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
 	struct weir_ruleset *ruleset = parse(RULES("out", "local", "1"));
 	struct weir_replay_report report = {};
@@ -354,7 +354,7 @@ static void direction_of_the_options_is_for_packets_that_say_none(void **state)
 static void rules_of_what_comes_in_let_out_whatever_goes_out(void **state)
 {
 	const struct files *files = *state;
-	const struct story story = tell(dialogue, ARRAY_SIZE(dialogue));
+	const struct story story = replay_story(dialogue, ARRAY_SIZE(dialogue));
 	struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
 	struct weir_ruleset *ruleset = parse(STRICT_RULES);
 	struct weir_replay_report report = {};
@@ -368,9 +368,9 @@ static void rules_of_what_comes_in_let_out_whatever_goes_out(void **state)
 	assert_int_equal(report.out.bytes, 4 * 60);
 	assert_int_equal(report.totals.verdict[WEIR_VERDICT_UNMATCHED_PASS].packets, 4);
 	assert_int_equal(report.totals.seen.packets, 8);
-	assert_false(report.tells_direction);
+	assert_false(report.shows_direction);
 	weir_replay_report_free(&report);
-	options.tells_direction = true;
+	options.shows_direction = true;
 	assert_int_equal(try_replay(ruleset, &options, &report), 0);
 	expect_column(files->verdicts, DIRECTION_COLUMN, "in out in out out in out in");
 	weir_replay_report_free(&report);
@@ -384,7 +384,7 @@ static void settings_are_not_for_what_goes_out(void **state)
 				    "resources: [{name: r, match: {direction: out, destinationPort: 7}}]\n"
 				    "rules: [{name: l, resource: r, threshold: 1}]\n";
 	const struct files *files = *state;
-	struct story story = tell(dialogue, 4);
+	struct story story = replay_story(dialogue, 4);
 	const struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
 	struct weir_ruleset *ruleset = parse(rules);
 
@@ -416,7 +416,7 @@ static void lists_look_at_who_is_sent_to(void **state)
 				    "resources: [{name: r, match: {direction: both}}]\n"
 				    "rules: [{name: l, resource: r, threshold: 100}]\n";
 	const struct files *files = *state;
-	const struct story story = tell(dialogue, ARRAY_SIZE(dialogue));
+	const struct story story = replay_story(dialogue, ARRAY_SIZE(dialogue));
 	const struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
 	struct weir_ruleset *ruleset = parse(rules);
 	struct weir_replay_report report = {};
@@ -461,7 +461,7 @@ static void begin_round(struct round *round, const struct files *files, uint64_t
 		.verdicts = files->verdicts,
 		.verdicts_are_wide = true,
 		.interface = RANDOM_INTERFACE,
-		.tells_direction = true,
+		.shows_direction = true,
 	};
 }
 

@@ -228,7 +228,7 @@ static void two_new_flows_with_connections_of_a_full_set_get_an_entry_each(void 
 
 /* ---- what another left ---- */
 
-/* Six bits of the tag tell a flow's TAT from a stranger's, and one stranger in 64 has the same. */
+/* Six bits of the tag tell whose TAT it is, and one flow in 64 has the same. */
 static void new_flow_does_not_wait_for_the_one_whose_entry_it_gets(void **state)
 {
 	struct weir_ruleset_rule *rule;

@@ -310,7 +310,7 @@ static void name_the_other(struct pair *pair, uint32_t ahead)
 			 0);
 }
 
-/* Under the real clock: it tells that a cell is old, and not its own reading. */
+/* Under the real clock: it shows that a cell is old, and its own reading does not. */
 static void a_cell_of_a_quarter_of_an_hour_ago_asks_nobody(void **state)
 {
 	struct pair pair;

@@ -140,7 +140,7 @@ static void two_cpus_take_each_token_of_a_flow_once(void **state)
 	both_cpus_empty_a_bucket(true);
 }
 
-/* A silence longer than what the words of a bucket can tell, and the flow comes back on both CPUs at once: it has one
+/* A silence longer than the words of a bucket can express, and the flow comes back on both CPUs at once: it has one
  * full bucket, not two.
  */
 static void a_flow_that_comes_back_to_two_cpus_has_one_full_bucket(void **state)

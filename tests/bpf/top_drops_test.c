@@ -356,8 +356,8 @@ static void what_two_cpus_have_dropped_of_a_flow_is_the_sum(void **state)
 
 /* ---- rules that observe ---- */
 
-/* Tried first, by one rule or all of them, then enforced: what would have been dropped is told from what was. */
-static void check_told_apart(bool all_observe)
+/* Tried first, by one rule or all of them, then enforced: would-be drops are kept apart from drops. */
+static void check_told_separately(bool all_observe)
 {
 	_cleanup_(weir_freep) struct seen *seen = NULL, *later = NULL;
 	struct weir_ruleset_rule *rule;
@@ -387,14 +387,14 @@ static void check_told_apart(bool all_observe)
 	rig_end(&rig);
 }
 
-static void what_an_observing_rule_would_drop_is_told_apart(void **state)
+static void what_an_observing_rule_would_drop_is_distinguished(void **state)
 {
-	check_told_apart(false);
+	check_told_separately(false);
 }
 
-static void what_an_observing_instance_would_drop_is_told_apart(void **state)
+static void what_an_observing_instance_would_drop_is_distinguished(void **state)
 {
-	check_told_apart(true);
+	check_told_separately(true);
 }
 
 /* ---- reloads ---- */
@@ -531,8 +531,8 @@ int main(void)
 		cmocka_unit_test(flows_that_were_quiet_for_an_hour_make_room),
 		cmocka_unit_test(a_rush_of_drops_is_counted_by_samples_that_say_so),
 		cmocka_unit_test(what_two_cpus_have_dropped_of_a_flow_is_the_sum),
-		cmocka_unit_test(what_an_observing_rule_would_drop_is_told_apart),
-		cmocka_unit_test(what_an_observing_instance_would_drop_is_told_apart),
+		cmocka_unit_test(what_an_observing_rule_would_drop_is_distinguished),
+		cmocka_unit_test(what_an_observing_instance_would_drop_is_distinguished),
 		cmocka_unit_test(a_reload_that_keeps_the_rule_keeps_its_top_drops),
 		cmocka_unit_test(a_rule_that_gets_anothers_slot_has_none_of_its_top_drops),
 		cmocka_unit_test(drops_by_every_kind_of_row_and_key_are_counted),

@@ -102,7 +102,7 @@ claim() {
 	fi
 	if [ -n "$run_pid" ]; then
 		kill -9 "$run_pid" 2>/dev/null
-		wait "$run_pid" 2>/dev/null # bash would tell of the kill
+		wait "$run_pid" 2>/dev/null # bash would report the kill
 	fi
 	run_pid=
 	"$weir" detach --instance "$instance" 2>/dev/null

@@ -60,7 +60,7 @@ clean_up_hosts() {
 	local pid host
 	for pid in "${host_pids[@]}"; do
 		kill -9 "$pid" 2>/dev/null
-		wait "$pid" 2>/dev/null # bash would tell of the kill
+		wait "$pid" 2>/dev/null # bash would report the kill
 	done
 	for host in "${host_names[@]}"; do
 		[ ! -e "/sys/fs/bpf/weir/$instance-$host" ] || "$weir" detach --instance "$instance-$host" >/dev/null 2>&1

@@ -73,7 +73,7 @@ static void free_tables(struct tables *tables)
 	free(tables->found_of_rule);
 }
 
-/* The rule of a flow is told by the flow, not by the connection. */
+/* The rule of a flow follows from the flow, not from the connection. */
 static void count_connection(struct tables *tables, const struct weir_connection_owner *owner)
 {
 	const struct weir_connection_flow *flow;

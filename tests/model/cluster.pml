@@ -544,7 +544,7 @@ inline arrive()
 	d_step { reset() }
 }
 
-/* All have been told what fallbacks are together. */
+/* All know what fallbacks are together. */
 #if HOSTS > 2
 #define ALL_REMEMBER (host[0].total == S && host[1].total == S && host[2].total == S)
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A token bucket that CPUs share (bpf/kinds/tokens.h) as a model for spin: the word and what stands beside it, `touched`. A
- * bucket gains a token a tick and holds BURST. Words tell 16 ticks apart; an epoch lasts two. CPUs take TAKES tokens each,
+ * bucket gains a token a tick and holds BURST. Words distinguish 16 ticks; an epoch lasts two. CPUs take TAKES tokens each,
  * while the clock goes on by a tick, or, when no packet is evaluated, by so many that a word of before looks like one of now.
  *
  * Checked, against a bucket of whole numbers beside it: a packet is admitted only if there is a token for it by the

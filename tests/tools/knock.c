@@ -55,7 +55,7 @@ static void knock(uint64_t now_ns)
 }
 
 /* Tell what became of one of them, and forget it. */
-static void tell(unsigned int which, bool is_made, uint64_t now_ns)
+static void print_answer(unsigned int which, bool is_made, uint64_t now_ns)
 {
 	printf("%llu ", (unsigned long long)(began_ns[which] / MS));
 	if (is_made)
@@ -81,9 +81,9 @@ static void look_at_all(uint64_t now_ns)
 {
 	for (unsigned int i = waiting_count; i-- > 0;) {
 		if (waiting[i].revents)
-			tell(i, is_open(waiting[i].fd), now_ns);
+			print_answer(i, is_open(waiting[i].fd), now_ns);
 		else if (now_ns - began_ns[i] >= wait_ns)
-			tell(i, false, now_ns);
+			print_answer(i, false, now_ns);
 	}
 }
 

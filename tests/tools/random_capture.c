@@ -79,8 +79,8 @@ static size_t cut(struct random *random, uint8_t *frame, size_t frame_bytes)
 /* As many as there may be at most: enough for each to hold for some hundred packets. */
 #define READINGS_MAX 64
 
-static void tell_memory(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
-			size_t count, struct model *model, FILE *stream)
+static void write_memory(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
+			 size_t count, struct model *model, FILE *stream)
 {
 	struct random_reading readings[READINGS_MAX];
 	size_t i, reading_count = random_memory(random, ruleset, specs, count, readings, READINGS_MAX);
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	ruleset = random_ruleset(&random);
 	specs = random_packets(&random, ruleset, count);
 	model = model_new(ruleset, random_ifindex);
-	tell_memory(&random, ruleset, specs, count, model, memory);
+	write_memory(&random, ruleset, specs, count, model, memory);
 	ruleset_write_yaml(ruleset, rules);
 	if (weir_capture_writer_new(capture, WEIR_LINK_TYPE_ETHERNET, &writer, &diag)) {
 		weir_diag_print(&diag, stderr);

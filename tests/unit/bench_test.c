@@ -337,7 +337,7 @@ static struct trace trace_of(const uint64_t *times_ms, size_t count)
 	return trace;
 }
 
-/* rig.c, which trace.c tells of its failures, is not linked. */
+/* rig.c, to which trace.c reports its failures, is not linked. */
 void rig_fail(int err, const char *format, ...)
 {
 	fail_msg("%s", format);

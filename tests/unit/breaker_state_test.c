@@ -34,7 +34,7 @@ static void one_that_another_rule_had_made_is_not_shown(void **state)
 	assert_false(weir_breaker_view(&breaker, &terms, NOW_NS, &view));
 }
 
-/* The word keeps the time's lowest bits: at any time, those of half a turn before or after are told apart. */
+/* The word keeps the time's lowest bits: at any time, those of half a turn before or after are distinguishable. */
 static void an_open_one_says_how_long_it_stays_so(void **state)
 {
 	const uint64_t half_turn_ns = (WEIR_BREAKER_TIME_MASK + 1) / 2;

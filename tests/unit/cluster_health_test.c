@@ -84,7 +84,7 @@ static void a_drift_is_found_within_its_error(void **state)
 	}
 }
 
-static void the_quickest_answer_tells_most(void **state)
+static void the_quickest_answer_counts_most(void **state)
 {
 	const struct weir_clock_reading readings[] = {{0, 900, 1}, {1000, 1300, 2}, {2000, 2500, 3}};
 
@@ -99,7 +99,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_version_is_none),
 		cmocka_unit_test(eviction_needs_a_limit_and_a_policy),
 		cmocka_unit_test(a_drift_is_found_within_its_error),
-		cmocka_unit_test(the_quickest_answer_tells_most),
+		cmocka_unit_test(the_quickest_answer_counts_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

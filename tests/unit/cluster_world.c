@@ -122,7 +122,7 @@ static const char store_lua[] =
 	"KEYS, ARGV = {}, {}\n"
 	"setmetatable(_G, { __newindex = function(_, name) error('a global: ' .. name) end })\n";
 
-static void tell_store(struct world *w, const char *what)
+static void store_event(struct world *w, const char *what)
 {
 	trace(w, "store: %s", what);
 	lua_getglobal(w->lua, "store");
@@ -134,34 +134,34 @@ static void tell_store(struct world *w, const char *what)
 
 void world_empty_store(struct world *w)
 {
-	tell_store(w, "empty");
+	store_event(w, "empty");
 }
 
 void world_write_into_store(struct world *w)
 {
 	static const char *const what[] = {"spoil_ledger", "spoil_host", "add_field"};
 
-	tell_store(w, what[w->writes++ % ARRAY_SIZE(what)]);
+	store_event(w, what[w->writes++ % ARRAY_SIZE(what)]);
 }
 
 void world_evict_rule(struct world *w)
 {
-	tell_store(w, "evict_rule");
+	store_event(w, "evict_rule");
 }
 
 void world_copy_store(struct world *w)
 {
-	tell_store(w, "copy");
+	store_event(w, "copy");
 }
 
 void world_fail_over(struct world *w)
 {
-	tell_store(w, "fail_over");
+	store_event(w, "fail_over");
 }
 
 void world_restart_store_empty(struct world *w)
 {
-	tell_store(w, "restart_empty");
+	store_event(w, "restart_empty");
 }
 
 static void set_words(lua_State *lua, const char *name, const weir_ledger_word *words, int count)

@@ -4,8 +4,8 @@
  * store that runs the real ledger.lua by Debian's Lua 5.1, with redis.call made of a table. Time moves in steps of 5
  * ms; the same seed gives the same world.
  *
- * The oracle knows nothing of leases: it remembers what each host's data plane was told to enforce, and whenever one is
- * told more it adds up the most that each enforced in the last interval. Whatever packets there are, the hosts together
+ * The oracle knows nothing of leases: it remembers the limit each host's data plane has to enforce, and whenever one
+ * is raised it adds up the most that each enforced in the last interval. Whatever packets there are, the hosts together
  * admit no more than that in any window of the rule. No packets are counted here: demand is a rate, with chance in it.
  *
  * A host with afterSilence: keep that was silent for longer than silentFor is left out of the sum.

@@ -219,9 +219,9 @@ static void the_first_concurrency_rule_of_a_reload_brings_its_tables(void **stat
 
 static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **state)
 {
-	static const char *const told[] = {"table of connections keeps its 131072 places",
-					   "table of flows with connections keeps its 32768 places",
-					   "the timeouts of connections stay as they are"};
+	static const char *const expected[] = {"table of connections keeps its 131072 places",
+					       "table of flows with connections keeps its 32768 places",
+					       "the timeouts of connections stay as they are"};
 	static const uint64_t timeouts_ms[] = {10000, 7440000, 120000, 10001};
 	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_compile_options options = plain_options;
@@ -242,9 +242,9 @@ static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **st
 	assert_int_equal(next->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 8192);
 	assert_memory_equal(next->connection_timeout_ms, timeouts_ms, sizeof(timeouts_ms));
 	assert_int_equal(next->config.connection_step_ns[WEIR_CONNECTION_CLASS_HALF], 1666666667);
-	assert_int_equal(diag.count, ARRAY_SIZE(told));
-	for (i = 0; i < ARRAY_SIZE(told); i++)
-		assert_non_null(strstr(diag.entries[i].message, told[i]));
+	assert_int_equal(diag.count, ARRAY_SIZE(expected));
+	for (i = 0; i < ARRAY_SIZE(expected); i++)
+		assert_non_null(strstr(diag.entries[i].message, expected[i]));
 	assert_string_equal(diag.entries[0].hint, "detach and attach again to change connections");
 	weir_diag_free(&diag);
 	weir_image_free(next);
@@ -252,14 +252,14 @@ static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **st
 	ruleset->settings.derives_connection_flows = true;
 	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
 	assert_int_equal(diag.count, 2);
-	assert_non_null(strstr(diag.entries[0].message, told[0]));
-	assert_non_null(strstr(diag.entries[1].message, told[2]));
+	assert_non_null(strstr(diag.entries[0].message, expected[0]));
+	assert_non_null(strstr(diag.entries[1].message, expected[2]));
 	weir_diag_free(&diag);
 	weir_image_free(next);
 	ruleset->settings.connections = 131072;
 	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
 	assert_int_equal(diag.count, 2);
-	assert_non_null(strstr(diag.entries[0].message, told[1]));
+	assert_non_null(strstr(diag.entries[0].message, expected[1]));
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);

@@ -365,7 +365,7 @@ static void a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows(void 
 	weir_ruleset_free(ruleset);
 }
 
-/* Who does not say that windows may go is refused, and told why; who compares sees the rest, too. */
+/* A reload that would lose windows is refused with the reason, unless they may go; a comparison shows the rest, too. */
 static void a_reload_that_would_empty_windows_is_refused_unless_it_may(void **state)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a rule becomes: its storage, window spec and evaluating, what the program and the controller are told of it, and
+ * What a rule becomes: its storage, window spec and evaluating, what the program and the controller receive of it, and
  * its overrides.
  */
 #include <setjmp.h>
@@ -505,7 +505,7 @@ static void the_program_is_shown_what_any_rule_asks_for(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-/* What the program is told to read of packets for one rule: of the first of two resources with this key. */
+/* What the program reads of packets for one rule: that of the first of two resources with this key. */
 static uint32_t fields_asked_for(uint32_t key, uint32_t ref_key, enum weir_relation relation)
 {
 	struct weir_ruleset *ruleset = two_resources(key, ref_key);

@@ -256,7 +256,7 @@ static void a_shadow_keeps_its_slot_over_a_reload(void **state)
 	add_kind(ruleset, "second", DIRECT, REJECT, ASSOCIATED)->ref_resource = 2;
 	image = build(ruleset);
 	slots[0] = image->rules[2].slot, slots[1] = image->rules[3].slot;
-	/* Their windows are alike; what tells them apart is the resource. */
+	/* Their windows are alike; only the resources differ. */
 	assert_string_equal(image->rule_info[slots[0]].name, image->rule_info[slots[1]].name);
 
 	ruleset->rules[0].threshold_micro = 7 * WEIR_MICRO;

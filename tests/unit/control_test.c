@@ -163,7 +163,7 @@ static void forgotten_seconds_count_by_their_average(void **state)
 	compare_late(17, steady);
 	compare_late(200, steady);
 
-	/* What is not steady is told apart in the last 16 seconds only. */
+	/* Seconds are known one by one only for the last 16. */
 	for (uint64_t second = LOADED_S; second < LOADED_S + 100; second++) {
 		if (second <= LOADED_S + 85)
 			sync_at(&prompt, second * SECOND_NS);

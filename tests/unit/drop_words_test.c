@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a dropped packet's event tells of its flow, in words and in JSON, by the kind of the rule. */
+/* What a dropped packet's event says about its flow, in words and in JSON, by the kind of the rule. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void assert_figures(const struct weir_rule_info *rule, uint64_t used, uin
 	json_decref(fields);
 }
 
-static void a_window_tells_what_it_counts(void **state)
+static void a_window_shows_what_it_counts(void **state)
 {
 	struct weir_rule_info rule = {};
 
@@ -43,7 +43,7 @@ static void a_window_tells_what_it_counts(void **state)
 }
 
 /* As `weir flows` has it, JSON says what the bucket lacks; people ask what is left. */
-static void tokens_tell_what_is_left(void **state)
+static void tokens_show_what_is_left(void **state)
 {
 	struct weir_rule_info rule = {.identity.window = WEIR_WINDOW_TOKENS};
 
@@ -55,7 +55,7 @@ static void tokens_tell_what_is_left(void **state)
 		       "{\"used\":10001,\"threshold\":10000,\"unit\":\"bytes\"}");
 }
 
-static void throttling_tells_the_wait(void **state)
+static void throttling_shows_the_wait(void **state)
 {
 	struct weir_rule_info rule = {.behavior = WEIR_BEHAVIOR_THROTTLING};
 
@@ -65,7 +65,7 @@ static void throttling_tells_the_wait(void **state)
 		       "{\"used\":50,\"threshold\":0,\"unit\":\"us\"}");
 }
 
-static void concurrency_tells_what_is_open(void **state)
+static void concurrency_shows_what_is_open(void **state)
 {
 	struct weir_rule_info rule = {.identity.metric = WEIR_METRIC_CONCURRENCY};
 
@@ -75,7 +75,7 @@ static void concurrency_tells_what_is_open(void **state)
 	assert_figures(&rule, 7, 7, "7 of 7 connections open", "{\"used\":7,\"threshold\":7,\"unit\":\"connections\"}");
 }
 
-static void a_breaker_tells_what_it_opened_by(void **state)
+static void a_breaker_shows_what_it_opened_by(void **state)
 {
 	struct weir_rule_info rule = {.identity.metric = WEIR_METRIC_REQUESTS};
 
@@ -86,7 +86,7 @@ static void a_breaker_tells_what_it_opened_by(void **state)
 		       "{\"requests\":4294967295,\"bad\":4294967295,\"threshold\":3}");
 }
 
-static void a_system_rule_tells_its_signal(void **state)
+static void a_system_rule_shows_its_signal(void **state)
 {
 	struct weir_rule_info rule = {.identity.metric = WEIR_METRIC_SIGNAL, .system = WEIR_SYSTEM_LOAD};
 
@@ -103,9 +103,9 @@ static void a_system_rule_tells_its_signal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_window_tells_what_it_counts),     cmocka_unit_test(tokens_tell_what_is_left),
-		cmocka_unit_test(throttling_tells_the_wait),	     cmocka_unit_test(concurrency_tells_what_is_open),
-		cmocka_unit_test(a_breaker_tells_what_it_opened_by), cmocka_unit_test(a_system_rule_tells_its_signal),
+		cmocka_unit_test(a_window_shows_what_it_counts),     cmocka_unit_test(tokens_show_what_is_left),
+		cmocka_unit_test(throttling_shows_the_wait),	     cmocka_unit_test(concurrency_shows_what_is_open),
+		cmocka_unit_test(a_breaker_shows_what_it_opened_by), cmocka_unit_test(a_system_rule_shows_its_signal),
 	};
 
 	return cmocka_run_group_tests_name("drop words", tests, NULL, NULL);

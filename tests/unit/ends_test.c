@@ -68,7 +68,7 @@ static void check(const struct packet_spec *spec, uint8_t protocol, bool has_por
 	assert_int_equal(ends.destination_port, has_ports ? 53 : 0);
 }
 
-static void both_families_tell_addresses_and_protocols_with_ports_tell_those(void **state)
+static void both_families_show_addresses_and_protocols_with_ports_show_those(void **state)
 {
 	/* The builder knows no UDP-Lite, whose first bytes are ports as those of UDP: see below. */
 	static const struct {
@@ -136,7 +136,7 @@ static void two_tags_at_most_stand_before_ip(void **state)
 	assert_false(weir_frame_ends(frame, packet_build(&spec, frame), &ends));
 }
 
-static void what_is_not_ip_tells_nothing(void **state)
+static void what_is_not_ip_shows_nothing(void **state)
 {
 	struct packet_spec spec = ipv4(UDP);
 	struct weir_ends ends;
@@ -160,7 +160,7 @@ static void an_ipv4_header_that_is_too_short_has_no_ports(void **state)
 }
 
 /* Bytes are read up to the cut and no further: each length is a copy of its own, which the sanitizer watches. */
-static void at_every_cut_it_tells_what_is_there(void **state)
+static void at_every_cut_it_shows_what_is_there(void **state)
 {
 	static const struct {
 		uint8_t family;
@@ -189,15 +189,15 @@ static void at_every_cut_it_tells_what_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_families_tell_addresses_and_protocols_with_ports_tell_those),
+		cmocka_unit_test(both_families_show_addresses_and_protocols_with_ports_show_those),
 		cmocka_unit_test(udp_lite_has_ports),
 		cmocka_unit_test(ports_are_behind_the_options_of_ipv4),
 		cmocka_unit_test(a_later_fragment_has_no_ports),
 		cmocka_unit_test(of_ipv6_with_an_extension_that_is_reported),
 		cmocka_unit_test(two_tags_at_most_stand_before_ip),
-		cmocka_unit_test(what_is_not_ip_tells_nothing),
+		cmocka_unit_test(what_is_not_ip_shows_nothing),
 		cmocka_unit_test(an_ipv4_header_that_is_too_short_has_no_ports),
-		cmocka_unit_test(at_every_cut_it_tells_what_is_there),
+		cmocka_unit_test(at_every_cut_it_shows_what_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void every_field_of_a_flow_key_is_read_by_its_name(void **state)
 	}
 }
 
-/* Whoever misspells one is told which was meant; of a word that is near to none, of all. */
+/* For a misspelled name the message suggests the nearest one; if none is near, it lists them all. */
 static void a_wrong_field_of_a_flow_key_is_answered_with_what_there_is(void **state)
 {
 	struct weir_refusal refusal;

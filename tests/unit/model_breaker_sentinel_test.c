@@ -190,7 +190,7 @@ static void a_breaker_on_slow_requests_closes_by_a_quick_probe(void **state)
 	assert_int_equal(bench_state(bench, START + 150 * MS), MODEL_BREAKER_CLOSED);
 }
 
-/* What getRuleStatSlidingWindowBucketCount gives: told by when a first request leaves the window. */
+/* What getRuleStatSlidingWindowBucketCount gives, seen by when a first request leaves the window. */
 static void buckets_that_do_not_divide_are_one(void **state)
 {
 	static const struct {

@@ -493,7 +493,7 @@ static void connections_of_ipv4_and_ipv6_are_never_the_same(void **state)
 	assert_int_equal(counts_now(setup).opened, 2);
 }
 
-static void every_part_of_the_tuple_tells_connections_apart(void **state)
+static void every_part_of_the_tuple_separates_connections(void **state)
 {
 	struct setup *setup = *state;
 	struct packet_spec spec = tcp_of(HOST, 1, SYN);
@@ -524,7 +524,7 @@ static void every_part_of_the_tuple_tells_connections_apart(void **state)
 	assert_int_equal(counts_now(setup).opened, 7);
 }
 
-static void a_key_with_the_vlan_tells_connections_apart_by_it(void **state)
+static void a_key_with_the_vlan_separates_connections_by_it(void **state)
 {
 	struct setup *setup = *state;
 	struct packet_spec spec = tcp_of(HOST, 1, SYN);
@@ -885,8 +885,8 @@ int main(void)
 		CLAIM(what_was_counted_counts_again_when_it_talks_after_its_silence),
 		CLAIM(without_a_key_the_whole_resource_shares_one_count),
 		CLAIM(connections_of_ipv4_and_ipv6_are_never_the_same),
-		CLAIM(every_part_of_the_tuple_tells_connections_apart),
-		CLAIM(a_key_with_the_vlan_tells_connections_apart_by_it),
+		CLAIM(every_part_of_the_tuple_separates_connections),
+		CLAIM(a_key_with_the_vlan_separates_connections_by_it),
 		CLAIM(a_later_fragment_belongs_to_no_connection),
 		CLAIM(an_override_is_the_limit_of_its_flows),
 		CLAIM(a_packet_that_another_rule_blocks_does_nothing),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The reference model against figures worked out by hand or published: an oracle that nobody checks is an
- * opinion. Each figure is from docs/semantics.md, from Sentinel's documentation, or told beside it.
+ * opinion. Each figure is from docs/semantics.md, from Sentinel's documentation, or explained beside it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

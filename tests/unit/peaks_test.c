@@ -249,7 +249,7 @@ static void the_search_ends_at_the_smallest_threshold_that_will_do(void **state)
 			struct weir_threshold_search search = {0, high};
 
 			while (search.low < search.high)
-				weir_search_tell(&search, weir_search_next(&search) < right);
+				weir_search_record(&search, weir_search_next(&search) < right);
 			assert_int_equal(search.high, right);
 		}
 }

@@ -75,7 +75,7 @@ int read_texts(struct bench *bench, const char *a, const char *b, const char *c)
 	return weir_ruleset_read(file_names, count, &bench->ruleset, &bench->diag);
 }
 
-char *told(const struct bench *bench)
+char *messages(const struct bench *bench)
 {
 	char *text = NULL;
 	size_t bytes;
@@ -91,22 +91,22 @@ void assert_reads(struct bench *bench, const char *text)
 	_cleanup_(weir_freep) char *words = NULL;
 	int err = read_texts(bench, text, NULL, NULL);
 
-	words = told(bench);
+	words = messages(bench);
 	if (err || bench->diag.count)
 		fail_msg("%d: %s\n%s", err, text, words);
 }
 
-void assert_tells(struct bench *bench, const char *expected)
+void assert_messages(struct bench *bench, const char *expected)
 {
-	_cleanup_(weir_freep) char *words = told(bench);
+	_cleanup_(weir_freep) char *words = messages(bench);
 
 	assert_string_equal(words, expected);
 }
 
-void assert_tells_one(struct bench *bench, const struct sample *sample, bool is_warning)
+void assert_message(struct bench *bench, const struct sample *sample, bool is_warning)
 {
 	int err = read_texts(bench, sample->text, NULL, NULL);
-	_cleanup_(weir_freep) char *words = told(bench);
+	_cleanup_(weir_freep) char *words = messages(bench);
 	const struct weir_diag_entry *entry = bench->diag.entries;
 
 	if (err != (is_warning ? 0 : -EINVAL) || (is_warning ? bench->diag.count : bench->diag.errors) != 1 ||

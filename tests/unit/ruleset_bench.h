@@ -37,13 +37,13 @@ void write_file(const char *name, const char *text, size_t bytes);
 int read_texts(struct bench *bench, const char *a, const char *b, const char *c);
 
 /* All that is reported, as a person would see it; the caller frees it. */
-char *told(const struct bench *bench);
+char *messages(const struct bench *bench);
 
 /* Without a word. */
 void assert_reads(struct bench *bench, const char *text);
 
 /* All that is reported is this. */
-void assert_tells(struct bench *bench, const char *expected);
+void assert_messages(struct bench *bench, const char *expected);
 
 /* Text with exactly one mistake (or nothing but one warning): where, and words of the message and of the hint. */
 struct sample {
@@ -52,7 +52,7 @@ struct sample {
 	const char *message, *hint;
 };
 
-void assert_tells_one(struct bench *bench, const struct sample *sample, bool is_warning);
+void assert_message(struct bench *bench, const struct sample *sample, bool is_warning);
 
 /* ---- what many texts have in common ---- */
 

@@ -86,10 +86,10 @@ static void files_agree_on_the_cluster_or_are_refused(void **state)
 			 0);
 	forget(bench);
 	assert_int_not_equal(read_texts(bench, SHARED("threshold: 5"), "settings: {cluster: {name: core}}\n", NULL), 0);
-	assert_tells(bench, "b.yaml:1:28: cluster: 'name' is 'core' here, but 'edge' in another file\n"
-			    "    settings: {cluster: {name: core}}\n"
-			    "                               ^~~~\n"
-			    "    the files are merged: set it in one of them, or to the same value in both\n");
+	assert_messages(bench, "b.yaml:1:28: cluster: 'name' is 'core' here, but 'edge' in another file\n"
+			       "    settings: {cluster: {name: core}}\n"
+			       "                               ^~~~\n"
+			       "    the files are merged: set it in one of them, or to the same value in both\n");
 }
 
 static void rules_of_sentinel_java_are_shared(void **state)
@@ -152,7 +152,7 @@ static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void what_means_nothing_is_warned_of(void **state)
@@ -171,7 +171,7 @@ static void what_means_nothing_is_warned_of(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], true);
+		assert_message(*state, &samples[i], true);
 }
 
 static void addresses_of_stores_are_read(void **state)

@@ -68,7 +68,7 @@ static void what_connections_have_not_is_refused(void **state)
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(bench, &samples[i], false);
+		assert_message(bench, &samples[i], false);
 }
 
 /* What is meant is to be seen only once the mistake is mended. */
@@ -136,7 +136,7 @@ static void what_connections_do_not_use_is_warned_of(void **state)
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(bench, &samples[i], true);
+		assert_message(bench, &samples[i], true);
 	assert_reads(bench, OF_MATCH("fragment: none, protocol: tcp, destinationPort: 80"));
 	assert_reads(bench, RESOURCES "rules: [{resource: dns, metricType: 0, threshold: 131072}]\n");
 }
@@ -298,7 +298,7 @@ static void what_sentinel_refuses_is_refused(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void high_mark_above_the_memory_there_is_is_refused(void **state)
@@ -312,10 +312,10 @@ static void high_mark_above_the_memory_there_is_is_refused(void **state)
 	assert_int_equal(weir_ruleset_check_memory(bench->ruleset, 0, &bench->diag), 0);
 	assert_int_equal(bench->diag.count, 0);
 	assert_int_equal(weir_ruleset_check_memory(bench->ruleset, 4095, &bench->diag), -EINVAL);
-	assert_tells(bench, "a.yaml:8:26: memHighWaterMarkBytes: 4096 is above this machine's memory\n"
-			    "    memHighWaterMarkBytes: 4096 # a page\n"
-			    "                           ^~~~\n"
-			    "    write at most 4095\n");
+	assert_messages(bench, "a.yaml:8:26: memHighWaterMarkBytes: 4096 is above this machine's memory\n"
+			       "    memHighWaterMarkBytes: 4096 # a page\n"
+			       "                           ^~~~\n"
+			       "    write at most 4095\n");
 }
 
 int main(void)

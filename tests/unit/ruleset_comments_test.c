@@ -30,7 +30,7 @@ static void assert_limit(struct bench *bench, const char *text, uint64_t thresho
 	_cleanup_(weir_freep) char *words = NULL;
 	int err = read_texts(bench, text, RESOURCES, NULL);
 
-	words = told(bench);
+	words = messages(bench);
 	if (err || bench->diag.count)
 		fail_msg("%d: %s\n%s", err, text, words);
 	assert_int_equal(bench->ruleset->rule_count, 1);
@@ -122,11 +122,11 @@ static void other_parts_of_a_rule_file_have_no_such_comments(void **state)
 		_cleanup_(weir_freep) char *words = NULL;
 
 		assert_int_equal(read_texts(bench, texts[i], NULL, NULL), -EINVAL);
-		words = told(bench);
+		words = messages(bench);
 		assert_non_null(strstr(words, "rule has no field '" LINE " a second threshold'"));
 		assert_non_null(strstr(words, "in YAML, a comment begins with '#'"));
 	}
-	assert_tells_one(bench, &of_json, false);
+	assert_message(bench, &of_json, false);
 }
 
 static void mistake_beside_a_comment_is_reported_at_its_place(void **state)
@@ -143,7 +143,7 @@ static void mistake_beside_a_comment_is_reported_at_its_place(void **state)
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(bench, &samples[i], false);
+		assert_message(bench, &samples[i], false);
 }
 
 /* As the issue of those who lost a count and a behaviour has them. */

@@ -282,7 +282,7 @@ static void damaged_files_never_crash_the_reader(void **state)
 		strcpy(text, sample);
 		damage(text, strlen(sample) + 64, &seed);
 		err = read_texts(bench, text, text[0] == '[' ? FOR_LISTS : NULL, NULL);
-		free(told(bench));
+		free(messages(bench));
 		if ((err != 0) != (bench->diag.errors != 0) || (err == 0) != (bench->ruleset != NULL))
 			fail_msg("returned %d with %zu mistakes for:\n%s", err, bench->diag.errors, text);
 	}

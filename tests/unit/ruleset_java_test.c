@@ -22,7 +22,7 @@ static void assert_reads_list(struct bench *bench, const char *list)
 	_cleanup_(weir_freep) char *words = NULL;
 	int err = read_texts(bench, list, FIXTURE, NULL);
 
-	words = told(bench);
+	words = messages(bench);
 	if (err || bench->diag.count)
 		fail_msg("%d: %s\n%s", err, list, words);
 }
@@ -98,7 +98,7 @@ static void mistake_in_a_java_rule_is_reported_at_its_place(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		const struct sample *sample = &samples[i];
 		int err = read_texts(bench, sample->text, FIXTURE, NULL);
-		_cleanup_(weir_freep) char *words = told(bench);
+		_cleanup_(weir_freep) char *words = messages(bench);
 		const struct weir_diag_entry *entry = bench->diag.entries;
 
 		if (err != -EINVAL || bench->diag.count != 1 || entry->line != sample->line ||
@@ -167,7 +167,7 @@ static void what_sentinel_java_takes_is_taken_with_a_warning(void **state)
 
 		if (err || bench->diag.count != cases[i].warnings || !strstr(entry->message, cases[i].message) ||
 		    (cases[i].advice && !strstr(entry->hint, cases[i].advice)))
-			fail_msg("%d: %s\n%s", err, cases[i].list, told(bench));
+			fail_msg("%d: %s\n%s", err, cases[i].list, messages(bench));
 		assert_int_equal(bench->ruleset->rule_count, 1);
 	}
 }
@@ -186,7 +186,7 @@ static void list_that_may_be_of_two_kinds_is_refused(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		if (read_texts(bench, lists[i], FIXTURE, NULL) != -EINVAL)
-			fail_msg("taken: %s\n%s", lists[i], told(bench));
+			fail_msg("taken: %s\n%s", lists[i], messages(bench));
 }
 
 static void white_list_denies_all_others_and_nobody_else(void **state)
@@ -226,7 +226,7 @@ static void white_list_of_everybody_denies_nobody(void **state)
 
 	assert_int_equal(
 		read_texts(bench, "[{\"resource\": \"dns\", \"limitApp\": \"0.0.0.0/0,::/0\"}]", FIXTURE, NULL), 0);
-	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
+	assert_messages(bench, "warning: there are no rules: nothing will be limited\n");
 	assert_int_equal(bench->ruleset->listed_count, 0);
 }
 

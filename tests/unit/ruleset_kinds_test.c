@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lists of Sentinel's rules are told apart by their fields or by the name above them; others are refused. */
+/* Lists of Sentinel's rules are recognised by their fields or by the name above them; others are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void assert_is_of(const char *text, const char *owner, const char *title)
 	if (!kind || diag.count || strcmp(weir_sentinel_owner(kind), owner) || strcmp(kind->title, title))
 		fail_msg("%s\nis not of %s %s, but of %s %s (%s)", text, owner, title,
 			 kind ? weir_sentinel_owner(kind) : "no kind", kind ? kind->title : "",
-			 diag.count ? diag.entries[0].message : "nothing told");
+			 diag.count ? diag.entries[0].message : "no message");
 }
 
 #define GO "Sentinel-Go's"
@@ -91,7 +91,7 @@ static void list_is_recognised_by_the_fields_that_only_its_kind_has(void **state
 	}
 }
 
-/* Each rule may have but a part of what tells the list. */
+/* Each rule may have only some of the fields by which the list is recognised. */
 static void whole_list_is_of_one_kind(void **state)
 {
 	assert_is_of("[{\"resource\": \"dns\", \"threshold\": 50, \"strategy\": 2},\n"
@@ -105,7 +105,7 @@ static void whole_list_is_of_one_kind(void **state)
 		     JAVA, "param-flow rules");
 }
 
-static void list_of_two_kinds_is_refused_and_told_how_to_part_them(void **state)
+static void list_of_two_kinds_is_refused_with_how_to_part_them(void **state)
 {
 	struct bench *bench = *state;
 
@@ -114,12 +114,13 @@ static void list_of_two_kinds_is_refused_and_told_how_to_part_them(void **state)
 				    " {\"resource\": \"dns\", \"threshold\": 5, \"retryTimeoutMs\": 1000}]",
 				    RESOURCES, NULL),
 			 -EINVAL);
-	assert_tells(bench,
-		     "a.yaml:2:38: 'retryTimeoutMs' belongs to Sentinel-Go's circuit breakers, but 'statIntervalInMs' "
-		     "in line 1 belongs to Sentinel-Go's flow rules\n"
-		     "    {\"resource\": \"dns\", \"threshold\": 5, \"retryTimeoutMs\": 1000}]\n"
-		     "                                        ^~~~~~~~~~~~~~~~\n"
-		     "    give each kind its own list: {\"flowRules\": [...], \"circuitBreakers\": [...]}\n");
+	assert_messages(
+		bench,
+		"a.yaml:2:38: 'retryTimeoutMs' belongs to Sentinel-Go's circuit breakers, but 'statIntervalInMs' "
+		"in line 1 belongs to Sentinel-Go's flow rules\n"
+		"    {\"resource\": \"dns\", \"threshold\": 5, \"retryTimeoutMs\": 1000}]\n"
+		"                                        ^~~~~~~~~~~~~~~~\n"
+		"    give each kind its own list: {\"flowRules\": [...], \"circuitBreakers\": [...]}\n");
 	/* The later of the two is pointed at, whichever kind comes first in our table. */
 	assert_int_equal(read_texts(bench, "[{\"timeWindow\": 5},\n {\"paramIndex\": 0}]", RESOURCES, NULL), -EINVAL);
 	assert_int_equal(bench->diag.count, 1);
@@ -129,7 +130,7 @@ static void list_of_two_kinds_is_refused_and_told_how_to_part_them(void **state)
 			    "'timeWindow' in line 1 belongs to Sentinel Java's degrade rules");
 }
 
-static void list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it(void **state)
+static void list_that_could_be_of_two_kinds_is_refused_with_how_to_wrap_it(void **state)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dns\", \"durationInSec\": 5, \"burstCount\": 0}]", 1, 1,
@@ -147,7 +148,7 @@ static void list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it(v
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(bench, &samples[i], false);
+		assert_message(bench, &samples[i], false);
 }
 
 /* No kind has all the fields: the one that has most of them refuses the others by name. */
@@ -177,7 +178,7 @@ static void list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest(void *
 		if (err != -EINVAL || bench->diag.count != 1 || entry->line != samples[i].line ||
 		    entry->column != samples[i].column || !strstr(entry->message, samples[i].message) || !entry->hint ||
 		    !strstr(entry->hint, samples[i].hint))
-			fail_msg("%s\n%s", samples[i].text, told(bench));
+			fail_msg("%s\n%s", samples[i].text, messages(bench));
 	}
 }
 
@@ -237,7 +238,7 @@ static void list_under_a_wrong_name_is_refused(void **state)
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(bench, &samples[i], false);
+		assert_message(bench, &samples[i], false);
 }
 
 /* Every field of every kind, where it does not belong: it is named. It is refused, unless the field that would have
@@ -259,7 +260,7 @@ static void field_of_another_kind_is_refused_or_warned_of_by_name(void **state)
 					      !strcmp(weir_sentinel_kinds[WEIR_SENTINEL_FLOW]->fields[own].name, name);
 			if (is_of_flow || weir_sentinel_kinds[id]->fields[i].instead)
 				continue;
-			/* The kind is told by the first field, so that this one is a stranger. */
+			/* The first field decides the kind, so this one belongs to another. */
 			snprintf(text, sizeof(text),
 				 RESOURCES
 				 "flowRules: [{statIntervalInMs: 1000, resource: dns, threshold: 1, %s: 1}]\n",
@@ -278,8 +279,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(list_is_recognised_by_the_fields_that_only_its_kind_has),
 		cmocka_unit_test(whole_list_is_of_one_kind),
-		TEST(list_of_two_kinds_is_refused_and_told_how_to_part_them),
-		TEST(list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it),
+		TEST(list_of_two_kinds_is_refused_with_how_to_part_them),
+		TEST(list_that_could_be_of_two_kinds_is_refused_with_how_to_wrap_it),
 		TEST(list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest),
 		TEST(name_that_a_list_stands_under_says_its_kind),
 		TEST(lists_of_a_file_keep_its_order),

@@ -88,7 +88,7 @@ static void mistake_in_an_override_is_reported_at_its_place(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 /* The bound is generous, and of CPU time: sanitizers and a busy machine must not make it fail. */
@@ -162,8 +162,8 @@ static void prefix_that_is_allowed_and_denied_is_denied_with_a_warning(void **st
 				    "deny: [192.0.2.1, 10.0.0.0/8]\n",
 				    NULL, NULL),
 			 0);
-	assert_tells(bench, "warning: 2 prefixes are both in 'allow' and in 'deny', such as 192.0.2.1\n"
-			    "    deny wins: remove them from one of the two\n");
+	assert_messages(bench, "warning: 2 prefixes are both in 'allow' and in 'deny', such as 192.0.2.1\n"
+			       "    deny wins: remove them from one of the two\n");
 	assert_listed(bench, expected, ARRAY_SIZE(expected));
 }
 
@@ -213,26 +213,26 @@ static void every_bad_line_of_a_list_is_reported_at_its_place(void **state)
 
 	write_file("bad.txt", list, strlen(list));
 	assert_int_equal(read_texts(bench, "deny: ['@bad.txt', 300.1.1.1]\nallow: '@bad.txt'\n", NULL, NULL), -EINVAL);
-	assert_tells(bench, "bad.txt:2:3: prefix '10.0.0.1/8' has host bits set\n"
-			    "    10.0.0.1/8 # ours\n"
-			    "    ^~~~~~~~~~\n"
-			    "    write 10.0.0.0/8 for the whole network, or 10.0.0.1 for the one address\n"
-			    "bad.txt:4:1: 'example.org' is not an IP address or prefix\n"
-			    "    example.org\n"
-			    "    ^~~~~~~~~~~\n"
-			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
-			    "bad.txt:5:1: '::1/129' has no valid prefix length\n"
-			    "    ::1/129\n"
-			    "    ^~~~~~~\n"
-			    "    write 0 to 128 after the '/'\n"
-			    "bad.txt:6:1: '1.2.3.4 5.6.7.8' is not an IP address or prefix\n"
-			    "    1.2.3.4 5.6.7.8\n"
-			    "    ^~~~~~~~~~~~~~~\n"
-			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
-			    "a.yaml:1:20: deny: '300.1.1.1' is not an IP address or prefix\n"
-			    "    deny: ['@bad.txt', 300.1.1.1]\n"
-			    "                       ^~~~~~~~~\n"
-			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n");
+	assert_messages(bench, "bad.txt:2:3: prefix '10.0.0.1/8' has host bits set\n"
+			       "    10.0.0.1/8 # ours\n"
+			       "    ^~~~~~~~~~\n"
+			       "    write 10.0.0.0/8 for the whole network, or 10.0.0.1 for the one address\n"
+			       "bad.txt:4:1: 'example.org' is not an IP address or prefix\n"
+			       "    example.org\n"
+			       "    ^~~~~~~~~~~\n"
+			       "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
+			       "bad.txt:5:1: '::1/129' has no valid prefix length\n"
+			       "    ::1/129\n"
+			       "    ^~~~~~~\n"
+			       "    write 0 to 128 after the '/'\n"
+			       "bad.txt:6:1: '1.2.3.4 5.6.7.8' is not an IP address or prefix\n"
+			       "    1.2.3.4 5.6.7.8\n"
+			       "    ^~~~~~~~~~~~~~~\n"
+			       "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
+			       "a.yaml:1:20: deny: '300.1.1.1' is not an IP address or prefix\n"
+			       "    deny: ['@bad.txt', 300.1.1.1]\n"
+			       "                       ^~~~~~~~~\n"
+			       "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n");
 }
 
 /* Whatever they stand in, and once. */
@@ -244,10 +244,11 @@ static void list_of_every_address_is_warned_of(void **state)
 	write_file("bad.txt", list, strlen(list));
 	assert_int_equal(read_texts(bench, "deny: ['@bad.txt', 0.0.0.0/1]\nallow: ['::/0', 'fe80::/10']\n", NULL, NULL),
 			 0);
-	assert_tells(bench, "warning: deny: 0.0.0.0/0 is every IPv4 address: all of their packets are dropped\n"
-			    "    name smaller networks, unless you mean all of them\n"
-			    "warning: allow: ::/0 is every IPv6 address: all of their packets pass and meet no rule\n"
-			    "    name smaller networks, unless you mean all of them\n");
+	assert_messages(bench,
+			"warning: deny: 0.0.0.0/0 is every IPv4 address: all of their packets are dropped\n"
+			"    name smaller networks, unless you mean all of them\n"
+			"warning: allow: ::/0 is every IPv6 address: all of their packets pass and meet no rule\n"
+			"    name smaller networks, unless you mean all of them\n");
 	assert_int_equal(read_texts(bench, "deny: '::ffff:0:0/96'\n", NULL, NULL), 0);
 	assert_int_equal(bench->diag.count, 1);
 }
@@ -266,10 +267,10 @@ static void mistake_in_a_list_is_reported_at_its_place(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
-static void list_file_of_garbage_is_bounded_and_told(void **state)
+static void list_file_of_garbage_is_bounded_and_reported(void **state)
 {
 	struct bench *bench = *state;
 	char text[5000];
@@ -321,7 +322,7 @@ int main(void)
 		TEST(every_bad_line_of_a_list_is_reported_at_its_place),
 		TEST(list_of_every_address_is_warned_of),
 		TEST(mistake_in_a_list_is_reported_at_its_place),
-		TEST(list_file_of_garbage_is_bounded_and_told),
+		TEST(list_file_of_garbage_is_bounded_and_reported),
 		TEST(million_entries_are_read_in_seconds),
 	};
 

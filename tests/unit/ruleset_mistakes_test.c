@@ -56,7 +56,7 @@ static void mistake_in_the_form_is_reported_at_its_place(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void mistake_in_a_setting_is_reported_at_its_place(void **state)
@@ -79,7 +79,7 @@ static void mistake_in_a_setting_is_reported_at_its_place(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void mistake_in_a_match_is_reported_at_its_place(void **state)
@@ -129,7 +129,7 @@ static void mistake_in_a_match_is_reported_at_its_place(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void mistake_in_a_rule_is_reported_at_its_place(void **state)
@@ -240,7 +240,7 @@ static void mistake_in_a_rule_is_reported_at_its_place(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 /* What people write who come from other tools, or read the docs in haste: the hint is what they meant. */
@@ -326,7 +326,7 @@ static void mistake_of_habit_is_answered_with_what_was_meant(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void rate_of_an_override_is_its_threshold(void **state)
@@ -355,7 +355,7 @@ static void file_named_twice_is_one_mistake(void **state)
 	assert_reads(bench, "resources: [{name: a}]\nrules: [{resource: a, rate: 5/s}]\n");
 	forget(bench);
 	assert_int_equal(weir_ruleset_read(paths, 2, &bench->ruleset, &bench->diag), -EINVAL);
-	assert_tells(bench, "rule file './a.yaml' is named twice\n    name it once\n");
+	assert_messages(bench, "rule file './a.yaml' is named twice\n    name it once\n");
 }
 
 /* A field that clearly stood for one that must be there is one mistake, not two. */
@@ -371,7 +371,7 @@ static void mistyped_field_is_not_missing_as_well(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 /* ---- legal, but surely not meant ---- */
@@ -448,7 +448,7 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], true);
+		assert_message(*state, &samples[i], true);
 }
 
 static void mistake_in_a_breaker_is_reported_at_its_place(void **state)
@@ -509,7 +509,7 @@ static void mistake_in_a_breaker_is_reported_at_its_place(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void breaker_that_is_surely_not_meant_so_is_warned_of(void **state)
@@ -533,7 +533,7 @@ static void breaker_that_is_surely_not_meant_so_is_warned_of(void **state)
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(bench, &samples[i], true);
+		assert_message(bench, &samples[i], true);
 	assert_reads(bench, BREAKER(SLOW ", maxAllowedRtMs: 9999, statSlidingWindowBucketCount: 10, id: 7"));
 	assert_reads(bench, BREAKER("strategy: ErrorCount, threshold: 10000000, minRequestAmount: 0" TIMES));
 }
@@ -575,10 +575,10 @@ static void caret_stands_under_the_token_whatever_is_before_it(void **state)
 	/* A tab in the line is repeated below; characters count, not bytes; quotes belong to the token. */
 	assert_int_equal(read_texts(bench, "resources: [{name: äöü,\tmatch: {family: \"nö\"}}]\n", NULL, NULL),
 			 -EINVAL);
-	assert_tells(bench, "a.yaml:1:41: family: 'nö' is not known\n"
-			    "    resources: [{name: äöü,\tmatch: {family: \"nö\"}}]\n"
-			    "                           \t                ^~~~\n"
-			    "    write ipv4 or ipv6\n");
+	assert_messages(bench, "a.yaml:1:41: family: 'nö' is not known\n"
+			       "    resources: [{name: äöü,\tmatch: {family: \"nö\"}}]\n"
+			       "                           \t                ^~~~\n"
+			       "    write ipv4 or ipv6\n");
 }
 
 static void long_line_is_shown_around_the_token(void **state)

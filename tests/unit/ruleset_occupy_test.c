@@ -90,7 +90,7 @@ static void mistakes_are_reported_at_their_place(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void what_occupies_nothing_is_warned_of(void **state)
@@ -107,7 +107,7 @@ static void what_occupies_nothing_is_warned_of(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], true);
+		assert_message(*state, &samples[i], true);
 	assert_reads(*state, "resources: [{name: r, prioritized: false}]\nrules: [{resource: r, threshold: 1}]\n");
 }
 

@@ -83,7 +83,7 @@ static void mistake_in_yaml_is_reported_where_it_was_made(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void a_word_of_another_limiter_is_answered_with_ours(void **state)
@@ -110,7 +110,7 @@ static void a_word_of_another_limiter_is_answered_with_ours(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 /* A mistake on each line that has a column: where it is reported. */
@@ -150,7 +150,7 @@ static void twenty_five_mistakes_are_reported_all_at_once(void **state)
 	};
 	_cleanup_(weir_freep) char *text = NULL;
 	struct bench *bench = *state;
-	size_t bytes, told = 0;
+	size_t bytes, entries = 0;
 	FILE *stream = open_memstream(&text, &bytes);
 
 	assert_non_null(stream);
@@ -161,14 +161,14 @@ static void twenty_five_mistakes_are_reported_all_at_once(void **state)
 	assert_int_equal(bench->diag.errors, 25);
 	weir_diag_sort(&bench->diag);
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-		const struct weir_diag_entry *entry = &bench->diag.entries[told];
+		const struct weir_diag_entry *entry = &bench->diag.entries[entries];
 
 		if (!lines[i].column)
 			continue;
 		if (entry->line != (int)i + 1 || entry->column != lines[i].column || !entry->hint)
 			fail_msg("expected line %zu, column %d, and a hint; got %d:%d: %s (%s)", i + 1, lines[i].column,
 				 entry->line, entry->column, entry->message, entry->hint ?: "none");
-		told++;
+		entries++;
 	}
 }
 

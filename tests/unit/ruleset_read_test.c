@@ -490,10 +490,11 @@ static void a_mistake_in_a_directory_names_the_file(void **state)
 	assert_int_equal(mkdir("rules.d", 0700), 0);
 	write_text("a.yaml", "rules: [{resource: elsewhere, threshold: 4}]\n");
 	assert_int_equal(weir_ruleset_read(paths, 2, &bench->ruleset, &bench->diag), -EINVAL);
-	assert_tells(bench,
-		     "there are no rule files in directory 'rules.d'\n"
-		     "    their names must end in .yaml, .yml or .json; for no rules at all, create one that contains "
-		     "'{}'\n");
+	assert_messages(
+		bench,
+		"there are no rule files in directory 'rules.d'\n"
+		"    their names must end in .yaml, .yml or .json; for no rules at all, create one that contains "
+		"'{}'\n");
 	forget(bench);
 	write_text("rules.d/x.yml", "resources: [{nam: a}]\n");
 	assert_int_equal(symlink("nowhere", "rules.d/gone.yaml"), 0);
@@ -512,10 +513,10 @@ static void setting_with_two_values_is_reported_with_both_places(void **state)
 	assert_int_equal(read_texts(bench, "settings:\n  malformed: pass\nresources: [{name: r}]\n",
 				    "settings:\n  malformed: drop\nrules: [{resource: r, threshold: 1}]\n", NULL),
 			 -EINVAL);
-	assert_tells(bench, "b.yaml:2:14: 'malformed' is 'drop' here, but 'pass' in a.yaml:2\n"
-			    "    malformed: drop\n"
-			    "               ^~~~\n"
-			    "    the files are merged: set it in one of them, or to the same value in both\n");
+	assert_messages(bench, "b.yaml:2:14: 'malformed' is 'drop' here, but 'pass' in a.yaml:2\n"
+			       "    malformed: drop\n"
+			       "               ^~~~\n"
+			       "    the files are merged: set it in one of them, or to the same value in both\n");
 }
 
 static void name_given_twice_is_reported_across_files(void **state)
@@ -540,25 +541,25 @@ static void mistakes_of_all_files_are_reported_in_one_go(void **state)
 			   "rules:\n- resource: r\n  treshold: 5\n- resource: r\n  threshold: 1\n  window: leep\n",
 			   "settings: [\n"),
 		-EINVAL);
-	assert_tells(bench, "c.yaml:1:11: not valid YAML: '[' is not closed\n"
-			    "    settings: [\n"
-			    "              ^\n"
-			    "    write the closing ']'\n"
-			    "a.yaml:3:17: vlan: '5000' is out of range\n"
-			    "    match: {vlan: 5000}\n"
-			    "                  ^~~~\n"
-			    "    write 0 to 4095\n"
-			    "b.yaml:3:3: rule has no field 'treshold'\n"
-			    "    treshold: 5\n"
-			    "    ^~~~~~~~\n"
-			    "    did you mean 'threshold'?\n"
-			    "b.yaml:6:11: 'leep' is not a value of 'window'\n"
-			    "    window: leep\n"
-			    "            ^~~~\n"
-			    "    did you mean 'leap'?\n");
+	assert_messages(bench, "c.yaml:1:11: not valid YAML: '[' is not closed\n"
+			       "    settings: [\n"
+			       "              ^\n"
+			       "    write the closing ']'\n"
+			       "a.yaml:3:17: vlan: '5000' is out of range\n"
+			       "    match: {vlan: 5000}\n"
+			       "                  ^~~~\n"
+			       "    write 0 to 4095\n"
+			       "b.yaml:3:3: rule has no field 'treshold'\n"
+			       "    treshold: 5\n"
+			       "    ^~~~~~~~\n"
+			       "    did you mean 'threshold'?\n"
+			       "b.yaml:6:11: 'leep' is not a value of 'window'\n"
+			       "    window: leep\n"
+			       "            ^~~~\n"
+			       "    did you mean 'leap'?\n");
 }
 
-static void unknown_resource_is_not_told_when_a_file_could_not_be_read(void **state)
+static void unknown_resource_is_not_reported_when_a_file_could_not_be_read(void **state)
 {
 	struct bench *bench = *state;
 
@@ -575,13 +576,13 @@ static void file_that_cannot_be_read_is_reported_with_the_others(void **state)
 
 	write_file("a.yaml", "rules: 7\n", 9);
 	assert_int_equal(weir_ruleset_read(paths, 3, &bench->ruleset, &bench->diag), -EINVAL);
-	assert_tells(bench, "cannot open 'missing.yaml': No such file or directory\n"
-			    "    name a rule file, or a directory of them; '-' is standard input\n"
-			    "cannot open 'a.yaml/x': Not a directory\n"
-			    "a.yaml:1:8: 'rules' must be a list\n"
-			    "    rules: 7\n"
-			    "           ^\n"
-			    "    begin each item with '- '\n");
+	assert_messages(bench, "cannot open 'missing.yaml': No such file or directory\n"
+			       "    name a rule file, or a directory of them; '-' is standard input\n"
+			       "cannot open 'a.yaml/x': Not a directory\n"
+			       "a.yaml:1:8: 'rules' must be a list\n"
+			       "    rules: 7\n"
+			       "           ^\n"
+			       "    begin each item with '- '\n");
 	assert_null(bench->ruleset);
 }
 
@@ -594,13 +595,13 @@ static void empty_file_is_refused_also_among_others(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, "", NULL, NULL), -EINVAL);
-	assert_tells(bench, "rule file 'a.yaml' is empty\n" HOW_TO_BE_EMPTY);
+	assert_messages(bench, "rule file 'a.yaml' is empty\n" HOW_TO_BE_EMPTY);
 	assert_int_equal(read_texts(bench, "# nothing\n", "---\n", "rules:\n"), -EINVAL);
-	assert_tells(bench,
-		     "rule file 'a.yaml' is empty\n" HOW_TO_BE_EMPTY "rule file 'b.yaml' is empty\n" HOW_TO_BE_EMPTY
-		     "rule file 'c.yaml' is empty\n" HOW_TO_BE_EMPTY);
+	assert_messages(bench,
+			"rule file 'a.yaml' is empty\n" HOW_TO_BE_EMPTY "rule file 'b.yaml' is empty\n" HOW_TO_BE_EMPTY
+			"rule file 'c.yaml' is empty\n" HOW_TO_BE_EMPTY);
 	assert_int_equal(read_texts(bench, resource, "", NULL), -EINVAL);
-	assert_tells(bench, "rule file 'b.yaml' is empty\n" HOW_TO_BE_EMPTY);
+	assert_messages(bench, "rule file 'b.yaml' is empty\n" HOW_TO_BE_EMPTY);
 	assert_int_equal(read_texts(bench, resource, "~\n", NULL), -EINVAL);
 	assert_int_equal(read_texts(bench, resource, "resources:\nrules:\n", NULL), -EINVAL);
 }
@@ -611,13 +612,13 @@ static void file_that_says_that_it_is_empty_is_not_refused(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, resource, "{}\n", "# none\nrules: []\n"), 0);
-	assert_tells(bench, "");
+	assert_messages(bench, "");
 	assert_int_equal(read_texts(bench, resource, "[]\n", "resources: []\n"), 0);
-	assert_tells(bench, "");
+	assert_messages(bench, "");
 	assert_int_equal(read_texts(bench, "{}\n", NULL, NULL), 0);
-	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
+	assert_messages(bench, "warning: there are no rules: nothing will be limited\n");
 	assert_int_equal(read_texts(bench, "settings: {unmatched: pass}\n", NULL, NULL), 0);
-	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
+	assert_messages(bench, "warning: there are no rules: nothing will be limited\n");
 }
 
 /* ---- the files people can use as they are ---- */
@@ -629,7 +630,7 @@ static void assert_reads_files(struct bench *bench, const char *const *paths, si
 
 	forget(bench);
 	err = weir_ruleset_read(paths, count, &bench->ruleset, &bench->diag);
-	words = told(bench);
+	words = messages(bench);
 	if (err || bench->diag.count)
 		fail_msg("%s: %s", paths[0], words);
 }
@@ -716,7 +717,7 @@ int main(void)
 		TEST(setting_with_two_values_is_reported_with_both_places),
 		TEST(name_given_twice_is_reported_across_files),
 		TEST(mistakes_of_all_files_are_reported_in_one_go),
-		TEST(unknown_resource_is_not_told_when_a_file_could_not_be_read),
+		TEST(unknown_resource_is_not_reported_when_a_file_could_not_be_read),
 		TEST(file_that_cannot_be_read_is_reported_with_the_others),
 		TEST(empty_file_is_refused_also_among_others),
 		TEST(file_that_says_that_it_is_empty_is_not_refused),

@@ -25,7 +25,7 @@ static void assert_reads_sentinel(struct bench *bench, const char *list)
 	_cleanup_(weir_freep) char *words = NULL;
 	int err = read_sentinel(bench, list);
 
-	words = told(bench);
+	words = messages(bench);
 	if (err || bench->diag.count)
 		fail_msg("%d: %s\n%s", err, list, words);
 }
@@ -222,7 +222,7 @@ static void mistake_in_a_sentinel_rule_is_reported_at_its_place(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		const struct sample *sample = &samples[i];
 		int err = read_sentinel(bench, sample->text);
-		_cleanup_(weir_freep) char *words = told(bench);
+		_cleanup_(weir_freep) char *words = messages(bench);
 		const struct weir_diag_entry *entry = bench->diag.entries;
 
 		if (err != -EINVAL || bench->diag.count != 1 || entry->line != sample->line ||
@@ -240,14 +240,14 @@ static void sentinel_rule_that_cannot_mean_what_it_says_is_warned_of(void **stat
 	assert_int_equal(read_sentinel(bench, "[{\"resource\": \"dns\"},\n"
 					      " {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]"),
 			 0);
-	assert_tells(bench, "a.yaml:1:2: warning: the rule has no threshold: it admits nothing\n"
-			    "    [{\"resource\": \"dns\"},\n"
-			    "     ^\n"
-			    "    as in Sentinel, a missing threshold is 0\n"
-			    "a.yaml:2:38: warning: 'mode' has no effect: Sentinel's rules have no such field\n"
-			    "    {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]\n"
-			    "                                        ^~~~~~\n"
-			    "    to use it, write the rule under 'rules:' in weir's own format\n");
+	assert_messages(bench, "a.yaml:1:2: warning: the rule has no threshold: it admits nothing\n"
+			       "    [{\"resource\": \"dns\"},\n"
+			       "     ^\n"
+			       "    as in Sentinel, a missing threshold is 0\n"
+			       "a.yaml:2:38: warning: 'mode' has no effect: Sentinel's rules have no such field\n"
+			       "    {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]\n"
+			       "                                        ^~~~~~\n"
+			       "    to use it, write the rule under 'rules:' in weir's own format\n");
 	assert_true(bench->ruleset->rules[0].threshold_micro == 0);
 	assert_false(bench->ruleset->rules[1].observes);
 }
@@ -287,7 +287,7 @@ static void name_that_no_sentinel_knows_is_warned_of(void **state)
 		if (err || bench->diag.count != 1 || entry->line != samples[i].line ||
 		    entry->column != samples[i].column || !strstr(entry->message, samples[i].message) ||
 		    (samples[i].hint && !strstr(entry->hint, samples[i].hint)))
-			fail_msg("%d: %s\n%s", err, samples[i].text, told(bench));
+			fail_msg("%d: %s\n%s", err, samples[i].text, messages(bench));
 	}
 }
 
@@ -306,7 +306,7 @@ static void document_around_a_list_is_refused_with_the_part_to_give(void **state
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_message(*state, &samples[i], false);
 }
 
 static void empty_sentinel_list_says_that_it_is_empty(void **state)
@@ -314,9 +314,9 @@ static void empty_sentinel_list_says_that_it_is_empty(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, "[]\n", NULL, NULL), 0);
-	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
+	assert_messages(bench, "warning: there are no rules: nothing will be limited\n");
 	assert_int_equal(read_sentinel(bench, "[]\n"), 0);
-	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
+	assert_messages(bench, "warning: there are no rules: nothing will be limited\n");
 }
 
 int main(void)

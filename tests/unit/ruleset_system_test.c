@@ -113,9 +113,9 @@ static void mistakes_are_reported_where_they_are(void **state)
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(bench, &samples[i], false);
+		assert_message(bench, &samples[i], false);
 	for (size_t i = 0; i < ARRAY_SIZE(warnings); i++)
-		assert_tells_one(bench, &warnings[i], true);
+		assert_message(bench, &warnings[i], true);
 }
 
 /* As Sentinel-Go's decoder does; but it is warned of. */
@@ -147,7 +147,7 @@ static void more_than_a_packet_can_meet_are_refused(void **state)
 
 	for (int i = 0; i < 17; i++)
 		strcat(text, "- {metricType: 3, triggerCount: 9}\n");
-	assert_tells_one(bench, &(struct sample){text, 19, 3, "17 system rules are too many", "remove some"}, false);
+	assert_message(bench, &(struct sample){text, 19, 3, "17 system rules are too many", "remove some"}, false);
 }
 
 /* ---- compiling ---- */

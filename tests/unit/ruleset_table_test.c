@@ -241,16 +241,16 @@ static void assert_same(const struct weir_ruleset *left, const struct weir_rules
 static void assert_means(struct bench *bench, const char *list, size_t warnings, const char *words)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *meant = NULL;
-	_cleanup_(weir_freep) char *told_of_list = NULL;
+	_cleanup_(weir_freep) char *list_messages = NULL;
 	int err = read_texts(bench, words, NULL, NULL);
 
 	if (err)
-		fail_msg("weir's own words are refused:\n%s%s", words, told(bench));
+		fail_msg("weir's own words are refused:\n%s%s", words, messages(bench));
 	meant = TAKE_PTR(bench->ruleset);
 	err = read_texts(bench, list, FIXTURE, NULL);
-	told_of_list = told(bench);
+	list_messages = messages(bench);
 	if (err || bench->diag.count != warnings)
-		fail_msg("expected %zu warnings:\n%s%s", warnings, list, told_of_list);
+		fail_msg("expected %zu warnings:\n%s%s", warnings, list, list_messages);
 	assert_same(bench->ruleset, meant, list);
 }
 
@@ -259,7 +259,7 @@ static void assert_refused(struct bench *bench, const char *list, const char *me
 	_cleanup_(weir_freep) char *words = NULL;
 	int err = read_texts(bench, list, FIXTURE, NULL);
 
-	words = told(bench);
+	words = messages(bench);
 	if (err != -EINVAL || bench->diag.errors != 1 || !strstr(bench->diag.entries[0].message, message) ||
 	    !bench->diag.entries[0].hint)
 		fail_msg("expected '%s':\n%s%s", message, list, words);
@@ -345,8 +345,8 @@ static void assert_taken_for_number(struct bench *bench, const char *list, const
 	warnings = bench->diag.count;
 	meant = TAKE_PTR(bench->ruleset);
 	if (read_texts(bench, list, FIXTURE, NULL) || bench->diag.count != warnings + 1)
-		fail_msg("not read: %s%s", list, told(bench));
-	words = told(bench);
+		fail_msg("not read: %s%s", list, messages(bench));
+	words = messages(bench);
 	assert_non_null(strstr(words, message));
 	assert_same(bench->ruleset, meant, list);
 }

@@ -287,7 +287,7 @@ static void prefix_refuses_what_is_no_address(void **state)
 	assert_refused(weir_parse_prefix("10.0.0.0/8/8", &prefix, &refusal), "/8/8", "no valid prefix length", "");
 }
 
-static void prefix_with_host_bits_is_refused_and_the_right_one_told(void **state)
+static void prefix_with_host_bits_is_refused_and_the_right_one_shown(void **state)
 {
 	struct weir_prefix prefix;
 
@@ -579,7 +579,7 @@ int main(void)
 		cmocka_unit_test(a_code_point_that_is_none_is_refused),
 		cmocka_unit_test(prefix_of_either_family_is_read_and_written),
 		cmocka_unit_test(prefix_refuses_what_is_no_address),
-		cmocka_unit_test(prefix_with_host_bits_is_refused_and_the_right_one_told),
+		cmocka_unit_test(prefix_with_host_bits_is_refused_and_the_right_one_shown),
 		cmocka_unit_test(mapped_address_is_the_ipv4_address_within),
 		cmocka_unit_test(network_is_widened_to_its_host_bits),
 		cmocka_unit_test(protocol_is_a_name_or_a_number),

@@ -10,7 +10,7 @@ $1 == "budget:" && $2 ~ pattern { counted[$2] = $3 }
 function size(number) { return number < 0 ? -number : number }
 
 # The three parts that differ most, one after the other.
-function tell_parts(name,    known, key, names, difference, best, text, times) {
+function differing_parts(name,    known, key, names, difference, best, text, times) {
 	for (times = 0; times < 3; times++) {
 		best = ""
 		for (key in parts) {
@@ -49,7 +49,7 @@ END {
 		if (size(change) <= 0.02 * written[name])
 			continue
 		failed = 1
-		text = tell_parts(parts_of(name))
+		text = differing_parts(parts_of(name))
 		printf "%s: %s instead of %s (%+.1f %%)%s\n", name, counted[name], written[name],
 			written[name] ? 100 * change / written[name] : 100,
 			text == "" ? "" : ";" (name ~ /^(verified|stack)/ ? " bytes of code:" : "") text

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What packets cost, in instructions. Runs in a machine with the steady clock (tests/vm/run --steady), where an
- * instruction takes two nanoseconds whatever else the host does: so a few percent are told apart that bench cannot
+ * instruction takes two nanoseconds whatever else the host does: so it resolves a few percent that bench cannot
  * see. Elsewhere it is skipped. Cache misses and branches do not show; they are bench's.
  */
 #include <setjmp.h>

@@ -34,7 +34,7 @@
 #define GOING 1 /* the CPU that goes and comes back; the other is 0 */
 
 /* False with errno. */
-static bool tell_kernel(const char *path, const char *words)
+static bool write_kernel_file(const char *path, const char *words)
 {
 	_cleanup_(weir_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
 
@@ -44,7 +44,7 @@ static bool tell_kernel(const char *path, const char *words)
 /* Take the CPU off, or put it back. */
 static void put_online(bool is_online)
 {
-	assert_true(tell_kernel("/sys/devices/system/cpu/cpu1/online", is_online ? "1" : "0"));
+	assert_true(write_kernel_file("/sys/devices/system/cpu/cpu1/online", is_online ? "1" : "0"));
 }
 
 static int put_all_online(void **state)
@@ -98,7 +98,7 @@ static void what_a_cpu_counted_stays_while_it_is_gone(void **state)
 	}
 }
 
-/* Sends until told to end, a few packets at a time, from its CPU whenever that is there. */
+/* Sends until it is stopped, a few packets at a time, from its CPU whenever that is there. */
 struct traffic {
 	const struct rig *rig;
 	const struct packet_spec *spec;
@@ -192,12 +192,12 @@ static void a_limit_holds_while_cpus_go_and_come_under_traffic(void **state)
  */
 static void nearly_sleep(void)
 {
-	if (!tell_kernel("/sys/power/pm_test", "core") || !tell_kernel("/sys/power/mem_sleep", "deep")) {
+	if (!write_kernel_file("/sys/power/pm_test", "core") || !write_kernel_file("/sys/power/mem_sleep", "deep")) {
 		printf("this kernel cannot sleep: %s\n", strerror(errno));
 		skip();
 	}
-	assert_true(tell_kernel("/sys/power/state", "mem"));
-	assert_true(tell_kernel("/sys/power/pm_test", "none"));
+	assert_true(write_kernel_file("/sys/power/state", "mem"));
+	assert_true(write_kernel_file("/sys/power/pm_test", "none"));
 }
 
 static void what_was_counted_stays_when_the_machine_sleeps(void **state)

@@ -17,7 +17,7 @@ arm64) emulator="qemu-system-aarch64 -M virt" emulator_package=qemu-system-arm c
 *) emulator="qemu-system-x86_64 -M q35" emulator_package=qemu-system-x86 console=ttyS0 ;;
 esac
 # The kernel's command line. On a busy machine an emulated timer can be too late for the kernel's test of it, at which a
-# kernel that was not told to do without panics.
+# kernel that was not configured to do without panics.
 cmdline="console=$console quiet panic=-1 no_timer_check"
 skip() {
 	echo "SKIPPED: $1: $2"

@@ -54,7 +54,7 @@ static int add(const struct weir_options *options, const struct weir_attach_opti
 }
 
 /* "instance 'main' limits eth0 (native), eth1 (skb) by 2 rules" */
-static void tell_attached(const char *name, struct weir_diag *diag)
+static void print_attached(const char *name, struct weir_diag *diag)
 {
 	char limits[WEIR_LIMITS_BYTES];
 
@@ -72,7 +72,7 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 		err = add(options, &attach_options, diag);
 		if (!err) {
 			weir_examine_attached(options->instance, NULL, diag);
-			tell_attached(options->instance, diag);
+			print_attached(options->instance, diag);
 		}
 		return err;
 	}
@@ -85,7 +85,7 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 	if (!err) {
 		weir_controller_warn(options->instance, diag);
 		weir_examine_attached(options->instance, ruleset, diag);
-		tell_attached(options->instance, diag);
+		print_attached(options->instance, diag);
 	}
 	return err;
 }

@@ -98,8 +98,8 @@ static int list(const struct weir_instance *instance, const struct weir_options 
 }
 
 /* Report an action and the number of sources, as a line or as a JSON document. */
-static int tell_count(const struct weir_instance *instance, const struct weir_options *options, const char *done,
-		      size_t count, struct weir_diag *diag)
+static int print_count(const struct weir_instance *instance, const struct weir_options *options, const char *done,
+		       size_t count, struct weir_diag *diag)
 {
 	if (options->wants_json)
 		return weir_json_print(json_pack("{s:s, s:I}", "instance", instance->name, done, (json_int_t)count),
@@ -108,7 +108,7 @@ static int tell_count(const struct weir_instance *instance, const struct weir_op
 	return weir_flush_results(diag);
 }
 
-static int tell_sync(const struct weir_instance *instance, const struct request *request, struct weir_diag *diag)
+static int print_sync(const struct weir_instance *instance, const struct request *request, struct weir_diag *diag)
 {
 	const struct weir_order_changes *changes = &request->changes;
 
@@ -122,14 +122,14 @@ static int tell_sync(const struct weir_instance *instance, const struct request 
 }
 
 /* Orders that existed are renewed even if others found no room; the numbers of the two are not known then. */
-static int tell(const struct weir_instance *instance, const struct request *request, bool denies, size_t changed,
-		bool is_full, struct weir_diag *diag)
+static int print_result(const struct weir_instance *instance, const struct request *request, bool denies,
+			size_t changed, bool is_full, struct weir_diag *diag)
 {
 	const char *done = request->options->removes ? "removed" : denies ? "blocked" : "allowed";
 
 	if (request->options->feed && !is_full)
-		return tell_sync(instance, request, diag);
-	return tell_count(instance, request->options, request->options->feed ? "changed" : done, changed, diag);
+		return print_sync(instance, request, diag);
+	return print_count(instance, request->options, request->options->feed ? "changed" : done, changed, diag);
 }
 
 /* A source without an order is already in the wanted state, so this is not a mistake. */
@@ -264,7 +264,7 @@ static int save(const struct weir_instance *instance, const struct weir_command 
 		err = weir_output_check(&output, diag);
 	if (!err)
 		err = weir_outputs_commit(outputs, 1, diag);
-	return err ? err : tell_count(instance, options, "saved", count, diag);
+	return err ? err : print_count(instance, options, "saved", count, diag);
 }
 
 /* Refuse an empty feed, since it often means that fetching it failed. If a line is invalid, remove nothing, since the
@@ -371,7 +371,7 @@ static int act(const struct weir_command *command, const struct weir_options *op
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_block_free_request) struct request request = {.options = options, .diag = diag};
 	size_t changed;
-	int err = weir_block_check_options(command, &request), told;
+	int err = weir_block_check_options(command, &request), printed;
 
 	if (!err)
 		err = weir_block_read_sources(&request);
@@ -395,9 +395,9 @@ static int act(const struct weir_command *command, const struct weir_options *op
 		weir_diag_note(diag, "%zu source%s unchanged: %s for %s", request.left_alone,
 			       weir_plural(request.left_alone), denies ? "blocked" : "allowed",
 			       options->removes ? "another reason" : "longer");
-	told = tell(instance, &request, denies, changed, err == -ENOSPC, diag);
+	printed = print_result(instance, &request, denies, changed, err == -ENOSPC, diag);
 	/* The invalid lines have been reported; return 1, since the rest was done. */
-	return err ?: told ?: request.mistakes ? -EBADMSG : 0;
+	return err ?: printed ?: request.mistakes ? -EBADMSG : 0;
 }
 
 static int act_block(const struct weir_options *options, struct weir_diag *diag)

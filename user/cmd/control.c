@@ -38,7 +38,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	fprintf(stderr, "weir control: controlling instance '%s'; rules that need a controller: %u\n", instance,
 		weir_controller_rule_count(controller));
 	do {
-		weir_tell(diag);
+		weir_print_diag(diag);
 		err = weir_controller_serve(controller, signal_fd, diag);
 	} while (err == WEIR_CONTROLLER_WARNS);
 	if (err != -ENOENT)

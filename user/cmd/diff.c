@@ -41,8 +41,8 @@ static int diff(const struct weir_options *options, struct weir_diag *diag)
 	if (!err)
 		err = weir_print_forecast(options->instance, options->wants_json, &forecast, diag);
 	if (err)
-		return options->tells_by_exit_code ? -EINVAL : err; /* 1 means that there are differences */
-	return options->tells_by_exit_code && forecast.changes.changes_anything ? DIFFERS : 0;
+		return options->sets_exit_code ? -EINVAL : err; /* 1 means that there are differences */
+	return options->sets_exit_code && forecast.changes.changes_anything ? DIFFERS : 0;
 }
 
 int weir_cmd_diff(int argc, char **argv)

@@ -198,7 +198,7 @@ static int print_json(const struct weir_instance *instance, const struct weir_re
 	return err;
 }
 
-static int tell_one(struct listener *listener, const struct weir_reported *reported)
+static int print_event(struct listener *listener, const struct weir_reported *reported)
 {
 	int err = 0;
 
@@ -231,14 +231,14 @@ static int flush_capture(struct listener *listener, struct weir_diag *diag)
 }
 
 /* Report the events since the last call; -ENOENT: the instance was detached as well. */
-static int tell_new(struct listener *listener, bool is_past, struct weir_diag *diag)
+static int print_new_events(struct listener *listener, bool is_past, struct weir_diag *diag)
 {
 	_cleanup_(weir_reported_events_free) struct weir_reported_events events = {};
 	int err = weir_event_watch_read(&listener->watch, &events, diag), failed = 0;
 
 	choose(listener, is_past, &events);
 	for (size_t i = 0; !failed && listener->left && i < events.count; i++) {
-		failed = tell_one(listener, &events.all[i]);
+		failed = print_event(listener, &events.all[i]);
 		if (listener->left != SIZE_MAX && is_event(&events.all[i]))
 			listener->left--;
 	}
@@ -346,13 +346,13 @@ static int listen_on(const struct weir_options *options, struct weir_diag *diag)
 	if (signal_fd < 0)
 		return signal_fd;
 	if (options->means_past)
-		return tell_new(&listener, true, diag);
+		return print_new_events(&listener, true, diag);
 	do
-		err = tell_new(&listener, false, diag);
+		err = print_new_events(&listener, false, diag);
 	while (!err && listener.left && waits_on(signal_fd));
 	if (!err && listener.left) { /* Ctrl-C: report how many more there were */
 		weir_event_watch_tally(&listener.watch);
-		err = tell_new(&listener, false, diag);
+		err = print_new_events(&listener, false, diag);
 	}
 	if (err != -ENOENT)
 		return err;

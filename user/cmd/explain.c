@@ -274,7 +274,7 @@ static int take_option(struct explain_request *request, int option, const char *
 		request->wants_json = true;
 		return 0;
 	case 'E':
-		request->tells_by_exit_code = true;
+		request->sets_exit_code = true;
 		return 0;
 	case '?':
 		return -EINVAL; /* weir_options_next() has reported the error */
@@ -425,7 +425,7 @@ static int take_argument(struct explain_request *request, const char *argument)
 /* As for diff(1), exit code 1 is reserved for a result about the packet. */
 static int finish(const struct explain_request *request, int err, struct weir_diag *diag)
 {
-	if (!request->tells_by_exit_code)
+	if (!request->sets_exit_code)
 		return weir_exit_code(err, diag);
 	return err ? weir_exit_code(-EINVAL, diag) : request->verdict_code;
 }

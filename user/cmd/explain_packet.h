@@ -17,7 +17,7 @@ struct explain_request {
 	const char *instance; /* NULL: not given */
 	const char *netns, *interface, *pcap;
 	uint64_t packet_number;
-	bool wants_json, tells_by_exit_code;
+	bool wants_json, sets_exit_code;
 	int verdict_code; /* with --exit-code */
 	const char **files;
 	size_t file_count;

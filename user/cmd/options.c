@@ -212,7 +212,7 @@ static bool *find_switch(struct weir_options *options, int letter)
 	case 'D':
 		return &options->is_dry_run;
 	case 'E':
-		return &options->tells_by_exit_code;
+		return &options->sets_exit_code;
 	case 'b':
 		return &options->means_before;
 	case 'x':
@@ -500,7 +500,7 @@ int weir_command_run(const struct weir_command *command, int argc, char **argv,
 	err = weir_options_enter_netns(&options, &diag);
 	if (!err)
 		err = act(&options, &diag);
-	else if (options.tells_by_exit_code)
+	else if (options.sets_exit_code)
 		err = -EINVAL; /* 1 would mean that there are differences */
 	return weir_exit_code(err, &diag);
 }
@@ -542,7 +542,7 @@ int weir_options_read_rules(const struct weir_options *options, struct weir_rule
 	return check_store(*ret_ruleset, diag);
 }
 
-void weir_tell(struct weir_diag *diag)
+void weir_print_diag(struct weir_diag *diag)
 {
 	if (weir_service_logs_to_journal())
 		weir_diag_print_prefixed(diag, SD_ERR, SD_WARNING, stderr);
@@ -562,6 +562,6 @@ int weir_exit_code_of(int err)
 
 int weir_exit_code(int err, struct weir_diag *diag)
 {
-	weir_tell(diag);
+	weir_print_diag(diag);
 	return weir_exit_code_of(err);
 }

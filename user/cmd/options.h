@@ -70,7 +70,7 @@ struct weir_options {
 	bool only_changes, means_past; /* for events */
 	const char *pcap;	       /* capture file to write; NULL: none */
 	bool is_dry_run;
-	bool tells_by_exit_code;			      /* report by exit code whether there are differences */
+	bool sets_exit_code;				      /* report by exit code whether there are differences */
 	bool means_before;				      /* the rule set before the one in force */
 	uint64_t confirm_ns;				      /* 0: not given */
 	const char *lasts;				      /* --for, --since; NULL: not given */
@@ -174,7 +174,7 @@ int weir_options_read_rules(const struct weir_options *options, struct weir_rule
 			    struct weir_diag *diag);
 
 /* Print the messages in the diag, with priorities if they go to the journal, and empty it. */
-void weir_tell(struct weir_diag *diag);
+void weir_print_diag(struct weir_diag *diag);
 
 /* The exit code for a function's result (-EINVAL: the request is wrong). */
 int weir_exit_code_of(int err);

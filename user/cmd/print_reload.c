@@ -12,16 +12,16 @@ static const char *const fates[WEIR_RULE_FATES] = {"removed", "changed", "added"
 static void print_fate(const struct weir_rule_changes *changes, enum weir_rule_fate fate, FILE *stream)
 {
 	const size_t count = changes->of_fate[fate];
-	size_t told = 0;
+	size_t printed = 0;
 
 	if (!count)
 		return;
 	fprintf(stream, "%zu rule%s %s:", count, weir_plural(count), fates[fate]);
-	for (size_t i = 0; i < changes->count && told < NAMES_MAX; i++)
+	for (size_t i = 0; i < changes->count && printed < NAMES_MAX; i++)
 		if (changes->all[i].fate == fate)
-			fprintf(stream, "%s %s", told++ ? "," : "", changes->all[i].name);
-	if (count > told)
-		fprintf(stream, ", and %zu more", count - told);
+			fprintf(stream, "%s %s", printed++ ? "," : "", changes->all[i].name);
+	if (count > printed)
+		fprintf(stream, ", and %zu more", count - printed);
 	fputc('\n', stream);
 }
 
@@ -76,8 +76,8 @@ static void print_unconfirmed(const char *instance, const struct weir_reload_res
 			(unsigned long long)result->returns_s, weir_instance_option(instance, option));
 }
 
-int weir_tell_reload(const char *done, const char *instance, bool wants_json, const struct weir_reload_result *result,
-		     struct weir_diag *diag)
+int weir_print_reload_result(const char *done, const char *instance, bool wants_json,
+			     const struct weir_reload_result *result, struct weir_diag *diag)
 {
 	if (wants_json)
 		return weir_json_print(describe(instance, result), diag);

@@ -15,7 +15,7 @@
 void weir_print_reload(const struct weir_reload_result *result, FILE *stream);
 
 /* Print everything, with the generation and the action (`done`, "reloaded"): in words, or with all names as JSON. */
-int weir_tell_reload(const char *done, const char *instance, bool wants_json, const struct weir_reload_result *result,
-		     struct weir_diag *diag);
+int weir_print_reload_result(const char *done, const char *instance, bool wants_json,
+			     const struct weir_reload_result *result, struct weir_diag *diag);
 
 #endif

@@ -157,9 +157,9 @@ static void print_limited(const struct weir_ruleset *ruleset, const struct weir_
 }
 
 /* If false, the document looks as it does for incoming traffic only. */
-static bool tells_out(const struct weir_replay_report *report)
+static bool shows_out(const struct weir_replay_report *report)
 {
-	return report->tells_direction || report->out.packets;
+	return report->shows_direction || report->out.packets;
 }
 
 static void print_duration(uint64_t ns)
@@ -179,7 +179,7 @@ void weir_replay_print_text(const struct weir_ruleset *ruleset, const struct wei
 	printf(" of the capture's time");
 	if (report->cut_frames)
 		printf("; %" PRIu64 " cut short by the capture", report->cut_frames);
-	if (tells_out(report))
+	if (shows_out(report))
 		printf("; %llu went out", (unsigned long long)report->out.packets);
 	printf("\nevaluated in ");
 	print_duration(report->evaluating_ns);
@@ -282,7 +282,7 @@ int weir_replay_print_json(const struct weir_ruleset *ruleset, const struct weir
 			     (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
 			     (json_int_t)report->cut_frames, "isDamaged", report->is_damaged, "totals", "seen",
 			     weir_json_tally(&report->totals.seen), "out",
-			     tells_out(report) ? weir_json_tally(&report->out) : NULL, "verdicts",
+			     shows_out(report) ? weir_json_tally(&report->out) : NULL, "verdicts",
 			     json_verdicts(&report->totals), "resources", json_resources(ruleset, report), "rules",
 			     json_rules(ruleset, report), "limited", json_limited(ruleset, report), "flowsPerCpu",
 			     (json_int_t)report->flows_per_cpu, "judgingNs", (json_int_t)report->evaluating_ns,

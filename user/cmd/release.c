@@ -157,7 +157,7 @@ static void wait_for_cpus(void)
 	nanosleep(&time, NULL);
 }
 
-static int tell(const struct weir_options *options, const struct release *release, struct weir_diag *diag)
+static int print_release(const struct weir_options *options, const struct release *release, struct weir_diag *diag)
 {
 	if (options->wants_json)
 		return weir_json_print(json_pack("{s:s, s:I}", "instance", release->instance->name, "released",
@@ -193,7 +193,7 @@ static int act(const struct weir_options *options, struct weir_diag *diag)
 				"no such flow is penalised now");
 		return -ENOENT;
 	}
-	return tell(options, &release, diag);
+	return print_release(options, &release, diag);
 }
 
 int weir_cmd_release(int argc, char **argv)

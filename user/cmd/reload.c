@@ -68,7 +68,7 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 		err = weir_instance_reload(options->instance, ruleset, &how, &result, diag);
 	if (err)
 		return err;
-	err = weir_tell_reload("reloaded", options->instance, options->wants_json, &result, diag);
+	err = weir_print_reload_result("reloaded", options->instance, options->wants_json, &result, diag);
 	if (!err) {
 		weir_controller_warn(options->instance, diag);
 		weir_examine_attached(options->instance, ruleset, diag);

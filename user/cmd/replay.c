@@ -233,7 +233,7 @@ static int take_option(struct replay_request *request, int option, const char *a
 		request->options.interface = argument;
 		return 0;
 	case 'd':
-		request->options.tells_direction = true;
+		request->options.shows_direction = true;
 		return weir_options_take_direction(&weir_replay_command, argument, &request->options.direction);
 	case 'M':
 		return take_mode(request, argument);

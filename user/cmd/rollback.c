@@ -33,18 +33,18 @@ static int check_session(const char *name, struct weir_diag *diag)
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_history_free) struct weir_history history = {};
-	struct weir_diag told = {};
+	struct weir_diag messages = {};
 
-	if (weir_instance_open_now(name, &instance, &told)) {
-		weir_diag_free(&told); /* the rollback will report it */
+	if (weir_instance_open_now(name, &instance, &messages)) {
+		weir_diag_free(&messages); /* the rollback will report it */
 		return 0;
 	}
-	weir_diag_move(diag, &told, true);
+	weir_diag_move(diag, &messages, true);
 	weir_instance_history(instance, &history);
 	if (instance->unconfirmed.is_so || !history.sets[1])
 		return 0;
-	if (weir_kept_set_read(history.sets[1], &ruleset, &told)) {
-		weir_diag_free(&told);
+	if (weir_kept_set_read(history.sets[1], &ruleset, &messages)) {
+		weir_diag_free(&messages);
 		return 0;
 	}
 	return weir_session_check_reload(name, ruleset, diag);
@@ -58,8 +58,8 @@ static int rollback(const struct weir_options *options, struct weir_diag *diag)
 	if (!err)
 		err = weir_instance_rollback(options->instance, &result, diag);
 	if (!err)
-		err = weir_tell_reload("previous rules restored", options->instance, options->wants_json, &result,
-				       diag);
+		err = weir_print_reload_result("previous rules restored", options->instance, options->wants_json,
+					       &result, diag);
 	if (!err)
 		weir_controller_warn(options->instance, diag);
 	return err;

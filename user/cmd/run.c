@@ -141,7 +141,7 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 /* ---- the service manager ---- */
 
 /* "Limits eth0 (native) by 12 rules": what is in force, read from the instance. */
-static void tell_service(const struct weir_options *options, const char *remark)
+static void notify_service(const struct weir_options *options, const char *remark)
 {
 	char status[WEIR_LIMITS_BYTES + 64], limits[WEIR_LIMITS_BYTES];
 
@@ -198,7 +198,7 @@ static int reload(const struct weir_options *options)
 		err = weir_instance_reload(options->instance, ruleset, &keeps_all, &result, &diag);
 	if (!err)
 		weir_examine_attached(options->instance, ruleset, &diag);
-	weir_tell(&diag);
+	weir_print_diag(&diag);
 	if (err == WEIR_RELOAD_NOT_DESCRIBED) {
 		fputs("weir run: the reload did not finish; SIGHUP tries again\n", stderr);
 	} else if (err) {
@@ -256,7 +256,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 	if (reloads->child < 0) {
 		reloads->child = 0;
 		perror("weir run: not reloaded, the old rules stay: cannot fork");
-		tell_service(options, not_reloaded);
+		notify_service(options, not_reloaded);
 	}
 }
 
@@ -274,7 +274,7 @@ static void end_reload(const struct weir_options *options, struct run *run, stru
 		weir_instance_note(options->instance, WEIR_JOURNAL_RELOAD, "%s", not_reloaded);
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "weir run: signal %d killed a reload\n", WTERMSIG(status));
-	tell_service(options, has_failed ? not_reloaded : "");
+	notify_service(options, has_failed ? not_reloaded : "");
 	if (reloads->is_wanted)
 		start_reload(options, run, reloads);
 }
@@ -321,7 +321,7 @@ static int serve(struct weir_controller *controller, int signal_fd)
 
 	do {
 		err = weir_controller_serve(controller, signal_fd, &diag);
-		weir_tell(&diag);
+		weir_print_diag(&diag);
 	} while (err == WEIR_CONTROLLER_WARNS);
 	return err;
 }
@@ -355,9 +355,9 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 	if (err)
 		return err;
 	weir_confine(WEIR_CONFINED_CONTROLLER, diag);
-	weir_tell(diag); /* current warnings */
+	weir_print_diag(diag); /* current warnings */
 	weir_server_start(&run->server, options->instance, run->controller);
-	tell_service(options, "");
+	notify_service(options, "");
 	do
 		err = serve(run->controller, signal_fd);
 	while (!err && !take_signal(options, signal_fd, run, &reloads));
@@ -396,7 +396,7 @@ static int stop(const struct weir_options *options, const struct run *run, struc
 /* The attached instance cannot be controlled: detach it, unless another controller has taken over. Returns `err`. */
 static int give_up(const struct weir_options *options, const struct run *run, int err, struct weir_diag *diag)
 {
-	weir_tell(diag);
+	weir_print_diag(diag);
 	if (err == -EBUSY)
 		fputs("weir run: ended; the limits stay, as another controller runs\n", stderr);
 	else if (err == -EPROTO)
@@ -415,7 +415,7 @@ static const char *hangup_words(const struct weir_options *options, enum weir_ha
 }
 
 /* Print the addresses that it serves on, except unix sockets, which a browser cannot open. */
-static void tell_served(const struct weir_server *server)
+static void print_addresses(const struct weir_server *server)
 {
 	char address[WEIR_LISTENER_BYTES];
 
@@ -430,14 +430,14 @@ static void tell_served(const struct weir_server *server)
 }
 
 /* Print what it limits, and what to type next. */
-static void tell_begin(const struct weir_options *options, const struct run *run)
+static void print_begin(const struct weir_options *options, const struct run *run)
 {
 	char limits[WEIR_LIMITS_BYTES], option[WEIR_INSTANCE_OPTION_BYTES];
 	const bool is_read = weir_limits_words(options->instance, limits);
 
 	fprintf(stderr, "weir run: instance '%s' is attached%s%s%s\n", options->instance, is_read ? ": " : "",
 		is_read ? limits : "", run->observes ? "; nothing is dropped" : "");
-	tell_served(&run->server);
+	print_addresses(&run->server);
 	weir_instance_option(options->instance, option);
 	fprintf(stderr, "weir run: 'weir top%s' and 'weir stats%s' show it at work; Ctrl-C%s ends it and %s\n", option,
 		option, hangup_words(options, run->hangup),
@@ -460,7 +460,7 @@ int weir_cmd_run(int argc, char **argv)
 	exit_code = weir_exit_code(err, &diag);
 	if (err)
 		return exit_code;
-	tell_begin(&options, &run);
+	print_begin(&options, &run);
 	err = wait_for_end(&options, &run, &diag);
 	if (err == -ENOENT) {
 		/* Exit as requested: a manager that restarts failed runs must not attach what was detached. */

@@ -73,10 +73,10 @@ __attribute__((noreturn)) static void serve_and_exit(const struct weir_server *s
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	weir_unbound_memory();
 	weir_confine(WEIR_CONFINED_READER, &diag);
-	weir_tell(&diag);
+	weir_print_diag(&diag);
 	sleep(server->pause_s); /* waits in the child, since the controller must not wait */
 	weir_serve(&serve, &diag);
-	weir_tell(&diag);
+	weir_print_diag(&diag);
 	fflush(NULL);
 	_exit(1);
 }

@@ -174,9 +174,9 @@ static int find_flows(struct work *work)
 	volatile struct weir_harness *harness = weir_object_harness(work->result->object);
 	int err;
 
-	harness->tells_flows = 1;
+	harness->wants_flows = 1;
 	err = weir_sandbox_run_evaluate(&work->run, work->run.now_ns);
-	harness->tells_flows = 0;
+	harness->wants_flows = 0;
 	if (err > 0)
 		err = 0;
 	for (uint32_t i = 0; !err && i < harness->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)

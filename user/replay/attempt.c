@@ -229,7 +229,7 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	if (attempt->options->verdicts_are_wide)
 		attempt->image->config.asked_fields |= WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION |
 						       WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;
-	attempt->report.tells_direction = attempt->options->tells_direction || attempt->image->config.limits_out;
+	attempt->report.shows_direction = attempt->options->shows_direction || attempt->image->config.limits_out;
 	err = weir_object_load(attempt->image, &object_options, &attempt->object, diag);
 	if (!err)
 		err = open_thresholds(attempt, diag);
@@ -282,7 +282,7 @@ struct weir_verdict_columns weir_attempt_columns(const struct attempt *attempt)
 {
 	return (struct weir_verdict_columns){
 		.is_wide = attempt->options->verdicts_are_wide,
-		.has_direction = attempt->report.tells_direction,
+		.has_direction = attempt->report.shows_direction,
 	};
 }
 

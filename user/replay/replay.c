@@ -92,7 +92,7 @@ static int evaluate_and_write(struct attempt *attempt, struct weir_frame *frame,
 	return err;
 }
 
-static int tell_change(const struct weir_replay_options *options, struct weir_diag *diag)
+static int fail_changed(const struct weir_replay_options *options, struct weir_diag *diag)
 {
 	return weir_diag_fail(diag, EIO, NULL, "capture '%s' changed while it was read", options->capture);
 }
@@ -109,14 +109,14 @@ static int evaluate_capture(struct attempt *attempt, struct weir_diag *diag)
 	if (err)
 		return err;
 	if (weir_capture_link_type(capture) != attempt->survey->link_type)
-		return tell_change(options, diag);
+		return fail_changed(options, diag);
 	started_ns = weir_host_now_ns();
 	for (number = 1; number <= total; number++) {
 		err = weir_capture_next(capture, &frame, diag);
 		if (err < 0)
 			return err;
 		if (err == 0)
-			return tell_change(options, diag);
+			return fail_changed(options, diag);
 		err = evaluate_and_write(attempt, &frame, number, diag);
 		if (err)
 			return err;

@@ -33,7 +33,7 @@ struct weir_replay_options {
 	/* The name that match.interface is compared with; NULL: no interface matches. */
 	const char *interface;
 	enum weir_direction direction;	   /* for packets whose direction the capture does not record */
-	bool tells_direction;		   /* ... in the verdicts, even if no rule is for outgoing packets */
+	bool shows_direction;		   /* ... in the verdicts, even if no rule is for outgoing packets */
 	bool is_at_tc;			   /* incoming packets are evaluated at tc, not by XDP: the same verdicts */
 	bool is_without_shortcuts;	   /* evaluate without shortcuts: the same verdicts, more slowly */
 	const volatile sig_atomic_t *stop; /* set when the user asks to stop; NULL: never */
@@ -65,7 +65,7 @@ struct weir_replay_report {
 	uint64_t cut_frames;	/* truncated by the capture; evaluated with zeros in place of the rest */
 	uint64_t evaluating_ns; /* wall time of the pass that evaluates */
 	uint32_t flows_per_cpu; /* rows of the flow table that was large enough */
-	bool tells_direction;	/* some rule is for outgoing packets, or the options ask for it */
+	bool shows_direction;	/* some rule is for outgoing packets, or the options ask for it */
 	/* The capture is truncated or damaged; *diag says where. Everything before that was evaluated. */
 	bool is_damaged;
 };

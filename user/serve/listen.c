@@ -170,15 +170,15 @@ int weir_listen(const char *address, bool anywhere, struct weir_listener *ret_li
 
 	for (int waited_ms = 0;; waited_ms += IN_USE_LOOK_MS) {
 		struct weir_listener listener = {.fd = -1};
-		struct weir_diag told = {};
-		int err = listen_once(address, anywhere, &listener, &told);
+		struct weir_diag messages = {};
+		int err = listen_once(address, anywhere, &listener, &messages);
 
 		if (err == -EADDRINUSE && waited_ms < IN_USE_WAIT_MS) {
-			weir_diag_free(&told);
+			weir_diag_free(&messages);
 			nanosleep(&pause, NULL);
 			continue;
 		}
-		weir_diag_move(diag, &told, false);
+		weir_diag_move(diag, &messages, false);
 		if (!err)
 			*ret_listener = listener;
 		return err;

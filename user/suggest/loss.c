@@ -107,7 +107,7 @@ static void end_round(struct search *search, uint64_t loss_micro)
 		(unsigned __int128)search->dropped * 1000000 > (unsigned __int128)search->offered * loss_micro;
 
 	if (search->threshold.low < search->threshold.high)
-		weir_search_tell(&search->threshold, drops_too_much);
+		weir_search_record(&search->threshold, drops_too_much);
 	search->offered = search->dropped = 0;
 	search->interval = 0;
 }

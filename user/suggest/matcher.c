@@ -41,7 +41,7 @@ int weir_suggest_matcher_new(const struct weir_suggest_plan *plan, const char *i
 	err = weir_attempt_begin(&matcher->attempt, diag);
 	if (err)
 		return err;
-	weir_object_harness(matcher->attempt.object)->tells_flows = 1;
+	weir_object_harness(matcher->attempt.object)->wants_flows = 1;
 	*ret_matcher = TAKE_PTR(matcher);
 	return 0;
 }

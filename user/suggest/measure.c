@@ -225,7 +225,7 @@ static bool is_stopped(const struct weir_suggest_options *options)
 	return options->stop && *options->stop;
 }
 
-static void tell_progress(const struct measuring *measuring, const struct weir_capture *capture, uint64_t began_ns)
+static void report_progress(const struct measuring *measuring, const struct weir_capture *capture, uint64_t began_ns)
 {
 	const struct weir_suggest_options *options = measuring->options;
 	uint64_t done, total;
@@ -313,7 +313,7 @@ static int read_capture(struct measuring *measuring, struct weir_capture *captur
 			return -EINTR;
 		}
 		if (number % PROGRESS_PACKETS == 0 || got == -EAGAIN)
-			tell_progress(measuring, capture, began_ns);
+			report_progress(measuring, capture, began_ns);
 	}
 }
 

@@ -59,9 +59,9 @@ void weir_flow_ask(struct weir_flow_part *flow, const struct weir_share *rule, u
 	ret_ask->threshold = rule->terms.threshold;
 	flow->said = flow->share.enforced;
 	/* If the ledger knows no peak, it assumes a difference of at least 0. */
-	flow->told = ret_ask->peak == WEIR_PEAK_UNKNOWN ? WEIR_CLUSTER_BASE : (uint64_t)ret_ask->peak;
-	if (flow->told < flow->lowest)
-		flow->lowest = flow->told;
+	flow->reported = ret_ask->peak == WEIR_PEAK_UNKNOWN ? WEIR_CLUSTER_BASE : (uint64_t)ret_ask->peak;
+	if (flow->reported < flow->lowest)
+		flow->lowest = flow->reported;
 }
 
 /* The answer must not be so low that the rule's share, which may have shrunk in the meantime, cannot compensate for it.
@@ -82,7 +82,7 @@ void weir_flow_take(struct weir_flow_part *flow, const struct weir_share *rule, 
 	struct weir_share_answer bearable = *answer;
 
 	if (answer->lease_us > 0)
-		flow->lowest = flow->told;
+		flow->lowest = flow->reported;
 	bearable.share = at_least(flow, rule, answer->share < most(rule) ? answer->share : most(rule));
 	weir_share_take(&flow->share, &bearable, asked_ns, now_ns);
 }

@@ -20,10 +20,10 @@
 
 struct weir_flow_part {
 	struct weir_share share;
-	uint64_t said;	 /* enforced when the current message was built */
-	uint64_t told;	 /* the peak in that message */
-	uint64_t lowest; /* the lowest peak that the ledger may be using: over all messages since one was confirmed */
-	uint64_t lack;	 /* units per interval offered beyond the rule's share in the latest round */
+	uint64_t said;	   /* enforced when the current message was built */
+	uint64_t reported; /* the peak in that message */
+	uint64_t lowest;   /* the lowest peak that the ledger may be using: over all messages since one was confirmed */
+	uint64_t lack;	   /* units per interval offered beyond the rule's share in the latest round */
 };
 
 /* rule: the share of the flow's rule on this host. A process begins without a difference, or continues with a schedule.

@@ -225,7 +225,7 @@ uint64_t weir_share_next_ns(const struct weir_share *share)
 	return next_ns < share->stops_ns ? next_ns : share->stops_ns;
 }
 
-static int64_t peak_to_tell(struct weir_share *share, uint64_t now_ns)
+static int64_t peak_to_report(struct weir_share *share, uint64_t now_ns)
 {
 	uint64_t most;
 
@@ -236,7 +236,7 @@ static int64_t peak_to_tell(struct weir_share *share, uint64_t now_ns)
 }
 
 /* How long units take to leave every window. What flows were given of this share may end one lease later [9]. */
-static uint64_t rest_to_tell_us(const struct weir_share *share)
+static uint64_t rest_to_report_us(const struct weir_share *share)
 {
 	uint64_t ns = rest_ns(share);
 
@@ -245,7 +245,7 @@ static uint64_t rest_to_tell_us(const struct weir_share *share)
 	return ns / NSEC_PER_USEC + 1;
 }
 
-static int64_t silent_to_tell_us(const struct weir_share_terms *terms)
+static int64_t silent_to_report_us(const struct weir_share_terms *terms)
 {
 	int64_t us = (int64_t)(terms->silent_ns / NSEC_PER_USEC);
 
@@ -259,10 +259,10 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 	share->said_ns = share->terms.silent_ns;
 	*ret_ask = (struct weir_share_ask){
 		.threshold = share->terms.threshold - share->terms.base,
-		.rest_us = rest_to_tell_us(share),
+		.rest_us = rest_to_report_us(share),
 		.may_fall_back = share->terms.may_fall_back,
 		.share = share->enforced,
-		.peak = peak_to_tell(share, now_ns),
+		.peak = peak_to_report(share, now_ns),
 		.fallback = share->fallback,
 		.epoch = share->epoch[0] ? share->epoch : "-",
 		.now_us = time->is_known ? ledger_now_us(time, now_ns) : 0,
@@ -273,7 +273,7 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 		.total = share->total,
 		.base = share->terms.base,
 		.flows_most = -1,
-		.silent_us = silent_to_tell_us(&share->terms),
+		.silent_us = silent_to_report_us(&share->terms),
 		.stops = share->terms.stops,
 		.longest_us = share->longest_us,
 	};

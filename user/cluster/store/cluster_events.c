@@ -32,7 +32,8 @@ void weir_cluster_events_of_name(const struct weir_cluster_events *events, bool 
 			   events->host);
 }
 
-static void tell_of(const struct weir_cluster_events *events, struct weir_cluster_events_rules *rules, const char *what)
+static void note_rules(const struct weir_cluster_events *events, struct weir_cluster_events_rules *rules,
+		       const char *what)
 {
 	char more[48] = "";
 
@@ -43,11 +44,11 @@ static void tell_of(const struct weir_cluster_events *events, struct weir_cluste
 	*rules = (struct weir_cluster_events_rules){};
 }
 
-void weir_cluster_events_tell(struct weir_cluster_events *events)
+void weir_cluster_events_note_rules(struct weir_cluster_events *events)
 {
-	tell_of(events, &events->ledgers, "the ledger was lost; a new one has begun");
-	tell_of(events, &events->alone, "lease lost: at most what this host keeps without the store");
-	tell_of(events, &events->leased, "has a lease again");
+	note_rules(events, &events->ledgers, "the ledger was lost; a new one has begun");
+	note_rules(events, &events->alone, "lease lost: at most what this host keeps without the store");
+	note_rules(events, &events->leased, "has a lease again");
 }
 
 bool weir_cluster_events_is_due(const struct weir_cluster_events *events, uint64_t now_ns)
@@ -59,7 +60,7 @@ bool weir_cluster_events_is_due(const struct weir_cluster_events *events, uint64
 	return !events->looked_ns || now_ns - events->looked_ns >= period_ns;
 }
 
-static void tell_change(const struct weir_cluster_events *events, const char *host, enum weir_membership_change change)
+static void note_change(const struct weir_cluster_events *events, const char *host, enum weir_membership_change change)
 {
 	static const char *const words[] = {
 		[WEIR_MEMBERSHIP_CAME] = "is there",
@@ -92,9 +93,9 @@ void weir_cluster_events_take_ledger(struct weir_cluster_events *events, uint32_
 		is_ledger |= entry_at(reply, i, &field, &text) && weir_ledger_read_head(field, text, &head);
 	for (size_t i = 0; is_ledger && i + 1 < weir_reply_count(reply); i += 2)
 		if (entry_at(reply, i, &field, &text) && weir_ledger_read_host(field, text, head.now_us, &host))
-			tell_change(events, host.name, weir_membership_see(&events->membership, ledger, &host));
+			note_change(events, host.name, weir_membership_see(&events->membership, ledger, &host));
 	for (size_t i = 0; is_ledger && i < events->membership.count; i++)
-		tell_change(events, events->membership.hosts[i].name,
+		note_change(events, events->membership.hosts[i].name,
 			    weir_membership_end_look(&events->membership, ledger, i));
 	if (is_ledger)
 		weir_membership_has_looked(&events->membership);

@@ -35,7 +35,7 @@ void weir_cluster_events_add(struct weir_cluster_events_rules *rules, const char
 void weir_cluster_events_of_store(const struct weir_cluster_events *events, const char *address, const char *trouble);
 void weir_cluster_events_of_name(const struct weir_cluster_events *events, bool is_taken);
 /* Write the events that were added. */
-void weir_cluster_events_tell(struct weir_cluster_events *events);
+void weir_cluster_events_note_rules(struct weir_cluster_events *events);
 
 /* Is it time to look at a ledger? Once a second, or less often if there are many hosts, since all of them look. */
 bool weir_cluster_events_is_due(const struct weir_cluster_events *events, uint64_t now_ns);

@@ -30,14 +30,14 @@ static const char *why_missed(const struct weir_sharing *sharing)
 	return trouble[0] ? trouble : sharing->trouble[0] ? sharing->trouble : "it does not answer";
 }
 
-static void tell_of_loss(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
+static void report_loss(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
 {
-	snprintf(sharing->told, sizeof(sharing->told), "%s", why_missed(sharing));
-	sharing->told_ns = now_ns;
-	weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, sharing->told);
+	snprintf(sharing->reported, sizeof(sharing->reported), "%s", why_missed(sharing));
+	sharing->reported_ns = now_ns;
+	weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, sharing->reported);
 	weir_diag_warning(diag, NULL, NULL,
 			  "shared rules fall back to this host's own share; 'weir cluster status' shows it",
-			  "cannot reach the store '%s': %s", sharing->cluster.redis, sharing->told);
+			  "cannot reach the store '%s': %s", sharing->cluster.redis, sharing->reported);
 }
 
 /* The first reason may be only that a name is still being looked up. If the reasons alternate, as for a store with
@@ -45,8 +45,8 @@ static void tell_of_loss(struct weir_sharing *sharing, uint64_t now_ns, struct w
  */
 static bool has_new_reason(const struct weir_sharing *sharing, uint64_t now_ns)
 {
-	return now_ns - sharing->told_ns >= sharing->told_ns - sharing->missed_ns &&
-	       strcmp(sharing->told, why_missed(sharing)) != 0;
+	return now_ns - sharing->reported_ns >= sharing->reported_ns - sharing->missed_ns &&
+	       strcmp(sharing->reported, why_missed(sharing)) != 0;
 }
 
 /* Report when all leases have ended, again when the reason changes, and once when the store answers again. */
@@ -57,7 +57,7 @@ static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct we
 	if (is_missed && !sharing->misses_store)
 		sharing->missed_ns = now_ns;
 	if (is_missed && (!sharing->misses_store || has_new_reason(sharing, now_ns)))
-		tell_of_loss(sharing, now_ns, diag);
+		report_loss(sharing, now_ns, diag);
 	if (!is_missed && sharing->misses_store) {
 		weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, NULL);
 		weir_diag_note(diag, "the store '%s' answers again: limits are shared", sharing->cluster.redis);
@@ -66,7 +66,7 @@ static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct we
 }
 
 /* Report once when it is clear that the name will not become free by itself, and once when it is free. */
-static void tell_of_namesake(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
+static void report_namesake(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
 {
 	bool has_namesake = sharing->taken_ns && now_ns - sharing->taken_ns >= NAMESAKE_NS;
 
@@ -120,8 +120,8 @@ static void step(struct weir_sharing *sharing, struct weir_diag *diag)
 	weir_sharing_push_all(sharing, now_ns);
 	speak(sharing, weir_host_now_ns());
 	watch_store(sharing, now_ns, diag);
-	tell_of_namesake(sharing, now_ns, diag);
-	weir_cluster_events_tell(&sharing->events);
+	report_namesake(sharing, now_ns, diag);
+	weir_cluster_events_note_rules(&sharing->events);
 }
 
 static struct pollfd poll_store(const struct weir_sharing *sharing)

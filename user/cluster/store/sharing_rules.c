@@ -72,7 +72,7 @@ static uint32_t trip_us(const struct weir_sharing *sharing)
 	return sharing->misses_store ? 0 : (uint32_t)((sharing->trip_ns + 999) / 1000);
 }
 
-static void tell(struct weir_sharing *sharing, const struct shared_rule *rule, uint64_t now_ns)
+static void report(struct weir_sharing *sharing, const struct shared_rule *rule, uint64_t now_ns)
 {
 	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
 
@@ -103,7 +103,7 @@ void weir_sharing_push_all(struct weir_sharing *sharing, uint64_t now_ns)
 		before = weir_sharing_push(sharing, rule, now_ns);
 		if (before > rule->share.enforced)
 			weir_share_was(&rule->share, before, weir_host_now_ns());
-		tell(sharing, rule, now_ns);
+		report(sharing, rule, now_ns);
 	}
 	weir_sharing_flows_push(sharing->flows, sharing->pushed, now_ns);
 }

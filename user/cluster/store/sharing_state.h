@@ -48,8 +48,8 @@ struct weir_sharing {
 	uint64_t turn;	      /* of the current message */
 	uint64_t answered_ns; /* time of the latest answer; initially, of the start */
 	char trouble[160];    /* the error in the latest reply that was not an answer */
-	char told[160];	      /* why the store is lost, as reported last */
-	uint64_t told_ns;     /* when that was reported */
+	char reported[160];   /* why the store is lost, as reported last */
+	uint64_t reported_ns; /* when that was reported */
 	uint64_t missed_ns;   /* since when the store is lost */
 	bool misses_store;    /* the loss has been reported */
 	uint64_t taken_ns;    /* since when another process has this host's name; 0: none has */

@@ -173,7 +173,7 @@ static void make_plain(char *text)
 			*text = '?';
 }
 
-static void tell_dates(struct weir_tls *tls, gnutls_x509_crt_t certificate, bool is_expired)
+static void explain_dates(struct weir_tls *tls, gnutls_x509_crt_t certificate, bool is_expired)
 {
 	const time_t when = is_expired ? gnutls_x509_crt_get_expiration_time(certificate)
 				       : gnutls_x509_crt_get_activation_time(certificate);
@@ -191,7 +191,7 @@ static void tell_dates(struct weir_tls *tls, gnutls_x509_crt_t certificate, bool
 }
 
 /* The first name of the certificate: an alternative name or, if it has none, the subject. */
-static void tell_name(struct weir_tls *tls, gnutls_x509_crt_t certificate)
+static void explain_name(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 {
 	char name[SHOWN_CHARS + 1] = "";
 	size_t bytes = sizeof(name);
@@ -207,7 +207,7 @@ static void tell_name(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 		 "its certificate is not for '%.40s' but for '%s': use that name for the store", tls->name, name);
 }
 
-static void tell_authority(struct weir_tls *tls, gnutls_x509_crt_t certificate)
+static void explain_authority(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 {
 	char issuer[SHOWN_CHARS + 1] = "";
 	size_t bytes = sizeof(issuer);
@@ -221,7 +221,7 @@ static void tell_authority(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 }
 
 /* If there are several faults, report the one to repair first. */
-static void tell_certificate(struct weir_tls *tls)
+static void explain_certificate(struct weir_tls *tls)
 {
 	const unsigned int status = gnutls_session_get_verify_cert_status(tls->session);
 	gnutls_x509_crt_t certificate = certificate_of(tls);
@@ -229,13 +229,13 @@ static void tell_certificate(struct weir_tls *tls)
 	if (!certificate)
 		(void)fail(tls, "its certificate cannot be read");
 	else if (status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNER_NOT_CA))
-		tell_authority(tls, certificate);
+		explain_authority(tls, certificate);
 	else if (status & GNUTLS_CERT_UNEXPECTED_OWNER)
-		tell_name(tls, certificate);
+		explain_name(tls, certificate);
 	else if (status & GNUTLS_CERT_EXPIRED)
-		tell_dates(tls, certificate, true);
+		explain_dates(tls, certificate, true);
 	else if (status & GNUTLS_CERT_NOT_ACTIVATED)
-		tell_dates(tls, certificate, false);
+		explain_dates(tls, certificate, false);
 	else if (status & GNUTLS_CERT_PURPOSE_MISMATCH)
 		(void)fail(tls, "its certificate is not for a server: issue one for 'serverAuth'");
 	else if (status & GNUTLS_CERT_INSECURE_ALGORITHM)
@@ -248,7 +248,7 @@ static void tell_certificate(struct weir_tls *tls)
 
 /* ---- other errors ---- */
 
-static int tell_alert(struct weir_tls *tls)
+static int explain_alert(struct weir_tls *tls)
 {
 	const gnutls_alert_description_t alert = gnutls_alert_get(tls->session);
 	const char *name = gnutls_alert_get_name(alert);
@@ -259,16 +259,16 @@ static int tell_alert(struct weir_tls *tls)
 	return -EPROTO;
 }
 
-static int tell(struct weir_tls *tls, int err)
+static int explain(struct weir_tls *tls, int err)
 {
 	switch (err) {
 	case GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR:
-		tell_certificate(tls);
+		explain_certificate(tls);
 		(void)gnutls_alert_send_appropriate(tls->session, err); /* so that the store can log the reason */
 		return -EPROTO;
 	case GNUTLS_E_FATAL_ALERT_RECEIVED:
 	case GNUTLS_E_WARNING_ALERT_RECEIVED:
-		return tell_alert(tls);
+		return explain_alert(tls);
 	case GNUTLS_E_UNEXPECTED_PACKET_LENGTH:
 	case GNUTLS_E_UNSUPPORTED_VERSION_PACKET:
 	case GNUTLS_E_UNEXPECTED_PACKET:
@@ -297,7 +297,7 @@ int weir_tls_shake_hands(struct weir_tls *tls)
 		return -EAGAIN;
 	if (!err)
 		return 0;
-	return tell(tls, err);
+	return explain(tls, err);
 }
 
 short weir_tls_poll_events(const struct weir_tls *tls)
@@ -312,7 +312,7 @@ static ssize_t result_of(struct weir_tls *tls, ssize_t result)
 	if (result == GNUTLS_E_AGAIN || result == GNUTLS_E_INTERRUPTED) {
 		errno = result == GNUTLS_E_AGAIN ? EAGAIN : EINTR;
 	} else {
-		(void)tell(tls, (int)result);
+		(void)explain(tls, (int)result);
 		errno = EPROTO;
 	}
 	return -1;

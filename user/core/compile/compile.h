@@ -40,7 +40,7 @@ void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct 
 
 /* What happens to windows that a rule with the same name and identity cannot keep. */
 enum weir_emptied {
-	WEIR_EMPTIED_TOLD,	    /* they start empty, with a warning */
+	WEIR_EMPTIED_WARNED,	    /* they start empty, with a warning */
 	WEIR_EMPTIED_TO_BE_REFUSED, /* the same, and the warning says that a reload would be refused */
 	WEIR_EMPTIED_REFUSED,	    /* an error */
 };

@@ -244,7 +244,7 @@ static const char *why_no_fit(const struct slotting *slotting, const struct weir
 	return "its threshold, or that of an override, outgrew its rows";
 }
 
-static void tell_emptied(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const char *why)
+static void report_emptied(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const char *why)
 {
 	const char *hint = "'weir reload --fresh FILE...' does so, without a gap: in its first interval, each flow may "
 			   "then pass a whole threshold on top of what it has had";
@@ -259,7 +259,7 @@ static void tell_emptied(const struct slotting *slotting, const struct weir_rule
 				  "a reload would be refused, as rule '%s' would start with empty windows: %s",
 				  rule->name, why);
 		break;
-	case WEIR_EMPTIED_TOLD:
+	case WEIR_EMPTIED_WARNED:
 		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL, "rule '%s' starts with empty windows: %s",
 				  rule->name, why);
 	}
@@ -280,7 +280,7 @@ static const char *starts_anew(const struct slotting *slotting, const struct wei
 	else if (!shares_flows && !weir_slot_is_forgotten(slotting, rule, info))
 		why = "its slot still holds flows of a removed rule";
 	if (why)
-		tell_emptied(slotting, rule, why);
+		report_emptied(slotting, rule, why);
 	return why;
 }
 

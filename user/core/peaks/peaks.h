@@ -90,7 +90,7 @@ uint64_t weir_threshold_with_margin(uint64_t number, uint64_t margin_micro);
 
 /*
  * The search for the smallest threshold that drops no more than is allowed. weir_search_next() gives the threshold to
- * try next; weir_search_tell() records whether it drops too much. The search ends when `low` equals `high`, which is
+ * try next; weir_search_record() records whether it drops too much. The search ends when `low` equals `high`, which is
  * the result. At the start, `high` is a threshold that drops nothing.
  */
 struct weir_threshold_search {
@@ -102,7 +102,7 @@ static inline uint64_t weir_search_next(const struct weir_threshold_search *sear
 	return search->low + (search->high - search->low) / 2;
 }
 
-static inline void weir_search_tell(struct weir_threshold_search *search, bool drops_too_much)
+static inline void weir_search_record(struct weir_threshold_search *search, bool drops_too_much)
 {
 	if (drops_too_much)
 		search->low = weir_search_next(search) + 1;

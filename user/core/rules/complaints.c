@@ -37,16 +37,16 @@ struct spot {
 	const char *line;
 };
 
-__attribute__((format(printf, 5, 0))) static void tell(struct weir_reader *reader, const struct spot *spot,
-						       bool is_warning, const char *hint, const char *format,
-						       va_list args)
+__attribute__((format(printf, 5, 0))) static void report(struct weir_reader *reader, const struct spot *spot,
+							 bool is_warning, const char *hint, const char *format,
+							 va_list args)
 {
-	size_t *told = is_warning ? &reader->warnings : &reader->complaints;
+	size_t *count = is_warning ? &reader->warnings : &reader->complaints;
 	_cleanup_(weir_freep) char *message = NULL;
 	const char *line = spot->line;
 
 	reader->mistakes += !is_warning;
-	if (*told > WEIR_MISTAKES_MAX)
+	if (*count > WEIR_MISTAKES_MAX)
 		return;
 	if (vasprintf(&message, format, args) < 0) {
 		message = NULL;
@@ -55,7 +55,7 @@ __attribute__((format(printf, 5, 0))) static void tell(struct weir_reader *reade
 	}
 	if (was_reported(reader->diag, spot->place, message))
 		return;
-	if ((*told)++ == WEIR_MISTAKES_MAX) {
+	if ((*count)++ == WEIR_MISTAKES_MAX) {
 		message_of_many(reader->diag, is_warning);
 		return;
 	}
@@ -73,7 +73,7 @@ void weir_complain(struct weir_reader *reader, const struct weir_node *node, con
 	va_list args;
 
 	va_start(args, format);
-	tell(reader, &spot, false, hint, format, args);
+	report(reader, &spot, false, hint, format, args);
 	va_end(args);
 }
 
@@ -83,7 +83,7 @@ void weir_warn(struct weir_reader *reader, const struct weir_node *node, const c
 	va_list args;
 
 	va_start(args, format);
-	tell(reader, &spot, true, hint, format, args);
+	report(reader, &spot, true, hint, format, args);
 	va_end(args);
 }
 
@@ -94,7 +94,7 @@ void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *
 	va_list args;
 
 	va_start(args, format);
-	tell(reader, &spot, false, hint, format, args);
+	report(reader, &spot, false, hint, format, args);
 	va_end(args);
 }
 

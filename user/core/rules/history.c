@@ -121,16 +121,16 @@ int weir_kept_set_make(const struct weir_ruleset *ruleset, struct weir_kept_set 
 int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
-	struct weir_diag told = {};
-	int err = weir_ruleset_parse("the stored set", set->text, strlen(set->text), &ruleset, &told);
+	struct weir_diag messages = {};
+	int err = weir_ruleset_parse("the stored set", set->text, strlen(set->text), &ruleset, &messages);
 
 	if (err) {
 		weir_diag_error(diag, NULL, NULL, "reload its files", "the stored rule set cannot be read: %s",
-				told.count ? told.entries[0].message : strerrorname_np(-err));
-		weir_diag_free(&told);
+				messages.count ? messages.entries[0].message : strerrorname_np(-err));
+		weir_diag_free(&messages);
 		return err;
 	}
-	weir_diag_free(&told);
+	weir_diag_free(&messages);
 	ruleset->listed =
 		calloc(set->listed_bytes / (LISTED_HEAD_BYTES + address_bytes(false)) + 1, sizeof(*ruleset->listed));
 	if (!ruleset->listed)

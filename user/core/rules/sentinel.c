@@ -49,8 +49,8 @@ static const struct weir_sentinel_field *advised_field(const struct weir_sentine
 /* Report a field of another kind, which Sentinel ignores. This is only a warning if the rule expresses the same in its
  * own fields, or if Sentinel Java has nothing like it. Otherwise the field may have been intended, and is refused.
  */
-static void tell_of_others_field(struct weir_reader *reader, const struct weir_sentinel_rule *rule,
-				 const struct weir_node *key)
+static void report_others_field(struct weir_reader *reader, const struct weir_sentinel_rule *rule,
+				const struct weir_node *key)
 {
 	const struct weir_sentinel_kind *kind = rule->kind;
 	const char *advice = advice_instead(kind, key->text), *whose = weir_sentinel_owner(kind);
@@ -109,7 +109,7 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 	} else if (!own && rule->is_in_weirs_file && !weir_sentinel_kinds_with(key->text)) {
 		complain_in_weirs_file(reader, kind, key);
 	} else if (!own && weir_sentinel_kinds_with(key->text)) {
-		tell_of_others_field(reader, rule, key);
+		report_others_field(reader, rule, key);
 	} else if (!own) {
 		if (!is_of_dashboard(key->text))
 			weir_sentinel_warn_of_unknown(reader, key, kind->fields, kind->field_count,

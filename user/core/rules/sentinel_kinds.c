@@ -162,7 +162,7 @@ const struct weir_node *weir_sentinel_rule_in(const struct weir_node *item)
 }
 
 /* More than the number of different sets of kinds among all fields. */
-#define FIELDS_TOLD 32
+#define FIELDS_NOTED 32
 
 /* What the fields of a list show about its kind. */
 struct look {
@@ -172,8 +172,8 @@ struct look {
 	const struct weir_node *marks[WEIR_SENTINEL_KIND_COUNT]; /* the first such field, by kind */
 	size_t marked[WEIR_SENTINEL_KIND_COUNT];		 /* ... the index of the rule that has it */
 	/* The first two fields that no kind has together, and the fields before them, one for each set of kinds. */
-	const struct weir_node *odd, *odd_with, *fields[FIELDS_TOLD];
-	weir_sentinel_set owners[FIELDS_TOLD]; /* the kinds that have these fields */
+	const struct weir_node *odd, *odd_with, *fields[FIELDS_NOTED];
+	weir_sentinel_set owners[FIELDS_NOTED]; /* the kinds that have these fields */
 	size_t field_count;
 	bool has_threshold, has_count;
 	weir_sentinel_set needed;		    /* kinds with at least one field of weir_sentinel_kind.needs */
@@ -197,7 +197,7 @@ static void look_for_odd(struct look *look, const struct weir_node *key, weir_se
 			look->odd = key, look->odd_with = look->fields[i];
 		is_new &= kinds != look->owners[i];
 	}
-	if (!is_new || look->field_count == FIELDS_TOLD)
+	if (!is_new || look->field_count == FIELDS_NOTED)
 		return;
 	look->owners[look->field_count] = kinds;
 	look->fields[look->field_count++] = key;

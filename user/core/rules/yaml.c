@@ -372,7 +372,7 @@ static int check_lines(struct builder *builder)
 }
 
 /* Report the errors that libfyaml collected. */
-static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
+static int report_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 {
 	struct fy_diag_error *error;
 	void *iterator = NULL;
@@ -406,7 +406,7 @@ static int build(struct builder *builder, struct fy_parser *parser, struct fy_di
 		fy_parser_event_free(parser, event);
 	}
 	if (!err && fy_parser_get_stream_error(parser))
-		err = tell_syntax_errors(builder, syntax);
+		err = report_syntax_errors(builder, syntax);
 	return err;
 }
 

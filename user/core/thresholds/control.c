@@ -72,7 +72,7 @@ static void add_second(struct passed *passed, const struct weir_rule_second *at,
 static void add_up(const struct weir_rule_seconds *of_cpus, uint32_t cpus, uint64_t first, uint64_t end,
 		   uint64_t total_before, struct passed *passed)
 {
-	uint64_t newest = newest_second(of_cpus, cpus), told;
+	uint64_t newest = newest_second(of_cpus, cpus), accounted;
 
 	*passed = (struct passed){.forgotten_end = first};
 	if (newest >= first + WEIR_RULE_SECONDS)
@@ -85,8 +85,8 @@ static void add_up(const struct weir_rule_seconds *of_cpus, uint32_t cpus, uint6
 			add_second(passed, &of_cpus[cpu].at[i], first, end);
 	}
 	/* Totals and seconds change while they are read, so a sum may be off by what passed meanwhile. */
-	told = total_before + passed->known + passed->since;
-	passed->forgotten = passed->total > told ? passed->total - told : 0;
+	accounted = total_before + passed->known + passed->since;
+	passed->forgotten = passed->total > accounted ? passed->total - accounted : 0;
 }
 
 /* ---- WarmUp ---- */

@@ -87,12 +87,12 @@ static uint64_t watchdog_ns(void)
 
 void weir_service_alive(void)
 {
-	static uint64_t told_ns;
+	static uint64_t notified_ns;
 	const uint64_t waits_ns = watchdog_ns(), now_ns = weir_host_now_ns();
 
-	if (!waits_ns || now_ns - told_ns < waits_ns / 2)
+	if (!waits_ns || now_ns - notified_ns < waits_ns / 2)
 		return;
-	told_ns = now_ns;
+	notified_ns = now_ns;
 	notify("WATCHDOG=1\n");
 }
 

@@ -177,16 +177,16 @@ static int put_links(const struct weir_link_terms *terms, const struct weir_targ
 
 	for (size_t i = 0; i < targets->count; i++) {
 		const struct weir_target *target = &targets->targets[i];
-		struct weir_diag told = {};
-		int err = weir_instance_put_link(terms, target->name, target->ifindex, NULL, &told);
+		struct weir_diag messages = {};
+		int err = weir_instance_put_link(terms, target->name, target->ifindex, NULL, &messages);
 
 		if (err == -ENODEV && is_watched && !target->is_named) {
-			weir_diag_free(&told);
+			weir_diag_free(&messages);
 			continue;
 		}
 		if (!err)
-			weir_instance_warn_of_repeats(terms->instance, target->ifindex, &told);
-		weir_diag_move(diag, &told, err && !target->is_named);
+			weir_instance_warn_of_repeats(terms->instance, target->ifindex, &messages);
+		weir_diag_move(diag, &messages, err && !target->is_named);
 		if (err && target->is_named)
 			return err;
 		put += !err;
@@ -291,7 +291,7 @@ static int make_plan(const struct weir_attach_options *options, struct plan *pla
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
 	for (size_t i = 0; i < plan->targets.left_out_count; i++)
-		weir_left_out_tell(&plan->targets.left_out[i], diag);
+		weir_left_out_report(&plan->targets.left_out[i], diag);
 	return 0;
 }
 
@@ -331,7 +331,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 	if (!err)
 		err = weir_instance_check_marks(ruleset, diag);
 	if (!err)
-		err = weir_instance_build_image(ruleset, options->mode, NULL, WEIR_EMPTIED_TOLD, &image, diag);
+		err = weir_instance_build_image(ruleset, options->mode, NULL, WEIR_EMPTIED_WARNED, &image, diag);
 	if (!err && image->config.paces)
 		err = weir_pace_check(diag);
 	if (!err) {

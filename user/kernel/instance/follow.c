@@ -253,7 +253,7 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
 	for (size_t i = 0; i < targets.left_out_count; i++)
-		weir_left_out_tell(&targets.left_out[i], diag);
+		weir_left_out_report(&targets.left_out[i], diag);
 	err = weir_cases_follow(instance->name);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot update the interfaces in the rules of instance '%s'",
@@ -363,7 +363,7 @@ static void note_left_out(struct weir_follow *follow, const struct weir_targets 
 		uint32_t *slot = weir_array_add((void **)&left_out, count, sizeof(*slot));
 
 		if (follow->has_looked && !was_left_out(follow, targets->left_out[i].ifindex))
-			weir_left_out_tell(&targets->left_out[i], diag);
+			weir_left_out_report(&targets->left_out[i], diag);
 		if (!slot)
 			continue; /* it will be reported again, ignoring */
 		*slot = targets->left_out[i].ifindex;
@@ -401,19 +401,19 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 	forget_gone(instance);
 	for (size_t i = 0; i < targets.count; i++) {
 		const struct weir_target *target = &targets.targets[i];
-		struct weir_diag told = {};
+		struct weir_diag messages = {};
 
 		if (find_link(instance, target->ifindex) && !lacks_out(instance, target->ifindex))
 			continue;
 		err = lacks_out(instance, target->ifindex)
-			      ? weir_instance_put_out(&terms, find_link(instance, target->ifindex), &told)
-			      : put_on(instance, &terms, target, &told);
+			      ? weir_instance_put_out(&terms, find_link(instance, target->ifindex), &messages)
+			      : put_on(instance, &terms, target, &messages);
 		are_all_limited &= !err;
 		if (err && (err == -ENODEV || is_refused(follow, target->ifindex))) {
-			weir_diag_free(&told); /* the interface has gone again, or has been reported already */
+			weir_diag_free(&messages); /* the interface has gone again, or has been reported already */
 			continue;
 		}
-		weir_diag_move(diag, &told, err);
+		weir_diag_move(diag, &messages, err);
 		if (err)
 			note_refused(follow, target->ifindex);
 	}

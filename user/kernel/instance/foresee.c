@@ -27,7 +27,7 @@ static uint64_t bytes_of(const struct weir_ruleset *ruleset, enum weir_attach_mo
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct weir_image_memory memory;
 	struct weir_diag ignored = {};
-	int err = ruleset ? weir_instance_build_image(ruleset, mode, previous, WEIR_EMPTIED_TOLD, &image, &ignored)
+	int err = ruleset ? weir_instance_build_image(ruleset, mode, previous, WEIR_EMPTIED_WARNED, &image, &ignored)
 			  : -ENOENT;
 
 	weir_diag_free(&ignored);

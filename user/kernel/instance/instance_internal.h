@@ -133,7 +133,7 @@ struct weir_targets {
 int weir_targets_find(const struct weir_wanted *wanted, enum weir_attach_mode mode,
 		      struct weir_targets *ret_targets); /* 0 or -errno */
 bool weir_targets_leave_out(const struct weir_wanted *wanted, enum weir_attach_mode mode, const char *name);
-void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *diag);
+void weir_left_out_report(const struct weir_left_out *left_out, struct weir_diag *diag);
 void weir_targets_free(struct weir_targets *targets);
 
 /* Fail with -ENODEV and a message unless every interface that is wanted by name exists. */

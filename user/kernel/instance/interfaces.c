@@ -119,8 +119,8 @@ static bool is_gone(const struct weir_instance *instance, const struct weir_link
 }
 
 /* The link is gone: with its interface, or somebody removed it (`bpftool link detach`, `tc filter del`). */
-static void tell_gone(const struct weir_instance *instance, const struct weir_link *link, bool is_there,
-		      struct weir_diag *diag)
+static void report_gone(const struct weir_instance *instance, const struct weir_link *link, bool is_there,
+			struct weir_diag *diag)
 {
 	char hint[256];
 
@@ -157,7 +157,7 @@ bool weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 		lost_one = true;
 		/* Of an interface that is gone the other link reports it. */
 		if (is_there || !weir_hook_is_out(link->hook))
-			tell_gone(instance, link, is_there, diag);
+			report_gone(instance, link, is_there, diag);
 	}
 	return lost_one;
 }

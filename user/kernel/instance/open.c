@@ -18,25 +18,25 @@ int weir_instance_return(const char *name, struct weir_diag *diag)
 {
 	static const struct weir_reload_options options;
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
-	struct weir_diag told = {};
-	int err = weir_instance_transition(name, WEIR_TRANSITION_RETURNED, NULL, &options, &result, &told);
+	struct weir_diag messages = {};
+	int err = weir_instance_transition(name, WEIR_TRANSITION_RETURNED, NULL, &options, &result, &messages);
 
 	if (err > 0) { /* another command was faster */
-		weir_diag_free(&told);
+		weir_diag_free(&messages);
 		return 0;
 	}
 	if (err) {
 		weir_diag_warning(diag, NULL, NULL, "'weir rollback' or 'weir reload FILE...' repairs that",
 				  "instance '%s' is back to its previous rules, as the last ones were not confirmed; "
 				  "but commands may show the wrong ones: %s",
-				  name, told.count ? told.entries[0].message : strerrorname_np(-err));
+				  name, messages.count ? messages.entries[0].message : strerrorname_np(-err));
 	} else {
 		weir_diag_warning(
 			diag, NULL, NULL, NULL,
 			"the rules of instance '%s' were not confirmed in time: the previous ones are in force again",
 			name);
 	}
-	weir_diag_free(&told);
+	weir_diag_free(&messages);
 	return err;
 }
 

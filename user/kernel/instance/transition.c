@@ -86,7 +86,7 @@ static int plan_load(const struct weir_instance *instance, const struct weir_rel
 		return err;
 	}
 	transition->confirm_ns = options->confirm_ns;
-	transition->emptied = options->starts_afresh ? WEIR_EMPTIED_TOLD : WEIR_EMPTIED_REFUSED;
+	transition->emptied = options->starts_afresh ? WEIR_EMPTIED_WARNED : WEIR_EMPTIED_REFUSED;
 	if (set)
 		weir_history_push(&transition->history, set, options->confirm_ns);
 	else

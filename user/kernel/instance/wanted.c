@@ -210,7 +210,7 @@ int weir_targets_find(const struct weir_wanted *wanted, enum weir_attach_mode mo
 	return err;
 }
 
-void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *diag)
+void weir_left_out_report(const struct weir_left_out *left_out, struct weir_diag *diag)
 {
 	weir_diag_note(diag, "interface '%s' is excluded from a pattern: %s", left_out->name, left_out->why);
 }

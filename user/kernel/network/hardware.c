@@ -81,7 +81,7 @@ static void add_list(const char *list, struct cpus *cpus)
 /* Recognised by the names that drivers use: "eth0-TxRx-3", "virtio2-input.0", "mlx5_comp4@pci:...". Other interrupts do
  * not matter.
  */
-static bool tells_of_receiving(const char *action)
+static bool is_receive_interrupt(const char *action)
 {
 	if (strcasestr(action, "rx"))
 		return true;
@@ -102,7 +102,7 @@ static bool is_for_receiving(const char *root, const char *number)
 		_cleanup_(weir_names_free) struct weir_names inside = {};
 
 		snprintf(path, sizeof(path), "%s/proc/irq/%s/%s", root, number, names.names[i]);
-		if (!weir_names_read(path, &inside) && tells_of_receiving(names.names[i]))
+		if (!weir_names_read(path, &inside) && is_receive_interrupt(names.names[i]))
 			return true;
 	}
 	return false;

@@ -27,8 +27,8 @@ static const struct {
 };
 
 /* What the child reports: the number of the part that is missing, or one of these. */
-#define TOLD_ALL_THERE 100
-#define TOLD_NOTHING 101
+#define PROBE_ALL_THERE 100
+#define PROBE_UNKNOWN 101
 
 /* ---- from the list of modules ---- */
 
@@ -99,16 +99,16 @@ static int try_all(void)
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
 
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
-		return TOLD_NOTHING;
+		return PROBE_UNKNOWN;
 	if (weir_netlink_open(&netlink, NETLINK_ROUTE))
-		return TOLD_NOTHING;
+		return PROBE_UNKNOWN;
 	for (int part = 0; part < PART_COUNT; part++) {
 		int err = try_part(&netlink, if_nametoindex(PROBE_DEVICE), part);
 
 		if (err)
-			return is_unknown_kind(err) ? part : TOLD_NOTHING;
+			return is_unknown_kind(err) ? part : PROBE_UNKNOWN;
 	}
-	return TOLD_ALL_THERE;
+	return PROBE_ALL_THERE;
 }
 
 static int ask_child(void)
@@ -119,7 +119,7 @@ static int ask_child(void)
 	if (child == 0)
 		_exit(try_all());
 	if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
-		return TOLD_NOTHING;
+		return PROBE_UNKNOWN;
 	return WEXITSTATUS(status);
 }
 
@@ -128,20 +128,20 @@ static int ask_child(void)
 void weir_pace_probe(struct weir_pace_ability *ret_ability)
 {
 	struct weir_pace_ability ability = {.answer = WEIR_PACE_YES, .text = "this host can pace: ifb, fq, clsact"};
-	int told = has_all_modules() ? TOLD_ALL_THERE : ask_child();
+	int found = has_all_modules() ? PROBE_ALL_THERE : ask_child();
 
-	if (told == TOLD_NOTHING) {
+	if (found == PROBE_UNKNOWN) {
 		ability.answer = WEIR_PACE_UNKNOWN;
 		snprintf(ability.text, sizeof(ability.text), "cannot find out whether this host can pace");
 		snprintf(ability.advice, sizeof(ability.advice), "run it as root");
-	} else if (told < PART_COUNT) {
+	} else if (found < PART_COUNT) {
 		ability.answer = WEIR_PACE_NO;
 		snprintf(ability.text, sizeof(ability.text), "this kernel cannot pace: it lacks %s (%s)",
-			 parts[told].what, parts[told].option);
+			 parts[found].what, parts[found].option);
 		snprintf(ability.advice, sizeof(ability.advice),
 			 "install its module %s or boot a kernel that has it; or write 'throttling: police': the same "
 			 "decisions, without the delay",
-			 parts[told].module);
+			 parts[found].module);
 	}
 	*ret_ability = ability;
 }

@@ -327,8 +327,8 @@ static int give(struct giving *giving, const struct weir_timed_order *orders, si
 	return err;
 }
 
-static int tell_full(const struct giving *giving, const struct full *full, const char *what, uint32_t places,
-		     const char *hint)
+static int warn_if_full(const struct giving *giving, const struct full *full, const char *what, uint32_t places,
+			const char *hint)
 {
 	char first[WEIR_PREFIX_TEXT_BYTES], how_many[64] = "";
 
@@ -341,13 +341,13 @@ static int tell_full(const struct giving *giving, const struct full *full, const
 	return -ENOSPC;
 }
 
-static int tell_left_out(const struct giving *giving)
+static int warn_of_left_out(const struct giving *giving)
 {
-	int addresses = tell_full(giving, &giving->no_address, "addresses",
-				  giving->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size,
-				  "raise settings.timedEntries and reload");
-	int prefixes = tell_full(giving, &giving->no_prefix, "prefixes", WEIR_TIMED_PREFIXES_MAX,
-				 "put a long list of prefixes in 'allow' or 'deny' of a rule file");
+	int addresses = warn_if_full(giving, &giving->no_address, "addresses",
+				     giving->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size,
+				     "raise settings.timedEntries and reload");
+	int prefixes = warn_if_full(giving, &giving->no_prefix, "prefixes", WEIR_TIMED_PREFIXES_MAX,
+				    "put a long list of prefixes in 'allow' or 'deny' of a rule file");
 
 	return addresses ?: prefixes;
 }
@@ -373,7 +373,7 @@ int weir_timed_give(const struct weir_instance *instance, bool denies, const str
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot write to instance '%s'", instance->name);
 	*ret_changed = giving->changed;
-	return tell_left_out(giving);
+	return warn_of_left_out(giving);
 }
 
 struct reading {

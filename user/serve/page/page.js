@@ -367,7 +367,7 @@ function verdictRows({verdicts, wouldDrop, seen}) {
 const clock = new Intl.DateTimeFormat("en-GB", {hour: "2-digit", minute: "2-digit", second: "2-digit"});
 const day = new Intl.DateTimeFormat("en-CA", {year: "numeric", month: "2-digit", day: "2-digit"});
 const protocols = {1: "icmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 58: "icmpv6", 132: "sctp"};
-const eventLooks = {drop: "alarm", stale: "alarm", wouldDrop: "observed", missed: "untold"};
+const eventLooks = {drop: "alarm", stale: "alarm", wouldDrop: "observed", missed: "unreported"};
 
 function figuresOf(drop) {
 	const figure = (n) => n.toLocaleString("en");

@@ -143,7 +143,7 @@ static int count_drops(const struct weir_event_watch *watch, uint64_t *ret_dropp
 /* Read the counters if it is time. This is done before reading events, so that most drops in the counters have been
  * reported.
  */
-static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
+static int count_unreported(struct weir_event_watch *watch, uint64_t now_ns)
 {
 	uint64_t dropped;
 	int err;
@@ -157,7 +157,7 @@ static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
 		watch->rings[0] = weir_events_end(watch->events, 0);
 		watch->is_counting = true;
 	} else if (dropped >= watch->dropped) { /* otherwise a reload has recreated the counters */
-		watch->untold += (int64_t)(dropped - watch->dropped);
+		watch->unreported += (int64_t)(dropped - watch->dropped);
 	}
 	watch->dropped = dropped;
 	watch->tally_ns = now_ns + TALLY_NS;
@@ -172,13 +172,13 @@ static bool is_in_totals(const struct weir_event_watch *watch, const struct weir
 	return !rule || !rule->observes;
 }
 
-static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct weir_reported_events *events)
+static int report_unreported_drops(struct weir_event_watch *watch, uint64_t now_ns, struct weir_reported_events *events)
 {
-	const uint64_t count = watch->untold;
+	const uint64_t count = watch->unreported;
 
-	if (!watch->wants_drops || watch->tally_ns != now_ns + TALLY_NS || watch->untold <= 0)
+	if (!watch->wants_drops || watch->tally_ns != now_ns + TALLY_NS || watch->unreported <= 0)
 		return 0;
-	watch->untold = 0;
+	watch->unreported = 0;
 	return add_missed(events, WEIR_REPORTED_DROP, count, WEIR_EVENT_NO_RULE, weir_host_now_ns());
 }
 
@@ -255,7 +255,7 @@ static uint64_t missed_ns(const struct weir_event_watch *watch, enum weir_event_
 	return now_ns;
 }
 
-static int tell_untold_changes(struct weir_event_watch *watch, struct weir_reported_events *events)
+static int report_unreported_changes(struct weir_event_watch *watch, struct weir_reported_events *events)
 {
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
 	const uint64_t now_ns = weir_host_now_ns();
@@ -309,7 +309,7 @@ static void keep_sample(struct weir_event_watch *watch, struct weir_reported_eve
 		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i]))
 			all[--kept] = all[i];
 		else if (is_in_totals(watch, &all[i]))
-			watch->untold += (int64_t)weir_event_packets(&all[i].event);
+			watch->unreported += (int64_t)weir_event_packets(&all[i].event);
 	}
 	if (kept > first)
 		memmove(all + first, all + kept, (end - kept) * sizeof(*all));
@@ -341,7 +341,7 @@ static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_re
 		if (accounted)
 			++*accounted;
 		else if (kind == WEIR_REPORTED_DROP && is_in_totals(watch, reported))
-			watch->untold -= (int64_t)weir_event_packets(&event);
+			watch->unreported -= (int64_t)weir_event_packets(&event);
 	}
 	if (kind == WEIR_REPORTED_DROP && watch->drops_most)
 		keep_sample(watch, events, first);
@@ -399,13 +399,13 @@ static int read_all(struct weir_event_watch *watch, struct weir_reported_events 
 	int err = look_at_heartbeat(watch, events);
 
 	if (!err)
-		err = count_untold(watch, now_ns);
+		err = count_unreported(watch, now_ns);
 	for (size_t ring = watch->wants_drops ? 0 : 1; !err && ring < WEIR_EVENT_RINGS; ring++)
 		err = read_ring(watch, ring, events);
 	if (!err)
-		err = tell_untold(watch, now_ns, events);
+		err = report_unreported_drops(watch, now_ns, events);
 	if (!err)
-		err = tell_untold_changes(watch, events);
+		err = report_unreported_changes(watch, events);
 	for (int journal = 0; !err && journal < WEIR_JOURNALS; journal++)
 		err = read_journal(watch, journal, events);
 	return err;

@@ -51,7 +51,7 @@ struct weir_event_watch {
 	uint64_t tally_ns; /* when to read the counters next; 0: at once */
 	uint64_t dropped;  /* the counters' latest value */
 	/* Since the last report. Negative while the counters have not yet caught up with a drop that has been read. */
-	int64_t untold;
+	int64_t unreported;
 	bool is_counting; /* the counters have been read at least once */
 	/* Changes that are not reported one by one: the difference between their rules' counters and `accounted`. */
 	uint64_t *accounted; /* by slot: changes reported, also as missing, and those before this reader */

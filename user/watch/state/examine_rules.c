@@ -223,15 +223,15 @@ static uint32_t fields_of(const struct weir_ruleset *ruleset)
 }
 
 /* A finding that applies to many interfaces is reported once, for the first. */
-struct told {
+struct collected {
 	struct weir_findings findings;
 	char first[WEIR_FINDINGS_MAX][IF_NAMESIZE];
 	size_t others[WEIR_FINDINGS_MAX];
 };
 
-static void collect(const char *interface, const struct weir_findings *findings, struct told *told)
+static void collect(const char *interface, const struct weir_findings *findings, struct collected *collected)
 {
-	struct weir_findings *all = &told->findings;
+	struct weir_findings *all = &collected->findings;
 
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weir_finding *finding = &findings->finding[i];
@@ -242,23 +242,23 @@ static void collect(const char *interface, const struct weir_findings *findings,
 		while (place < all->count && strcmp(all->finding[place].text, finding->text) != 0)
 			place++;
 		if (place < all->count) {
-			told->others[place]++;
+			collected->others[place]++;
 		} else if (all->count < WEIR_FINDINGS_MAX) {
 			all->finding[all->count++] = *finding;
-			snprintf(told->first[place], IF_NAMESIZE, "%s", interface);
+			snprintf(collected->first[place], IF_NAMESIZE, "%s", interface);
 		}
 	}
 }
 
-static void warn_of_told(const struct told *told, struct weir_diag *diag)
+static void warn_of_findings(const struct collected *collected, struct weir_diag *diag)
 {
-	for (size_t i = 0; i < told->findings.count; i++) {
-		const struct weir_finding *finding = &told->findings.finding[i];
+	for (size_t i = 0; i < collected->findings.count; i++) {
+		const struct weir_finding *finding = &collected->findings.finding[i];
 		char others[32] = "";
 
-		if (told->others[i])
-			snprintf(others, sizeof(others), " and %zu more", told->others[i]);
-		weir_diag_warning(diag, NULL, NULL, finding->advice, "on '%s'%s: %s", told->first[i], others,
+		if (collected->others[i])
+			snprintf(others, sizeof(others), " and %zu more", collected->others[i]);
+		weir_diag_warning(diag, NULL, NULL, finding->advice, "on '%s'%s: %s", collected->first[i], others,
 				  finding->text);
 	}
 }
@@ -308,7 +308,7 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *kept = NULL;
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* what was attached or reloaded can be read */
-	struct told told = {};
+	struct collected collected = {};
 	uint64_t overrides = 0;
 	uint32_t fields;
 
@@ -338,8 +338,8 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
 		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
 		examine_rules_room(link->interface, &device, ruleset, &findings);
-		collect(link->interface, &findings, &told);
+		collect(link->interface, &findings, &collected);
 	}
-	warn_of_told(&told, diag);
+	warn_of_findings(&collected, diag);
 	warn_of_patterns(instance, ruleset, diag);
 }

@@ -83,7 +83,7 @@ static bool read_best_clock(struct weir_store *store, struct weir_clock_reading 
 
 /* ---- findings ---- */
 
-static void tell_version(const char *info, const char *address, uint64_t took_ns, struct weir_findings *findings)
+static void check_version(const char *info, const char *address, uint64_t took_ns, struct weir_findings *findings)
 {
 	struct weir_store_version version;
 	const char *kind;
@@ -111,8 +111,8 @@ static void tell_version(const char *info, const char *address, uint64_t took_ns
 			  address);
 }
 
-static void tell_drift(const struct weir_clock_reading *first, const struct weir_clock_reading *second,
-		       struct weir_findings *findings)
+static void check_drift(const struct weir_clock_reading *first, const struct weir_clock_reading *second,
+			struct weir_findings *findings)
 {
 	double error_ppm;
 	const double drift_ppm = weir_clock_drift_ppm(first, second, &error_ppm);
@@ -149,7 +149,7 @@ static struct own_clocks read_own_clocks(void)
  * NTP adjusts CLOCK_MONOTONIC by letting it run faster or slower: chronyd by up to 83,333 ppm (maxslewrate in
  * chrony.conf(5)); ntpd and systemd-timesyncd let the kernel remove a part of the offset each second.
  */
-static void tell_slew(const struct own_clocks *first, const struct own_clocks *second, struct weir_findings *findings)
+static void check_slew(const struct own_clocks *first, const struct own_clocks *second, struct weir_findings *findings)
 {
 	const double raw_ns = (double)(second->raw_ns - first->raw_ns);
 	const double slew_ppm = ((double)(second->now_ns - first->now_ns) - raw_ns) / raw_ns * 1e6;
@@ -195,7 +195,7 @@ static void examine_store_itself(struct weir_store *store, const char *address, 
 			  "'%s' cannot be reached: %s", address, trouble);
 		return;
 	}
-	tell_version(weir_reply_text(info) ? weir_reply_text(info) : "", address, took_ns, findings);
+	check_version(weir_reply_text(info) ? weir_reply_text(info) : "", address, took_ns, findings);
 	weir_store_free_reply(info);
 }
 
@@ -280,10 +280,10 @@ static void examine_clocks(struct weir_store *store, struct weir_findings *findi
 	began = read_own_clocks();
 	nanosleep(&pause, NULL); /* a shorter pause is only less exact */
 	ended = read_own_clocks();
-	tell_slew(&began, &ended, findings);
+	check_slew(&began, &ended, findings);
 	is_read = is_read && read_best_clock(store, &second, trouble);
 	if (is_read)
-		tell_drift(&first, &second, findings);
+		check_drift(&first, &second, findings);
 	else
 		weir_find(findings, WEIR_FINDING_NOTE, "clocks", NULL, "no clock to compare this host's with: %s",
 			  trouble);

@@ -124,7 +124,7 @@ static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
 }
 
 /* Narrow rows cannot hold an override's threshold. */
-static bool tells_threshold(const struct weir_rule_info *rule, const struct piece *piece)
+static bool has_threshold_of_load(const struct weir_rule_info *rule, const struct piece *piece)
 {
 	return is_of_load(rule, piece->threshold) &&
 	       (rule->storage != WEIR_STORAGE_NARROW || piece->threshold >> WEIR_THRESHOLD_BITS & WEIR_VERSION_PLAIN);
@@ -144,7 +144,7 @@ void weir_flows_find_threshold(const struct scan *scan, const struct piece *piec
 	    !weir_overrides_find(scan->overrides_fd, rule, &use->key, &use->threshold))
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (tells_threshold(rule, &pieces[i]) && (!latest || pieces[i].newest > latest->newest))
+		if (has_threshold_of_load(rule, &pieces[i]) && (!latest || pieces[i].newest > latest->newest))
 			latest = &pieces[i];
 	if (!latest) {
 		use->has_threshold = false;
