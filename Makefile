@@ -122,8 +122,8 @@ help:
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, less than ten minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
 	@echo 'make bench-compare  speed beside weir of another commit, in turns, some five minutes; fails when a row is worse by more than its spread'
-	@echo '                  (root; BASE=REV: that commit, else the last release; RECORD=1: its table in docs/bench.md)'
-	@echo 'make bench-shortcuts  what each shortcut of the program is worth: its table in docs/bench.md, some five minutes (root)'
+	@echo '                  (root; BASE=REV: that commit, else the last release; RECORD=1: its table in docs/bench-changes.md)'
+	@echo 'make bench-shortcuts  what each shortcut of the program is worth: its table in docs/bench-changes.md, some five minutes (root)'
 	@echo
 	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
 	@echo '  check-format      clang-format'
@@ -430,15 +430,10 @@ SHORTCUTS_SECTION := What each shortcut is worth
 COMPARE_SECTION := Against the last release
 
 # Nobody else should use the machine meanwhile. Says at the end what was missed, which is no failure of the bench.
-# What each shortcut is worth, and what has changed since the last release, is measured apart: these sections stay.
 bench:
 	@tests/deps bench
 	+@$(MAKE) --no-print-directory $(BUILD)/weir $(BUILD)/tests/bench/bench
-	cp docs/bench.md $(BUILD)/bench-before.md
 	$(BUILD)/tests/bench/bench --page docs/bench.md --json docs/bench.json $(BENCH_FLAGS) || [ $$? -eq 3 ]
-	for section in '$(COMPARE_SECTION)' '$(SHORTCUTS_SECTION)'; do \
-		! grep -q "^## $$section" $(BUILD)/bench-before.md || \
-			tests/bench/put_section "$$section" $(BUILD)/bench-before.md docs/bench.md || exit; done
 
 bench-quick: $(BUILD)/tests/bench/bench
 	$(BUILD)/tests/bench/bench --quick $(BENCH_FLAGS)
@@ -451,13 +446,13 @@ bench-compare:
 		{ tests/apart $(BUILD)/tests/bench/bench --only u --old "$$old" --new "$$new:$(BUILD)/weir" \
 			--page $(BUILD)/compare.md || status=$$?; } && \
 		$(if $(RECORD),{ [ $$status -ne 0 -a $$status -ne 3 ] || \
-			tests/bench/put_section '$(COMPARE_SECTION)' $(BUILD)/compare.md docs/bench.md; } &&) exit $$status
+			tests/bench/put_section '$(COMPARE_SECTION)' $(BUILD)/compare.md docs/bench-changes.md; } &&) exit $$status
 
 bench-shortcuts:
 	@tests/deps bench
 	+@$(MAKE) --no-print-directory $(BUILD)/tests/bench/bench
 	$(BUILD)/tests/bench/bench --only x --page $(BUILD)/shortcuts.md $(BENCH_FLAGS)
-	tests/bench/put_section '$(SHORTCUTS_SECTION)' $(BUILD)/shortcuts.md docs/bench.md
+	tests/bench/put_section '$(SHORTCUTS_SECTION)' $(BUILD)/shortcuts.md docs/bench-changes.md
 
 # ---- the checks ----
 

@@ -3,8 +3,8 @@
  * Shortcuts: the common answers in few instructions. weir_shortcut() answers BLOCK, ADMIT or UNSURE, and never differs
  * from the answer of the rule's kind (rate.h). While nothing is evicted, a program loaded with config.shortcuts = 0
  * gives the same verdict for every packet on one CPU, and tests compare the two. Each shortcut has a bit of enum
- * weir_shortcut, and in its comment what it saves: ns a packet by `make bench-shortcuts` (docs/bench.md has the table;
- * Zen 4, 2 virtual cores).
+ * weir_shortcut, and its comment says what it saves: ns a packet by `make bench-shortcuts` (table in
+ * docs/bench-changes.md; Zen 4, 2 virtual cores).
  */
 #ifndef WEIR_SHORTCUTS_H
 #define WEIR_SHORTCUTS_H

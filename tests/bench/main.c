@@ -2,8 +2,8 @@
 /*
  * The bench: is the shipped BPF object as fast and as exact as it must be, and what stands beside it? `make bench`
  * runs every part and writes docs/bench.md; `make bench-quick` only those that a change of the program is likely
- * to move. Exit 3 when a must is missed. How each part measures is reported at the head of its file, and in words for
- * users in method.md.
+ * to move. Exit 3 when a must is missed. How each part measures is described at the head of its file, and for users in
+ * docs/bench-method.md.
  *
  * Whatever is attached, to devices of our own network namespace, goes away with the process, however it ends. What
  * would not (the kernel's statistics switched off, an instance attached by commands) is put right in clean_up().
@@ -129,17 +129,17 @@ static void report_load(struct report_table *table, const struct part *part, con
 				     is_busy ? "**busy**" : "quiet"));
 }
 
-/* Returns how many parts were measured while the machine was busy. */
-static size_t run_parts(struct report *report, bool is_quick, const char *only)
+/* In `busy`: the parts that were measured while the machine was busy, or "no". */
+static void run_parts(struct report *report, bool is_quick, const char *only, char *busy, size_t busy_bytes)
 {
 	uint64_t start_ns = rig_now_ns();
-	struct report_table *table = report_table(
-		report, "load", "What else the machine did",
-		"Shares of all CPUs' time while a part was measured. Figures of a part marked \"busy\" may be off.",
-		load_columns, ARRAY_SIZE(load_columns));
+	struct report_table *table =
+		report_table(report, "load", "What else the machine did", NULL, load_columns, ARRAY_SIZE(load_columns));
 	struct rig rig = {};
-	size_t busy = 0;
+	size_t used = 0;
 
+	table->is_only_in_json = true;
+	snprintf(busy, busy_bytes, "no");
 	rig_open(&rig);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		struct machine_meter meter;
@@ -152,11 +152,12 @@ static size_t run_parts(struct report *report, bool is_quick, const char *only)
 		parts[i].run(&rig, report);
 		load = machine_meter_read(&meter);
 		report_load(table, &parts[i], &load);
-		busy += machine_is_busy(&load);
+		if (machine_is_busy(&load) && used < busy_bytes)
+			used += (size_t)snprintf(busy + used, busy_bytes - used, "%s%s",
+						 used ? "; " : "**yes**, during ", parts[i].about);
 	}
 	rig_close(&rig);
 	rig_say("%3.0f s: done", (rig_now_ns() - start_ns) / 1e9);
-	return busy;
 }
 
 struct request {
@@ -164,36 +165,25 @@ struct request {
 	bool is_quick;
 };
 
-static json_t *describe_machine(size_t busy_parts)
-{
-	char busy[64] = "no";
-	json_t *machine;
-
-	if (busy_parts)
-		snprintf(busy, sizeof(busy), "**yes**, during %zu part%s: see below", busy_parts,
-			 busy_parts == 1 ? "" : "s");
-	machine = machine_describe(busy);
-	peers_describe(machine);
-	return machine;
-}
-
 /* Measure, and write what was found wherever it is wanted. */
 static int run_bench(const struct request *request)
 {
 	static struct report report;
+	char busy[512];
 	json_t *machine;
-	size_t busy_parts, missed;
+	size_t missed;
 
 	turn_stats_off();
-	busy_parts = run_parts(&report, request->is_quick, request->only);
+	run_parts(&report, request->is_quick, request->only, busy, sizeof(busy));
 	if (!request->is_quick && !request->only)
 		report_complete(&report);
 	missed = report_print(&report, stdout);
-	machine = describe_machine(busy_parts);
+	machine = machine_describe(busy);
+	peers_describe(machine);
 	if (request->json_path && report_write_json(&report, machine, request->json_path))
 		rig_fail(0, "cannot write '%s'", request->json_path);
-	if (request->page_path && report_write_page(&report, machine, "tests/bench/method.md", request->page_path))
-		rig_fail(0, "cannot write '%s' (run in the repository's root)", request->page_path);
+	if (request->page_path && report_write_page(&report, machine, request->page_path))
+		rig_fail(0, "cannot write '%s'", request->page_path);
 	json_decref(machine);
 	report_free(&report);
 	return missed ? EXIT_MISSED : 0;

@@ -416,7 +416,7 @@ void bench_matrix(struct rig *rig, struct report *report)
 			       summary_columns, ARRAY_SIZE(summary_columns));
 	table = report_table(report, "accuracyAll", "Admitted against configured, every run", NULL, columns,
 			     ARRAY_SIZE(columns));
-	table->is_long = true;
+	table->is_only_in_json = true;
 	wire_open(&matrix->wire, rig);
 	wire_listen(&matrix->wire);
 	for (matrix->limiter = LEAP; matrix->limiter < LIMITERS; matrix->limiter++) {

@@ -58,8 +58,6 @@ static void write_table(FILE *stream, const struct report_table *table)
 	fprintf(stream, "\n## %s\n\n", table->title);
 	if (table->note)
 		fprintf(stream, "%s\n\n", table->note);
-	if (table->is_long)
-		fprintf(stream, "<details><summary>%zu lines</summary>\n\n", json_array_size(table->lines));
 	fputs("|", stream);
 	for (i = 0; i < table->column_count; i++)
 		fprintf(stream, " %s |", table->columns[i].name);
@@ -74,22 +72,6 @@ static void write_table(FILE *stream, const struct report_table *table)
 			write_cell(stream, &table->columns[cell], json_array_get(line, cell));
 		fputs("\n", stream);
 	}
-	if (table->is_long)
-		fputs("\n</details>\n", stream);
-}
-
-static int copy_file(const char *path, FILE *stream)
-{
-	FILE *from = fopen(path, "re");
-	char text[4096];
-	size_t bytes;
-
-	if (!from)
-		return -errno;
-	while ((bytes = fread(text, 1, sizeof(text), from)) > 0)
-		fwrite(text, 1, bytes, stream);
-	fclose(from);
-	return 0;
 }
 
 /* Beside the page, under its name. A run without what it shows has none. */
@@ -110,7 +92,7 @@ static int write_picture(FILE *stream, const struct report *report, const char *
 	return 0;
 }
 
-int report_write_page(const struct report *report, json_t *machine, const char *method, const char *path)
+int report_write_page(const struct report *report, json_t *machine, const char *path)
 {
 	FILE *stream = fopen(path, "we");
 	int err;
@@ -119,19 +101,16 @@ int report_write_page(const struct report *report, json_t *machine, const char *
 		return -errno;
 	fputs("# Speed and accuracy, measured\n\n", stream);
 	err = write_picture(stream, report, path);
-	fputs("`make bench` writes this page in one run (except the sections about the last release and the shortcuts, "
-	      "if they are here);\n"
-	      "`docs/bench.json` has the same figures for programs. Nanoseconds differ from machine to machine, so "
-	      "what counts is the ratio\n"
-	      "to something measured in the same run. The last section describes the method.\n\n",
+	fputs("`make bench` writes this page in one run. `docs/bench.json` has the same figures for programs, and the "
+	      "accuracy of every run. Nanoseconds\n"
+	      "differ from machine to machine, so what counts is the ratio to something measured in the same run.\n"
+	      "[How the bench measures](bench-method.md) describes each part.\n\n",
 	      stream);
 	write_machine(stream, machine);
 	write_rows(stream, report);
 	for (size_t i = 0; i < report->table_count; i++)
-		write_table(stream, &report->tables[i]);
-	fputs("\n", stream);
-	if (!err)
-		err = copy_file(method, stream);
+		if (!report->tables[i].is_only_in_json)
+			write_table(stream, &report->tables[i]);
 	if (ferror(stream))
 		err = -EIO;
 	return fclose(stream) ? -EIO : err;

@@ -42,7 +42,7 @@ struct report_table {
 	const char *note;  /* below the title; may be NULL */
 	const struct report_column *columns;
 	size_t column_count;
-	bool is_long;	      /* the page folds it */
+	bool is_only_in_json;
 	struct json_t *lines; /* arrays of strings, numbers and nulls, as many as columns */
 };
 
@@ -89,10 +89,8 @@ size_t report_print(const struct report *report, FILE *stream);
 /* {"machine": ..., "targets": [...], "tables": [...]}; `machine` is not taken over. */
 int report_write_json(const struct report *report, struct json_t *machine, const char *path);
 
-/* The page: a picture (which becomes a file beside it, .svg for .md), machine, rows, tables, and the text of the file
- * `method` at its end.
- */
-int report_write_page(const struct report *report, struct json_t *machine, const char *method, const char *path);
+/* The page: a picture (a file beside it, .svg for .md), the machine, the rows and the tables. */
+int report_write_page(const struct report *report, struct json_t *machine, const char *path);
 
 void report_free(struct report *report);
 

@@ -3,8 +3,9 @@
  * What Sentinel-Go's own tests of circuit breakers and of hotspot parameter flow claim (core/circuitbreaker,
  * core/hotspot, tests/core/circuitbreaker, July 2025), as traffic: its lists of rules are read as they are, and the
  * shipped BPF object evaluates packets of ours. An entry is an opening, an exit without an error a packet that talks,
- * one with an error a reset; a parameter's value is a source. docs/sentinel.md says which of its cases have no meaning
- * for packets. (tests/unit/model_breaker_sentinel_test asks the reference model the same of breakers.)
+ * one with an error a reset; a parameter's value is a source.
+ * docs/sentinel-go.md says which of its cases have no meaning for packets.
+ * (tests/unit/model_breaker_sentinel_test asks the reference model the same of breakers.)
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * docs/sentinel.md and sentinel-java.md against the reader: every line of their tables is tried. A section has the JSON
- * of a rule, the same in weir's words, and a table of fields. Each example is put into that rule. Every field that is
- * read has a line.
+ * docs/sentinel.md, sentinel-go.md and sentinel-java.md against the reader: every line of their tables is tried. A
+ * section has the JSON of a rule, the same rule in weir's own format, and a table of fields. Each example is put into
+ * that rule. Every field that is read has a line.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,33 +19,33 @@
 #include "rules/sentinel.h"
 #include "ruleset_bench.h"
 
-#define PAGE "docs/sentinel.md, docs/sentinel-java.md"
+#define PAGE "docs/sentinel*.md"
 #define FIXTURE                                                                                                        \
 	"resources: [{name: a, flow: source}, {name: b, flow: source}, {name: whole}, "                                \
 	"{name: some, match: {protocol: udp}}]\n"
 
 /* ---- the page ---- */
 
-static const char *const paths[] = {"docs/sentinel.md", "docs/sentinel-java.md"};
-static char *page; /* both, one after the other; as long as the tests run */
+static const char *const paths[] = {"docs/sentinel.md", "docs/sentinel-go.md", "docs/sentinel-java.md"};
+static char *page; /* all, one after the other; as long as the tests run */
 
 /* Tests run at the top of the tree (tests/run); a bench goes elsewhere. */
 static int read_page(void **state)
 {
 	size_t bytes = 0;
-	FILE *both = open_memstream(&page, &bytes);
+	FILE *all = open_memstream(&page, &bytes);
 
-	for (size_t i = 0; both && i < ARRAY_SIZE(paths); i++) {
+	for (size_t i = 0; all && i < ARRAY_SIZE(paths); i++) {
 		FILE *file = fopen(paths[i], "r");
 		int byte;
 
 		if (!file)
 			return -1;
 		while ((byte = getc(file)) != EOF)
-			putc(byte, both);
+			putc(byte, all);
 		fclose(file);
 	}
-	return !both || fclose(both) || !bytes;
+	return !all || fclose(all) || !bytes;
 }
 
 static int forget_page(void **state)

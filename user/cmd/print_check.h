@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The output of `weir check` about a rule set that could be loaded: in words, and as a JSON document (docs/json.md). */
+/* The output of `weir check` about a rule set that could be loaded: in words, and in JSON (docs/json-files.md). */
 #ifndef WEIR_CMD_PRINT_CHECK_H
 #define WEIR_CMD_PRINT_CHECK_H
 

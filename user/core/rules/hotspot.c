@@ -111,7 +111,7 @@ static void say_items(struct weir_reader *reader, struct weir_sentinel_rule *rul
 	const bool is_map = hotspot->items->kind == WEIR_NODE_MAP && hotspot->may_map_items;
 
 	if (hotspot->items->kind != WEIR_NODE_LIST && !is_map)
-		weir_complain(reader, hotspot->items, "docs/sentinel.md has an example",
+		weir_complain(reader, hotspot->items, "docs/sentinel-go.md has an example",
 			      "the values with their own thresholds must be a list");
 	else if (resource->flow.fields != WEIR_KEY_SOURCE && resource->flow.fields != WEIR_KEY_DESTINATION)
 		weir_complain(reader, hotspot->items,

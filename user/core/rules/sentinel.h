@@ -2,8 +2,8 @@
 /*
  * Lists of Sentinel's rules, in the form in which Sentinel's users keep them: how the kind of a list is recognised
  * (sentinel_kinds.c), how its rules are read (sentinel.c, sentinel_fields.c), and what their fields become
- * (sentinel_go.c, sentinel_java.c, degrade.c, authority.c). docs/sentinel.md says the same for people, and
- * tests/unit/ruleset_table_test.c compares the two.
+ * (sentinel_go.c, sentinel_java.c, degrade.c, authority.c). docs/sentinel-go.md and sentinel-java.md say the same for
+ * people, and tests/unit/ruleset_table_test.c compares both with the code.
  *
  * Facts are from Sentinel-Go (July 2025; core/flow, isolation, hotspot, circuitbreaker and system) and Sentinel Java
  * (October 2025; FlowRule, DegradeRule, ParamFlowRule, SystemRule, AuthorityRule, and its dashboard's entities).
