@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The programs on the interfaces while a rule set is not confirmed yet (docs/changing.md): each hands packets to the
- * new rules until a moment, and from that moment on to the old ones. So the old rules come back whatever becomes of the
- * command, of its terminal, and of every other process: nothing has to wake up for it. All hooks go by one moment in
- * one map, and so come back together.
+ * new rules until a deadline, and to the old ones after it. So the old rules return whatever happens to the command,
+ * its terminal, or any other process: nothing has to wake up for it. All hooks read the deadline from one map, so they
+ * switch together.
  *
- * The moment is by CLOCK_BOOTTIME, which nobody can set and which runs while the machine sleeps: a user who closed
+ * The deadline is by CLOCK_BOOTTIME, which nobody can set and which runs while the machine sleeps: a user who closed
  * the lid has not confirmed in time.
  */
 #include <linux/bpf.h>
@@ -32,7 +32,7 @@ struct {
 	__type(value, __u32);
 } guard_sets SEC(".maps");
 
-/* Likewise, of the hooks at tc: a PROG_ARRAY holds programs of one type. */
+/* The same for the hooks at tc, because a PROG_ARRAY holds programs of one type. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, WEIR_HOOKS *WEIR_GUARD_SETS);
@@ -60,7 +60,7 @@ int weir_guard(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* Of the two rule sets one may have nothing for a hook: then packets pass there. */
+/* One of the two rule sets may have no program for a hook: then packets pass there. */
 static __always_inline int weir_guard_at(struct __sk_buff *skb, enum weir_hook hook)
 {
 	if (weir_is_new_in_force())

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between the hooks. Each object is compiled for one of them. In weir.bpf.c, for XDP, every packet comes
- * in, and is one. In weir_tc.bpf.c, for tc, packets go out as well, and one may stand for several. At XDP all of this
- * is constant.
+ * What differs between the hooks. Each object is compiled for one of them. In weir.bpf.c, for XDP, every packet is
+ * incoming, and every frame is one packet. In weir_tc.bpf.c, for tc, packets may be outgoing, and a frame may stand for
+ * several packets. At XDP, all of this is constant.
  */
 #ifndef WEIR_HOOK_H
 #define WEIR_HOOK_H
@@ -35,8 +35,8 @@ static __always_inline __u32 weir_context_ifindex(weir_context *ctx)
 	return ctx->ifindex;
 }
 
-/* Where a device has no Ethernet, readers of its frames get a header all the same, without addresses. False: it has its
- * own.
+/* If the device has no Ethernet header, make one without addresses, so that readers of frames always find one. Returns
+ * false if the frame has its own.
  */
 static __always_inline bool weir_make_ethernet(weir_context *ctx, const struct weir_scratch *s, struct ethhdr *eth)
 {
@@ -81,7 +81,7 @@ static __always_inline __u64 weir_units(const struct weir_scratch *s, const stru
 	return rule->counts_bytes ? s->packet.frame_bytes : WEIR_SEGMENTS(s);
 }
 
-/* Packets under a rule differ in their units: what one was refused may do for the next. */
+/* Do packets under this rule differ in their units? If so, one packet may fit where the one before did not. */
 #ifdef WEIR_TC
 #define WEIR_UNITS_DIFFER(s, rule) ((rule)->counts_bytes || (s)->segments != 1)
 #else

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a throttled packet gets its wait. What comes in is delayed by the tc program behind the decision (pace.bpf.c).
- * From XDP the departure time travels there in the packet's metadata, in front of the frame. No sender can forge it,
- * because metadata never crosses the wire. At tc the packet gets its departure time at once, and a word in its control
- * block says so. What goes out is held back by the fq of its device. All these programs include this file.
+ * How a throttled packet is delayed. An incoming packet is delayed by a tc program that runs after the decision
+ * (pace.bpf.c). XDP passes the departure time to it in the packet's metadata, in front of the frame. No sender can
+ * forge that, because metadata never crosses the wire. In tc mode the packet gets its departure time at once, and a
+ * word in its control block says so. An outgoing packet is delayed by the fq of its device. All these programs include
+ * this file.
  */
 #ifndef WEIR_PACE_H
 #define WEIR_PACE_H
@@ -19,7 +20,7 @@
 
 struct weir_pace_mark {
 	__u64 departure_ns; /* CLOCK_MONOTONIC */
-	__u32 magic;	    /* distinguishes it from metadata of an XDP program on a device before this one */
+	__u32 magic;	    /* distinguishes it from metadata that an XDP program on an earlier device left */
 	__u32 zero;
 };
 _Static_assert(sizeof(struct weir_pace_mark) % 4 == 0 && sizeof(struct weir_pace_mark) <= 32,
@@ -56,7 +57,7 @@ static __always_inline bool weir_set_departure(struct __sk_buff *skb, const stru
 	return false;
 }
 
-/* For pace.bpf.c, which comes next. The word is written for every packet: others may have left anything there. */
+/* For pace.bpf.c, which runs next. Write the word for every packet, because others may have left anything there. */
 static __always_inline void weir_pace_in(struct __sk_buff *skb, const struct weir_scratch *s, __u64 wait_ns)
 {
 	struct weir_pace_counters *counters = weir_pace_counters();
@@ -84,7 +85,7 @@ static __always_inline void weir_pace_out(struct __sk_buff *skb, const struct we
 #else
 
 /*
- * Write down when the packet is to depart: s->wait_ns from now. If the driver does not support metadata the packet
+ * Record when the packet is to depart: s->wait_ns from now. If the driver does not support metadata, the packet
  * passes at once, as with `throttling: police`, and is counted. Pointers into the packet are invalid afterwards.
  */
 static __always_inline void weir_pace_mark(struct xdp_md *ctx, struct weir_scratch *s)

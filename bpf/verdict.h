@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Verdicts that need no rule: of packets that the parser did not hand on, and of packets that match no resource.
+ * Verdicts that need no rule: for packets that the parser could not parse, and for packets that match no resource.
  */
 #ifndef WEIR_VERDICT_H
 #define WEIR_VERDICT_H
@@ -9,9 +9,9 @@
 #include "maps.h"
 #include "packet/parse.h"
 
-/* Neighbour discovery (RFC 4861, 4; types 133 to 137): without it an IPv6 host is not reachable at all. Nor is it for
- * long without multicast listener discovery (RFC 2710, 3, and RFC 3810, 5; types 130 to 132 and 143): a switch that
- * snoops no longer hands on what neighbours ask its solicited-node group.
+/* Without neighbour discovery (RFC 4861, 4; types 133 to 137), an IPv6 host is unreachable. Without multicast listener
+ * discovery (RFC 2710, 3, and RFC 3810, 5; types 130 to 132 and 143), it becomes unreachable after a while, because a
+ * snooping switch stops forwarding neighbours' queries to its solicited-node group.
  */
 static __always_inline bool weir_is_neighbour_discovery(const struct weir_packet *pkt)
 {
@@ -31,7 +31,7 @@ static __always_inline bool weir_drops_non_ip(const struct weir_packet *pkt)
 
 static __always_inline enum weir_verdict weir_class_verdict(const struct weir_packet *pkt, enum weir_parsed parsed)
 {
-	const bool is_out = WEIR_IS_OUT(pkt); /* these settings are about what comes in */
+	const bool is_out = WEIR_IS_OUT(pkt); /* these settings apply to incoming packets */
 
 	switch (parsed) {
 	case WEIR_PARSED_MALFORMED:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The data plane at XDP, read from the top: parse the packet, ask the lists, match resources, admit by their rules,
- * count. weir_tc.bpf.c is the same at tc, where packets go out as well. docs/architecture.md has the map.
+ * count. weir_tc.bpf.c is the same at tc, for packets in both directions. docs/architecture.md has the map.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -77,10 +77,10 @@ any_frame:
 	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
 }
 
-/* What few loads do when a packet has its verdict. Out of line, so that it costs the others no registers. */
-__noinline int weir_go_on(struct xdp_md *ctx, struct weir_scratch *s, __u32 verdict)
+/* What few loads do after a packet's verdict. Out of line, so that it costs other loads no registers. */
+__noinline int weir_act_after(struct xdp_md *ctx, struct weir_scratch *s, __u32 verdict)
 {
-	if (!config.goes_on || !s)
+	if (!config.acts_after || !s)
 		return 0;
 	if (config.paces && !config.is_virtual && verdict == WEIR_VERDICT_PASS && s->wait_ns)
 		weir_pace_mark(ctx, s);
@@ -114,8 +114,8 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_report(s, verdict);
 	else if (unlikely(s->has_listener))
 		weir_emit_noted_drops(ctx, s, verdict);
-	if (config.goes_on)
-		weir_go_on(ctx, s, verdict);
+	if (config.acts_after)
+		weir_act_after(ctx, s, verdict);
 	return XDP_DROP + passes; /* or XDP_PASS, which is the next one */
 }
 

@@ -28,7 +28,9 @@
 
 /* ---- super-frames ---- */
 
-/* The packets that the frame stands for. A guest's are not counted yet (SKB_GSO_DODGY): their size is known. */
+/* How many packets the frame stands for. For a guest's super-frame (SKB_GSO_DODGY), the kernel has not counted the
+ * segments yet, but their size is known.
+ */
 static __always_inline __u32 weir_segments_of(struct __sk_buff *skb, const struct weir_cursor *cur)
 {
 	__u32 segments = skb->gso_segs, bytes = skb->gso_size;
@@ -38,8 +40,8 @@ static __always_inline __u32 weir_segments_of(struct __sk_buff *skb, const struc
 	return segments ?: 1;
 }
 
-/* Their bytes as frames. The kernel knows them where it has just worked them out, on the way out. What it keeps beside
- * the frame counts too: a tag; and of a device without Ethernet, as much as that would take.
+/* The bytes of all segments as frames. At egress the kernel has just computed them. A VLAN tag that the kernel keeps
+ * outside the frame counts, too; and for a device without Ethernet, so does the header that is missing.
  */
 static __always_inline __u32 weir_wire_bytes(struct __sk_buff *skb, const struct weir_cursor *cur, __u32 segments,
 					     bool is_bare, bool is_out)
@@ -53,7 +55,7 @@ static __always_inline __u32 weir_wire_bytes(struct __sk_buff *skb, const struct
 
 /* ---- parsing ---- */
 
-/* Out of line: a super-frame, one without Ethernet, one with a tag, and what is no UDP or TCP. */
+/* Out of line, for super-frames, frames without Ethernet, tagged frames, and what is neither UDP nor TCP. */
 __noinline int weir_parse_skb(struct __sk_buff *skb, struct weir_scratch *s, __u32 is_bare, __u32 is_out)
 {
 	struct weir_cursor cur = {.ctx = skb, .frame_bytes = skb->len};
@@ -102,7 +104,7 @@ static __always_inline enum weir_verdict weir_parse_packet(struct __sk_buff *skb
 	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
 }
 
-/* What goes out has been matched: from here on its source is the remote end, as of what comes in. */
+/* Swap the ends of an outgoing packet after matching: from here on, source is the remote end, as in incoming ones. */
 static __always_inline void weir_turn(struct weir_packet *pkt)
 {
 	__u32 port = pkt->source_port;
@@ -120,8 +122,8 @@ static __always_inline void weir_turn(struct weir_packet *pkt)
 
 /* ---- the decision ---- */
 
-/* A number for the resources of both directions that the packet matches; 0: it matches none. The secret makes it the
- * instance's own.
+/* A number for the `both` resources that the packet matches; 0: it matches none. The instance's secret makes it
+ * different in every instance.
  */
 static __always_inline __u32 weir_both_number(const struct weir_scratch *s)
 {
@@ -138,10 +140,10 @@ static __always_inline __u32 weir_both_number(const struct weir_scratch *s)
 }
 
 /*
- * A forwarded packet counts once in a resource of both directions: where it came in. From there it carries the number
- * of these resources in its tc_index, which neither netfilter nor routing looks at, and no answer inherits. If it is
- * about to match the same ones as it leaves, it has been counted. If they are others, or the number is lost, it counts
- * again: a limit is rather too tight than open.
+ * A forwarded packet counts once in a `both` resource: where it arrived. From there it carries the number of these
+ * resources in its tc_index, which neither netfilter nor routing uses and which no answer inherits. If it matches the
+ * same resources as it leaves, it has already been counted. If it matches others, or if the number is lost, it counts
+ * again: a limit that is too tight is better than one that is too loose.
  */
 static __always_inline enum weir_verdict weir_match_forwarded(struct __sk_buff *skb, struct weir_scratch *s,
 							      enum weir_verdict verdict)
@@ -171,16 +173,16 @@ static __always_inline enum weir_verdict weir_match_and_list(struct __sk_buff *s
 	return listed;
 }
 
-/* The wait of a packet that goes on. */
+/* How long a packet that passes has to wait. */
 static __always_inline __u64 weir_pace_wait_ns(const struct weir_scratch *s, enum weir_verdict verdict)
 {
 	return verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0;
 }
 
 /* What few loads do when an incoming packet has its verdict, as in weir.bpf.c. */
-__noinline int weir_go_on(struct __sk_buff *skb, struct weir_scratch *s, __u32 verdict)
+__noinline int weir_act_after(struct __sk_buff *skb, struct weir_scratch *s, __u32 verdict)
 {
-	if (!config.goes_on || !s)
+	if (!config.acts_after || !s)
 		return 0;
 	if (config.paces && !config.is_virtual)
 		weir_pace_in(skb, s, weir_pace_wait_ns(s, verdict));
@@ -215,8 +217,8 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 	}
 	if (is_out && config.paces_out && !config.is_virtual)
 		weir_pace_out(skb, s, weir_pace_wait_ns(s, verdict));
-	if (!is_out && config.goes_on)
-		weir_go_on(skb, s, verdict);
+	if (!is_out && config.acts_after)
+		weir_act_after(skb, s, verdict);
 	if (config.limits_both && !is_out)
 		skb->tc_index = weir_both_number(s);
 	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;

@@ -17,13 +17,13 @@ enum weir_breaker_strategy {
 	WEIR_BREAKER_STRATEGIES
 };
 
-/* What the program knows about a rule that is a breaker, and commands from its description. */
+/* A rule that is a breaker, as the program knows it, and commands by the rule's description. */
 struct weir_breaker_terms {
 	__u64 bucket_ns; /* statIntervalMs / buckets */
 	__u64 retry_ns;
 	__u64 max_rt_ns; /* SlowRequestRatio; else 0 */
 	__u64 threshold_micro;
-	__u64 since_ns; /* when its slot was given out: a breaker of the slot that is older is another rule's */
+	__u64 since_ns; /* when the rule got its slot: older breakers in the slot are another rule's */
 	__u32 min_requests;
 	__u32 probes;
 	__u32 buckets;
@@ -65,9 +65,9 @@ enum weir_breaker_kind {
 
 struct weir_breaker {
 	__u64 state;
-	__u64 made_ns; /* when it was made, plus one; 0: never */
+	__u64 made_ns; /* when it was created, plus one; 0: never */
 	__u64 newest;  /* the latest bucket that was counted in */
-	__u64 head;    /* position of the group that is due first, and the next position to be given out */
+	__u64 head;    /* position of the group that is due first, and the next free position */
 	__u64 tail;
 	__u64 good;    /* half-open: the era (32 bits) and how many good outcomes it has had */
 	__u64 last;    /* what its last evaluation found: requests (32 bits), and the bad ones among them */
@@ -136,7 +136,7 @@ struct weir_request_group {
 struct weir_breaker_request {
 	__u64 word;
 	__u64 first_ns;	 /* of its first SYN */
-	__u64 silent_ns; /* it has been silent for too long, if nothing more is heard by then */
+	__u64 silent_ns; /* when it fails by silence, unless a packet arrives before */
 };
 struct weir_request_set {
 	struct weir_flow_set flows;

@@ -68,7 +68,7 @@ _Static_assert(__builtin_offsetof(struct weir_connection_set, ghost) + 8 == 128,
  * of its number), 10 bits of the flow's tag, the count (24). A cell of another flow or step does not count, so nothing
  * has to clear the cells of steps that are over.
  */
-#define WEIR_CONNECTION_CELLS 8 /* the current step, the six before it, and one for a CPU that is ahead */
+#define WEIR_CONNECTION_CELLS 8 /* the current step, the six before it, and one for a CPU whose clock is ahead */
 #define WEIR_CONNECTION_COUNT_BITS 24
 #define WEIR_CONNECTION_COUNT_MASK ((1ull << WEIR_CONNECTION_COUNT_BITS) - 1)
 #define WEIR_CONNECTION_CELL_STEP_SHIFT 34

@@ -40,8 +40,8 @@ struct weir_tally {
 struct weir_totals {
 	struct weir_tally seen; /* the sum of all the others: userspace fills it in (weir_sum_totals) */
 	struct weir_tally verdict[WEIR_VERDICT_COUNT];
-	/* Packets that passed, as the whole instance observes (weir_config.observes): by the verdict that would have
-	 * dropped them.
+	/* Packets that passed only because the whole instance observes (weir_config.observes), by the verdict that
+	 * would have dropped them.
 	 */
 	struct weir_tally would_drop[WEIR_VERDICT_COUNT];
 };
@@ -54,9 +54,9 @@ _Static_assert(__builtin_offsetof(struct weir_totals, would_drop) ==
  * finds both. Only the counters survive a reload. The scratch begins with each load, whatever was there before.
  */
 struct weir_cpu_state {
-	struct weir_totals totals; /* of packets that come in */
+	struct weir_totals totals; /* for incoming packets */
 	__u8 scratch[16384 - 2 * sizeof(struct weir_totals)];
-	struct weir_totals out; /* of packets that go out */
+	struct weir_totals out; /* for outgoing packets */
 };
 
 static inline void weir_sum_totals(struct weir_totals *totals)
@@ -70,17 +70,17 @@ static inline void weir_sum_totals(struct weir_totals *totals)
 
 /* Map `rule_counters`, by rule slot. */
 struct weir_rule_counters {
-	struct weir_tally blocked;    /* dropped; this rule was the first to block */
-	struct weir_tally would_drop; /* the same for a rule that observes, or an instance that does */
-	__u64 evicted;		      /* flows pushed out of a full table while their window was not empty */
+	struct weir_tally blocked;    /* dropped packets that this rule was the first to block */
+	struct weir_tally would_drop; /* the same, if the rule or the instance observes */
+	__u64 evicted;		      /* flows evicted from a full table while their window was not empty */
 	/* packets dropped because their bucket ended while they were evaluated; for an associated rule, also packets of
 	 * refResource that passed uncounted because no row was available
 	 */
 	__u64 stalled;
-	__u64 leases;	/* how often other CPUs were asked */
-	__u64 delayed;	/* packets planned for later; another rule may still have blocked them */
+	__u64 leases;	/* how often the rows of other CPUs were added up */
+	__u64 delayed;	/* packets that had to wait; another rule may still have blocked them */
 	__u64 delay_ns; /* the sum of their waits */
-	__u64 changes;	/* penalties that have begun; of a breaker, its changes of state */
+	__u64 changes;	/* penalties that have begun; for a breaker, changes of its state */
 };
 
 /* Map `resource_counters`, by resource slot. A packet that any rule blocks is blocked for all resources that it belongs
@@ -88,7 +88,7 @@ struct weir_rule_counters {
  */
 #define WEIR_SECONDS 64 /* a power of two that holds the last minute */
 struct weir_second {
-	__u32 second; /* of CLOCK_MONOTONIC, truncated; the entry is old unless this is the second asked for */
+	__u32 second; /* of CLOCK_MONOTONIC, truncated; if it is not the second that a reader wants, the entry is old */
 	__u32 passed; /* packets */
 	__u32 blocked;
 };
@@ -106,7 +106,7 @@ struct weir_pace_counters {
 	__u64 marked;	/* handed on with their departure time */
 	__u64 unmarked; /* passed at once: the driver has no room for metadata */
 	__u64 paced;	/* given to fq, which delays them until they are due */
-	__u64 unpaced;	/* passed at once: with two VLAN tags the kernel keeps no delivery time */
+	__u64 unpaced;	/* passed at once: the kernel keeps no delivery time for frames with two VLAN tags */
 };
 
 /* Map `talkers`, per CPU, in chunks: the keys of flows, for `weir flows` only, as rows have hashes. A flow is recorded
@@ -141,14 +141,14 @@ struct weir_key_sample_chunk {
 
 /* What is read and written with every drop: three cache lines. */
 struct weir_top_drops_set {
-	__u64 missed;			 /* no flow that has no place here has had more drops */
+	__u64 missed;			 /* no flow without a slot in this set has had more drops */
 	__u32 tag[WEIR_TOP_DROPS_WAYS];	 /* of its hash; 0: free */
-	__u32 last[WEIR_TOP_DROPS_WAYS]; /* when it was dropped last */
-	__u32 missed_at;		 /* when `missed` was true last of a flow that lost its place, or got none */
-	__u32 searched_at;		 /* when flows that are quiet were looked for last */
+	__u32 last[WEIR_TOP_DROPS_WAYS]; /* when its latest packet was dropped */
+	__u32 missed_at;   /* the latest time at which `missed` bounded the drops of a flow without a slot */
+	__u32 searched_at; /* when the last search for quiet flows was */
 	struct {
 		__u64 packets; /* dropped, and weir_top_drop_key.missed */
-		__u64 bytes;   /* dropped; with WEIR_TOP_DROPS_ESTIMATED: both are, by samples */
+		__u64 bytes;   /* dropped; with WEIR_TOP_DROPS_ESTIMATED, both are estimated from samples */
 	} sum[WEIR_TOP_DROPS_WAYS];
 	__u64 pad[4];
 };
@@ -156,17 +156,17 @@ _Static_assert(sizeof(struct weir_top_drops_set) == 384, "six cache lines");
 
 /* Map `top_drop_keys`, by set * WEIR_TOP_DROPS_WAYS + way: whose place it is. Valid if its tag is the place's. */
 struct weir_top_drop_key {
-	__u64 hash;   /* of the flow under its rule: rows go by it, too */
-	__u64 missed; /* at most so many drops of the flow came before `first` and were not counted */
+	__u64 hash;   /* of the flow under its rule; its rows have the same tag */
+	__u64 missed; /* the largest number of its drops that may have come before `first`, uncounted */
 	struct weir_flow_key key;
 	__u32 tag;
 	__u32 first; /* since when its drops are counted */
 	__u32 rule_slot;
-	__u32 observed; /* none of them was dropped: the rule observes, or all rules do */
+	__u32 observed; /* none was really dropped: the rule or the instance observes */
 };
 _Static_assert(sizeof(struct weir_top_drop_key) == 80, "");
 
-/* A flow that has not been dropped for so long may lose its place, and then starts over. Chosen, not derived. */
+/* A flow that has lost nothing for this long may lose its slot, and then starts over. Chosen, not derived. */
 #define WEIR_TOP_DROPS_QUIET_NS (3600 * WEIR_NSEC_PER_SEC)
 
 #endif

@@ -19,7 +19,7 @@
 #define WEIR_TABLES_MAX 64
 struct weir_table_info {
 	char name[WEIR_TABLE_NAME_BYTES]; /* of the map; empty: none */
-	__u32 version;			  /* 0: a reload is about to replace the table, or died at it */
+	__u32 version;			  /* 0: a reload is replacing the table, or died while doing so */
 	__u32 size;			  /* weir_config.sizes */
 };
 
@@ -30,7 +30,7 @@ struct weir_table_info {
 #define WEIR_WANTED_BYTES 32
 #define WEIR_WANTED_MAX 256
 struct weir_wanted {
-	char word[WEIR_WANTED_BYTES]; /* empty: no more of them */
+	char word[WEIR_WANTED_BYTES]; /* empty: the list ends here */
 };
 
 /*
@@ -54,10 +54,10 @@ struct weir_interface_case {
 	__u32 kind;
 	__u32 group;  /* of a pattern */
 	__u32 vector; /* of names and groups */
-	__u32 map_id; /* of the head: the map `interfaces` that the vectors are of */
+	__u32 map_id; /* in the head: the map `interfaces` to which the vectors belong */
 };
 
-/* settings.cluster, each with its end; empty: the file does not say. */
+/* settings.cluster, each with its terminating zero; empty: not in the file. */
 #define WEIR_CLUSTER_URL_CHARS 128
 #define WEIR_CLUSTER_WORD_CHARS 64
 #define WEIR_CLUSTER_PATH_CHARS 256
@@ -68,7 +68,7 @@ struct weir_cluster_info {
 	char password_file[WEIR_CLUSTER_PATH_CHARS];
 	char key_file[WEIR_CLUSTER_PATH_CHARS];
 	char ca_file[WEIR_CLUSTER_PATH_CHARS];
-	/* What follows may change without hosts having to share again. */
+	/* What follows may change without ending the present sharing. */
 	__u64 silent_ns; /* silentFor; all ones: never */
 	__u32 stops;	 /* afterSilence */
 	__u32 pad;
@@ -80,7 +80,7 @@ struct weir_cluster_info {
  */
 #define WEIR_PACES_IN 1
 #define WEIR_PACES_OUT 2
-#define WEIR_ASKS_INTERFACE 0x10u /* of `policies`: matches or keys have `interface` */
+#define WEIR_ASKS_INTERFACE 0x10u /* in `policies`: matches or keys use `interface` */
 struct weir_instance_info {
 	__u32 magic;
 	__u32 abi_version;
@@ -89,7 +89,7 @@ struct weir_instance_info {
 	__u64 attached_ns;				/* CLOCK_MONOTONIC */
 	__u64 loaded_ns;				/* time of the last load */
 	__u64 netns;					/* inode number of the network namespace of its interfaces */
-	struct weir_table_info tables[WEIR_TABLES_MAX]; /* once read: first ours, by enum weir_table_id */
+	struct weir_table_info tables[WEIR_TABLES_MAX]; /* once read, our own come first, by enum weir_table_id */
 	__u32 rule_slots;				/* capacities of the instance's maps */
 	__u32 resource_slots;
 	__u32 flows_per_cpu;
@@ -102,12 +102,12 @@ struct weir_instance_info {
 	__u32 deny_count;
 	char memory_cgroup[256]; /* settings.memory; empty: of the whole system */
 	__u64 tick_origin_ns;	 /* weir_config.tick_origin_ns of every load */
-	__u32 ends_with_run;	 /* a `weir run` attached it, and is to take it off in the end, or the next one */
+	__u32 ends_with_run;	 /* a `weir run` attached it; that one or the next one detaches it when it ends */
 	__u32 observes;		 /* nothing is dropped: weir_config.observes */
-	/* How to be put on an interface that comes. */
+	/* How to attach to an interface that appears. */
 	struct weir_wanted wanted[WEIR_WANTED_MAX];
 	__u32 attach_mode;    /* enum weir_attach_mode */
-	__u32 allows_merging; /* in skb mode packets that were merged may count as one */
+	__u32 allows_merging; /* in skb mode, merged packets may count as one */
 	__u32 paces;	      /* WEIR_PACES_IN and _OUT: weir_config.paces and paces_out of the last load */
 	__u32 non_ip_except_count;
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* likewise */
@@ -146,7 +146,7 @@ struct weir_rule_info {
 	__u64 threshold_micro; /* as the user wrote it, in millionths of a unit */
 	__u64 threshold_word;  /* as last loaded */
 	__u64 free_after_ns;   /* CLOCK_MONOTONIC */
-	/* No row has noted any version of the other half, or with WEIR_VERSION_NONE any at all, since then. 0: ever. */
+	/* Since then, no row has noted a version of the other half (with WEIR_VERSION_NONE: any version). 0: never. */
 	__u64 versions_since_ns;
 	__u32 state; /* enum weir_slot_state */
 	__u32 place; /* in weir_generation.rules */
@@ -163,14 +163,14 @@ struct weir_rule_info {
 	__u32 falls_back;
 	__u32 override_count;
 	__u32 overrides_destination; /* found by destination address, not source */
-	__u32 occupies;		     /* packets may occupy buckets of its window yet to come */
+	__u32 occupies;		     /* packets may occupy later buckets of its window */
 	__u64 overrides_digest;	     /* a digest of all overrides, in any order; 0: there are none */
 	__u32 system;		     /* enum weir_system_metric; then it has no resource */
 	__u8 is_bbr;
 	__u8 aggregates; /* whenFull: aggregate */
-	/* For words alone; an older version left zeros. */
-	__u8 families;	   /* as its resource's match has them: bit 0 IPv4, bit 1 IPv6; 0: both */
-	__u8 counts_whole; /* it has a key, but its refResource has none: all of that is compared with its threshold */
+	/* Only for output; an older version left zeros. */
+	__u8 families;	   /* the families that its resource matches: bit 0 IPv4, bit 1 IPv6; 0: both */
+	__u8 counts_whole; /* it has a key, but refResource has none: all its traffic counts */
 	__u64 queueing_ns_max;
 	__u32 penalty_ms; /* 0: none */
 	__u32 penalty_ms_max;
@@ -183,18 +183,18 @@ struct weir_rule_info {
 		struct weir_breaker_terms breaker;
 	};
 	struct weir_memory_adaptive memory;	 /* of MemoryAdaptive */
-	char ref_resource_name[WEIR_NAME_BYTES]; /* of AssociatedResource; else empty */
-	struct weir_tokens tokens;		 /* of rules with tokens, as last loaded */
+	char ref_resource_name[WEIR_NAME_BYTES]; /* for AssociatedResource; otherwise empty */
+	struct weir_tokens tokens;		 /* for rules with tokens, as last loaded */
 	__u64 burst_micro;			 /* ... and what a full bucket holds, in millionths of a unit */
 };
 
-/* A system rule that goes by what the controller samples. */
+/* A system rule that uses what the controller samples. */
 static inline int weir_needs_samples(const struct weir_rule_info *rule)
 {
 	return rule->system == WEIR_SYSTEM_LOAD || rule->system == WEIR_SYSTEM_CPU_USAGE;
 }
 
-/* A system rule that goes by handshakes, or by how many connections are open. */
+/* A system rule that uses handshakes or the number of open connections. */
 static inline int weir_needs_handshakes(const struct weir_rule_info *rule)
 {
 	return rule->system == WEIR_SYSTEM_AVG_RT || rule->is_bbr;
@@ -207,7 +207,7 @@ struct weir_resource_info {
 	__u32 state;
 	__u32 place;
 	__u32 rule_count;
-	__u32 directions; /* WEIR_MATCHES_IN and _OUT; an older version left 0, and only knew what comes in */
+	__u32 directions; /* WEIR_MATCHES_IN and _OUT; an older version left 0, because it knew incoming packets only */
 };
 
 static inline __u32 weir_resource_directions(const struct weir_resource_info *resource)

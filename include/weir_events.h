@@ -15,8 +15,8 @@
 #include "weir_state.h"
 
 enum weir_event_lane {
-	WEIR_LANE_DROPS,     /* a sample of them, and only while somebody listens */
-	WEIR_LANE_PENALTIES, /* that begin: all, unless there are more of a rule than its ring takes */
+	WEIR_LANE_DROPS,     /* a sample of them, and only while a reader listens */
+	WEIR_LANE_PENALTIES, /* that begin: all of them, unless a rule has more than its ring accepts */
 	WEIR_LANE_BREAKERS,  /* that change: the same */
 	WEIR_LANES
 };
@@ -37,7 +37,7 @@ enum weir_event_lane {
 #define WEIR_CHANGE_EVENTS 64	   /* of each ring; a power of two */
 #define WEIR_CHANGE_SLICE_SHIFT 32 /* 2^32 ns: 4.3 s */
 #define WEIR_CHANGES_A_SLICE 16
-#define WEIR_CHANGE_HALVINGS 4 /* ... until it is one */
+#define WEIR_CHANGE_HALVINGS 4 /* ... and halved, down to one */
 _Static_assert(WEIR_CHANGES_A_SLICE >> WEIR_CHANGE_HALVINGS == 1, "there always is one more");
 
 #define WEIR_EVENT_NO_RULE 0xffffffffu
@@ -46,8 +46,8 @@ _Static_assert(WEIR_CHANGES_A_SLICE >> WEIR_CHANGE_HALVINGS == 1, "there always 
 
 enum weir_event_flag {
 	WEIR_EVENT_OBSERVED = 1 << 0,  /* it would have been dropped: the rule observes, or all do */
-	WEIR_EVENT_PENALISED = 1 << 1, /* for a penalty that was running */
-	WEIR_EVENT_OUT = 1 << 2,       /* the packet was going out */
+	WEIR_EVENT_PENALISED = 1 << 1, /* because a penalty was running */
+	WEIR_EVENT_OUT = 1 << 2,       /* an outgoing packet */
 	WEIR_EVENT_SEVERAL = 1 << 3,   /* a super-frame: `value` is how many packets it stands for */
 };
 
@@ -73,7 +73,7 @@ struct weir_event {
 	__u32 rule_slot;	  /* or WEIR_EVENT_NO_RULE */
 	__u32 ifindex;
 	__u32 frame_bytes; /* on the wire */
-	__u8 verdict;	   /* of a drop: enum weir_verdict */
+	__u8 verdict;	   /* for a drop: enum weir_verdict */
 	__u8 flags;	   /* enum weir_event_flag, or-ed */
 	__u8 kept_bytes;   /* of the frame */
 	__u8 pad;
@@ -89,7 +89,7 @@ static inline __u64 weir_event_packets(const struct weir_event *event)
 }
 
 struct weir_ring_head {
-	__u64 last; /* number of the latest event; it may yet be being written */
+	__u64 last; /* number of the latest event, which may still be being written */
 	/* The latest slice of time with an event, and in the lowest 8 bits how many it has had; of changes, in the 8
 	 * bits above these, how often what may be reported is halved.
 	 */
@@ -117,10 +117,10 @@ enum weir_journal_kind {
 	WEIR_JOURNAL_ROLLBACK,
 	WEIR_JOURNAL_CONFIRM,
 	WEIR_JOURNAL_RETURN,	 /* rules that were not confirmed gave way to those before them */
-	WEIR_JOURNAL_INTERFACE,	 /* gone, come, added or taken off */
+	WEIR_JOURNAL_INTERFACE,	 /* disappeared, appeared, added or removed */
 	WEIR_JOURNAL_CONTROLLER, /* it begins or ends */
 	WEIR_JOURNAL_CLUSTER,	 /* limits that hosts share: the store, leases, hosts */
-	WEIR_JOURNAL_BLOCK,	 /* sources, for a while, or no more */
+	WEIR_JOURNAL_BLOCK,	 /* sources that are blocked or allowed for a while, or no longer */
 	WEIR_JOURNAL_ALLOW,
 	WEIR_JOURNAL_KINDS
 };
@@ -131,7 +131,7 @@ struct weir_journal_entry {
 	__u64 time_ns;
 	__u32 kind; /* enum weir_journal_kind */
 	__u32 pad;
-	char text[WEIR_JOURNAL_TEXT_BYTES]; /* in words, ends with a 0 */
+	char text[WEIR_JOURNAL_TEXT_BYTES]; /* text, with a terminating 0 */
 };
 
 /* Scripts may block sources all day: what they do has a journal of its own, and does not push out a reload. */

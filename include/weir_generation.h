@@ -54,14 +54,14 @@ _Static_assert(sizeof(struct weir_flow_key) ==
 enum weir_metric {
 	WEIR_METRIC_RATE,	 /* units per interval */
 	WEIR_METRIC_CONCURRENCY, /* connections open at once */
-	WEIR_METRIC_SIGNAL,	 /* of system rules: a signal of the whole host */
-	WEIR_METRIC_REQUESTS,	 /* what becomes of openings: a circuit breaker */
+	WEIR_METRIC_SIGNAL,	 /* a system rule: a signal of the whole host */
+	WEIR_METRIC_REQUESTS,	 /* a circuit breaker: the outcomes of openings */
 };
 
 /* Whether the hosts of a cluster share a rule's threshold, and whose it is (Sentinel's thresholdType). */
 enum weir_cluster {
 	WEIR_CLUSTER_OFF,
-	WEIR_CLUSTER_AVG_LOCAL, /* each host's: together they have it times their number */
+	WEIR_CLUSTER_AVG_LOCAL, /* each host has it: together, the threshold times their number */
 	WEIR_CLUSTER_GLOBAL,	/* all hosts' */
 };
 
@@ -76,7 +76,7 @@ enum weir_kind_id {
 enum weir_moves {
 	WEIR_MOVES_NOT,	  /* in the rule */
 	WEIR_MOVES_ALONE, /* in map `thresholds`, by place: the controller moves it */
-	WEIR_MOVES_SHARED /* in map `shares`, by slot: ... by what other hosts leave; the rule has the whole */
+	WEIR_MOVES_SHARED /* in map `shares`, by slot: this host's share; the rule has the whole threshold */
 };
 
 /* weir_generation.rules, by the rule's place in the order of definition. The shadow windows follow: hidden rules
@@ -93,24 +93,24 @@ struct weir_rule {
 	__u8 window;	      /* enum weir_window_kind */
 	__u8 window_cells;
 	__u8 counts_bytes;    /* a packet's batch is the bytes of its frame, not 1 */
-	__u8 observes;	      /* counts what it would drop, and passes it */
-	__u8 overflow;	      /* whenFull aggregate: of windows 1 + WEIR_OVERFLOW_CLASS(), of others 1; evict: 0 */
+	__u8 observes;	      /* counts what it would drop, and lets it pass */
+	__u8 overflow;	      /* whenFull aggregate: 1 + WEIR_OVERFLOW_CLASS() for windows, 1 for others; evict: 0 */
 	__u8 threshold_moves; /* enum weir_moves */
 	__u8 asks_all;	      /* its window is longer than an epoch of the sharers cell: ask every CPU */
 	__be32 source_mask4;  /* the part of an address that belongs to the key */
 	__be32 destination_mask4;
 	__be32 source_mask6[4];
 	__be32 destination_mask6[4];
-	__u64 threshold; /* a WEIR_THRESHOLD_WORD; if it is pushed: the safe value, for when the controller is stale */
-	__u16 place;	 /* of this rule */
-	__u8 goes_by_ticks; /* as its window spec */
-	__u8 needs_allowed; /* `threshold` will not do, or its emission is asked for: weir_find_allowed() first */
-	__u8 kind;	    /* enum weir_kind_id */
-	__u8 warms_flows;   /* the program itself warms up each flow */
-	__u8 has_overrides; /* some flows have a threshold of their own: map `overrides` */
+	__u64 threshold;	    /* a WEIR_THRESHOLD_WORD; if it is pushed, the safe value for a stale controller */
+	__u16 place;		    /* of this rule */
+	__u8 goes_by_ticks;	    /* as its window spec */
+	__u8 needs_allowed;	    /* `threshold` is not enough: call weir_find_allowed() first */
+	__u8 kind;		    /* enum weir_kind_id */
+	__u8 warms_flows;	    /* the program itself warms up each flow */
+	__u8 has_overrides;	    /* some flows have their own threshold: map `overrides` */
 	__u8 overrides_destination; /* ... by destination address, not source */
 	__u16 key_fields;	    /* enum weir_key_field, or-ed, and WEIR_KEY_TURNED */
-	__u8 evaluates;		    /* of system rules: enum weir_work, or-ed */
+	__u8 evaluates;		    /* for system rules: enum weir_work, or-ed */
 	union {
 		__u8 signal;	/* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
 		__u8 unit_bits; /* of kind OCCUPY: of a cell; weir_occupy_unit_bits() */
@@ -150,7 +150,7 @@ static inline __u64 weir_source_hash(const struct weir_rule *rule, const __u64 s
 	return weir_rule_hash(rule, seed[0], seed[1]) + (family << shift) * seed[WEIR_SEED_KEY + word];
 }
 
-/* In weir_rule.signal, whose threshold is in millionths: drop only what goes beyond the host's own pace. */
+/* A flag in weir_rule.signal: drop only what exceeds the host's own pace. The threshold is in millionths. */
 #define WEIR_SIGNAL_BBR 0x80u
 
 /* Where a passing packet of a resource is counted, beside the rules' own windows. */
@@ -171,7 +171,7 @@ struct weir_shadow {
 struct weir_resource {
 	__u32 slot; /* of the instance: counters */
 	__u8 rule_count;
-	__u8 is_both; /* it matches packets that come in and packets that go out */
+	__u8 is_both; /* it matches incoming and outgoing packets */
 	__u8 shadow_count;
 	__u8 is_prioritised;		   /* its packets occupy */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */
@@ -254,7 +254,7 @@ struct weir_override_units {
  */
 enum weir_shortcut {
 	WEIR_SHORTCUT_PARSE = 1 << 0,  /* frames of the usual shape: bpf/packet/parse.h */
-	WEIR_SHORTCUT_MATCH = 1 << 1,  /* what the packet before matched: bpf/packet/match.h */
+	WEIR_SHORTCUT_MATCH = 1 << 1,  /* what the previous packet matched: bpf/packet/match.h */
 	WEIR_SHORTCUT_SOURCE = 1 << 2, /* a source that was over its limit just now */
 	WEIR_SHORTCUT_FETCH = 1 << 3,  /* all lines of a flow at once */
 	WEIR_SHORTCUT_OVER = 1 << 4,   /* a row remembers that its flow is over its limit */
@@ -287,7 +287,7 @@ struct weir_config {
 	__u64 tick_origin_ns;	 /* CLOCK_MONOTONIC when jiffies were zero, modulo 2^64; in the harness 0 */
 	__u64 load;		 /* random, not 0: which load this is (bpf/scratch.h) */
 	__u32 shortcuts;	 /* enum weir_shortcut, or-ed; 0: none */
-	__u32 observes;		 /* all is evaluated and counted, and nothing dropped */
+	__u32 observes;		 /* everything is evaluated and counted, nothing is dropped */
 	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `harness` */
 	__u32 is_weakly_ordered; /* the machine reorders plain stores and loads, so they need fences */
 	__u32 cpus;		 /* possible CPUs */
@@ -301,25 +301,25 @@ struct weir_config {
 	__u32 sizes[WEIR_TABLE_COUNT]; /* of the tables (weir_tables.def); 0: no such table */
 	__u32 sharers_shift;	       /* an epoch is 2^this ns */
 	__u32 overflow_classes;	       /* classes with a rule that says `whenFull: aggregate`, one bit each */
-	__u32 has_overflow;	       /* such a rule goes by tokens or TATs */
+	__u32 has_overflow;	       /* such a rule has tokens or TATs */
 	__u32 drop_malformed;
 	__u32 drop_unsupported;
 	__u32 drop_non_ip;
 	__u32 non_ip_except_count;
-	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* of which the opposite holds */
+	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* which get the opposite action */
 	__u32 drop_unmatched;
 	/* what some rule of the load needs; the verifier removes the rest */
 	__u32 asked_fields; /* enum weir_match_field, or-ed: what a match, a key or a kind reads; WEIR_ASKS_* */
 	__u32 has_moving;   /* WEIR_MOVES_ALONE */
 	__u32 kinds;	    /* of its rules: one bit for each enum weir_kind_id */
 	__u32 storages;	    /* of its windows: one bit for each enum weir_storage */
-	__u32 packet_rules; /* at most so many meet on one packet */
+	__u32 packet_rules; /* the most rules that meet on one packet */
 	__u32 packet_resources;
-	__u32 asks_out_of_line; /* of a packet's rules some are not its first, or penalise, or have no narrow rows */
+	__u32 asks_out_of_line; /* some rule is not a packet's first, or penalises, or has no narrow rows */
 	__u32 has_shadows;
 	__u32 warms_flows;
 	__u32 has_overrides;
-	__u32 paces;		 /* throttling: pace. What comes in and must wait gets its departure time */
+	__u32 paces;		 /* throttling: pace. An incoming packet that must wait gets its departure time */
 	__u32 penalises;	 /* some rule has penalties */
 	__u32 counts_flow_drops; /* drops are counted by flow */
 	__u32 has_observers;	 /* some rule observes */
@@ -330,14 +330,14 @@ struct weir_config {
 	__u32 list_bucket_bits; /* there are 2^this buckets */
 	/* timed entries: weir_timed.h */
 	__u32 has_timed;
-	__u32 listed_ipv4; /* of listed_prefixes: so many of IPv4 come first, then those of IPv6 */
+	__u32 listed_ipv4; /* in listed_prefixes: this many of IPv4 come first, then those of IPv6 */
 	__u32 listed_ipv6;
 	__u32 pad4;
 	/* system rules: places 0 to system_rules - 1; their connections are counted by a hidden rule */
 	__u32 system_rules;
 	__u32 has_tracker;
 	__u32 tracker;	       /* its place */
-	__u32 compared_fields; /* match_fields, and WEIR_COMPARE_WORK: what the match memory goes by */
+	__u32 compared_fields; /* match_fields and WEIR_COMPARE_WORK: what the match memory compares */
 	/* connections */
 	__u64 connection_step_ns[WEIR_CONNECTION_CLASSES];
 	/* circuit breakers */
@@ -347,13 +347,13 @@ struct weir_config {
 	__u32 has_shares;	   /* WEIR_MOVES_SHARED */
 	__u32 shares_flows;	   /* ... of a rule with a flow key */
 	__u32 pad5;
-	__u64 request_timeout_ns; /* silence after which a request has failed */
-	/* what goes out, at tc */
-	__u32 limits_out;  /* some resource is of `out` or `both` */
-	__u32 limits_both; /* ... of `both` */
-	__u32 paces_out;   /* as `paces`, of what goes out: the fq of its device holds it back */
-	__u32 goes_on;	   /* an incoming packet with its verdict is not done with: `paces` or `answered_count` */
-	/* Breakers of `out` only, by their places: they learn from answers that come in. */
+	__u64 request_timeout_ns; /* after this much silence, a request has failed */
+	/* outgoing packets, at tc */
+	__u32 limits_out;  /* some resource is `out` or `both` */
+	__u32 limits_both; /* some resource is `both` */
+	__u32 paces_out;   /* like `paces`, for outgoing packets: the fq of the device delays them */
+	__u32 acts_after;  /* there is work after an incoming packet's verdict: `paces` or `answered_count` */
+	/* The places of breakers on `out`, which learn from incoming answers. */
 	__u32 answered_count;
 	__u32 answered[WEIR_ANSWERED_MAX];
 };

@@ -13,9 +13,9 @@
 /* The packet's flow under one of its rules, in the form by which each table finds its state. */
 struct weir_harness_flow {
 	struct weir_flow_key key;
-	__u64 hash;  /* of shared sets: the tag, and in the lowest bits the set */
+	__u64 hash;  /* in shared sets: the tag, and in the lowest bits the set */
 	__u64 other; /* the same of an associated rule's shadow window, or of the packet's connection */
-	__u32 tag;   /* of its rows; of an associated rule those of the shadow window. 0: it has none, or lone ones */
+	__u32 tag; /* of its rows (for an associated rule, of the shadow window's). 0: it has no rows, or a lone one */
 	__u32 place; /* of the rule */
 };
 
@@ -25,21 +25,21 @@ struct weir_harness {
 	/* in */
 	__u64 clock_ns;
 	__u64 tick_late_ns; /* how long before clock_ns the latest tick was */
-	__u32 frame_bytes;  /* length on the wire; 0: that of the frame given */
+	__u32 frame_bytes;  /* length on the wire; 0: the length of the frame passed in */
 	__u32 ifindex;
-	__u32 wants_flows; /* fill in flow[]: nothing that replay has time for */
+	__u32 wants_flows; /* fill in flow[]; too slow for replay */
 	__u32 segments;	   /* at tc, how many packets it stands for; 0: one */
 	/* out */
 	__u32 verdict; /* enum weir_verdict */
-	__u32 rule;    /* place of the enforced rule that blocked, or WEIR_NO_RULE */
+	__u32 rule;    /* place of the enforced rule that blocked the packet, or WEIR_NO_RULE */
 	__u64 wait_ns; /* the wait that throttling asks for */
 	__u32 resource_count;
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
 	struct weir_flow_key
-		packet; /* the whole addresses, as far as they were asked for; of no IP packet: the last one's */
+		packet; /* whole addresses, if some field needed them; if the packet is not IP, those of the last one */
 	__u32 flow_count;
 	struct weir_harness_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of evaluation */
-	/* in, at tc: the frame, of which the kernel gives a test no more than a page */
+	/* input, at tc: the frame, because the kernel gives a test at most a page of it */
 	__u32 kept_bytes; /* 0: the kernel gives it all */
 	__u8 kept[WEIR_HARNESS_HEADER_BYTES + 64];
 };

@@ -18,7 +18,7 @@ enum weir_hook {
 enum weir_direction {
 	WEIR_DIRECTION_IN,	  /* received on the interface */
 	WEIR_DIRECTION_OUT,	  /* about to be sent by it */
-	WEIR_DIRECTION_FORWARDED, /* the same, of a packet that was counted as it came in by all that match both */
+	WEIR_DIRECTION_FORWARDED, /* the same, for a packet that its `both` resources have already counted */
 	WEIR_DIRECTIONS
 };
 

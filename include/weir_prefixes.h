@@ -21,7 +21,7 @@
 
 #define WEIR_PREFIX_STEP_BITS 4
 #define WEIR_PREFIX_STEPS_MAX (128 / WEIR_PREFIX_STEP_BITS)
-#define WEIR_PREFIX_IS_NODE (1u << 31) /* of an entry: the other bits are a node's number, else a vector's */
+#define WEIR_PREFIX_IS_NODE (1u << 31) /* in an entry: the other bits are a node's number; without it, a vector's */
 
 struct weir_prefix_node {
 	__u64 path[2]; /* the address bits in front of this node's ... */

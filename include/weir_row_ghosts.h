@@ -55,7 +55,7 @@ _Static_assert(sizeof(struct weir_row_ghost_set) == 64, "one cache line");
  * and the table is less than a quarter of what an instance takes on two CPUs.
  */
 #define WEIR_ROW_GHOSTS_PER_ROW 4
-#define WEIR_ROW_GHOSTS_OF_OCCUPY 2 /* times as many: their tables have nearly twice as many places as rows */
+#define WEIR_ROW_GHOSTS_OF_OCCUPY 2 /* twice as many: their tables have nearly two slots for each row */
 
 #define WEIR_ROW_GHOST_COUNT_BITS 11
 #define WEIR_ROW_GHOST_COUNT_MASK ((1u << WEIR_ROW_GHOST_COUNT_BITS) - 1)
@@ -104,7 +104,7 @@ static inline __u32 weir_row_ghost_set_beside(__u32 row_set, __u32 tag, __u32 pa
 #define WEIR_OVERFLOW_SPECS 8u
 #define WEIR_OVERFLOW_CLASSES (2 * WEIR_OVERFLOW_SPECS)
 #define WEIR_OVERFLOW_CLASS(spec, is_narrow) ((spec) | ((is_narrow) ? 0 : WEIR_OVERFLOW_SPECS))
-#define WEIR_OVERFLOW_NAME 0xffffffu /* of all their words: which flow, nobody asks */
+#define WEIR_OVERFLOW_NAME 0xffffffu /* the name in all their words: they belong to no single flow */
 
 struct weir_overflow_windows {
 	__u64 word[WEIR_OVERFLOW_CLASSES];
@@ -145,7 +145,7 @@ static inline __u32 weir_row_ghost_count(__u64 units)
 		return units;
 	for (int step = 16; step; step /= 2)
 		if (units >> step >= WEIR_ROW_GHOST_MANTISSA) {
-			/* rounded up: what is cut off counts as one more */
+			/* rounded up: a remainder counts as one more */
 			units = (units >> step) + ((units & ((1ull << step) - 1)) != 0);
 			power += step;
 		}

@@ -44,7 +44,7 @@ enum weir_storage {
 #define WEIR_NARROW_THRESHOLD_MAX 32000u
 /* One less than seven bits hold: a unit that is put back into a lease must not turn it into WEIR_NARROW_OVER. */
 #define WEIR_NARROW_LEASE_MAX 126u
-/* The same of medium rows. A lease is at most so large, or one packet, which a megabyte is enough for. */
+/* The same for medium rows. A lease is at most this large, or one packet, for which a megabyte is enough. */
 #define WEIR_MEDIUM_THRESHOLD_MAX 2000000000u
 #define WEIR_MEDIUM_LEASE_MAX 100000000u
 _Static_assert(WEIR_MEDIUM_THRESHOLD_MAX + WEIR_MEDIUM_LEASE_MAX + (1u << 20) < WEIR_MEDIUM_UNSPENT,
@@ -62,8 +62,8 @@ struct weir_narrow_row {
 	__u32 tag;    /* 0: empty. 28 bits of the flow's hash, then 4 bits: the window spec's number */
 	__u32 newest; /* newest bucket with units in it, relative to the window spec's base */
 	__u16 cell[WEIR_RING_CELLS];
-	__u8 lease;   /* below 128: units leased. Else: over its limit, until (lease - 127)/128 of the bucket */
-	__u8 version; /* of the threshold that the lease, or being over, belongs to */
+	__u8 lease;   /* below 128: units leased; otherwise: over its limit until (lease - 127)/128 of the bucket */
+	__u8 version; /* of the threshold to which the lease, or being over it, belongs */
 };
 #define WEIR_NARROW_OVER 0x80u
 
@@ -161,7 +161,7 @@ static inline int weir_goes_by_ticks(enum weir_window_kind window, __u64 bucket_
 
 /* Map `control`, one element: the controller's heartbeat. Userspace writes it. */
 struct weir_control {
-	__u64 heartbeat_ns; /* CLOCK_MONOTONIC; 0: no controller, or it has ended in good order */
+	__u64 heartbeat_ns; /* CLOCK_MONOTONIC; 0: no controller, or it has ended properly */
 	__u64 validity_ns;  /* thresholds expire this long after the last heartbeat */
 };
 
@@ -192,12 +192,12 @@ struct weir_share_stages {
 enum weir_share_trouble { WEIR_SHARE_FINE, WEIR_SHARE_TAKEN, WEIR_SHARE_LATE };
 
 struct weir_shared_threshold {
-	__u64 version; /* 0: none was ever pushed, and nothing is admitted */
+	__u64 version; /* 0: no share was ever pushed, so nothing is admitted */
 	struct weir_share_stages stages[2];
 	/* for commands */
 	__u64 wanted;	 /* units per interval that this host asked for last */
 	__u64 leased_ns; /* CLOCK_MONOTONIC of the latest answer that gave a lease; 0: there was none */
-	__u64 alone_ns;	 /* since when there is none, 0: there is one */
+	__u64 alone_ns;	 /* since when there has been no lease; 0: there is one */
 	__u32 hosts;	 /* that the ledger knew then */
 	__u16 trouble;	 /* enum weir_share_trouble */
 	__u16 flows;	 /* that have places in `flow_shares`; without any, the program does not look there */
@@ -224,7 +224,7 @@ struct weir_flow_share {
 	__u32 pad0;
 	__u64 version;
 	struct weir_share_stages stages[2];
-	__u64 name; /* of the flow in the store, its first half: what stands here is by that ledger, and no other */
+	__u64 name; /* first half of the flow's name in the store: the entry belongs to that ledger and no other */
 };
 struct weir_flow_share_set {
 	struct weir_flow_share way[WEIR_FLOW_SHARE_WAYS];
@@ -235,9 +235,9 @@ struct weir_flow_share_set {
 /* Map `rule_seconds`, by rule slot, per CPU: units that passed in each of the last seconds, for rules whose WarmUp the
  * controller computes.
  */
-#define WEIR_RULE_SECONDS 16 /* a power of two: a controller that is later than this misses a second */
+#define WEIR_RULE_SECONDS 16 /* a power of two: a controller that is further behind misses a second */
 struct weir_rule_second {
-	__u64 second; /* the entry is old unless this is the second asked for */
+	__u64 second; /* if it is not the second that a reader wants, the entry is old */
 	__u64 units;
 };
 
@@ -269,7 +269,8 @@ struct weir_flow_set {
 	__u32 tag[WEIR_FLOW_WAYS];
 	union {
 		__u32 keep[WEIR_FLOW_WAYS];
-		__u32 opened_us[WEIR_FLOW_WAYS]; /* of connections, whose words say who goes: weir_connections.h */
+		__u32 opened_us
+			[WEIR_FLOW_WAYS]; /* for connections, whose words decide what is evicted: weir_connections.h */
 	};
 };
 _Static_assert(sizeof(struct weir_flow_set) == 64, "one cache line");
@@ -381,11 +382,11 @@ _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
  */
 #define WEIR_OCCUPY_CELLS (2 * WEIR_SAMPLES_MAX)
 struct weir_occupy_window {
-	__u64 newest; /* twice the start, ns, of the newest bucket that was evaluated in */
+	__u64 newest; /* twice the start, in ns, of the newest bucket in which a packet was evaluated */
 	__u64 cell[WEIR_OCCUPY_CELLS];
 	/* Flows, as ghosts (weir_row_ghosts.h), whose names show whether they are this flow's: */
-	__u64 ghost[2]; /* what it had left behind when it was pushed out before */
-	__u64 leaves;	/* what it leaves behind of these cells when it is pushed out */
+	__u64 ghost[2]; /* the ghost of its earlier eviction */
+	__u64 leaves;	/* the ghost that these cells will leave when it is evicted */
 };
 _Static_assert(sizeof(struct weir_occupy_window) == 192, "three cache lines");
 
@@ -423,7 +424,7 @@ _Static_assert(sizeof(struct weir_warming_set) == 512, "eight cache lines");
 
 /* ---- system rules ---- */
 
-/* What a system rule goes by; 0 of all other rules. One more than Sentinel-Go's number. */
+/* The metric of a system rule; 0 for all other rules. One more than Sentinel-Go's number. */
 enum weir_system_metric {
 	WEIR_SYSTEM_NONE,
 	WEIR_SYSTEM_LOAD,
@@ -449,7 +450,7 @@ enum weir_work {
  * after six days; but it is read only together with a count of the same number, and is written before that count.
  */
 #define WEIR_HANDSHAKE_BUCKET_NS (WEIR_NSEC_PER_SEC / 2)
-#define WEIR_HANDSHAKE_BUCKETS 16 /* a power of two, beyond those that are looked at */
+#define WEIR_HANDSHAKE_BUCKETS 16 /* a power of two, more than are ever read */
 #define WEIR_HANDSHAKE_MEAN_BUCKETS 2
 #define WEIR_HANDSHAKE_BBR_BUCKETS 10
 #define WEIR_HANDSHAKE_TAG(number) ((__u64)(number) << 32)

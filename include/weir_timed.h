@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#define WEIR_REASON_BYTES 64 /* with its zero; chosen, not derived */
+#define WEIR_REASON_BYTES 64 /* with its terminating zero; chosen, not derived */
 
 /* Map `timed_state`, one element: the times (CLOCK_MONOTONIC) from which on no entry of each sort is in force; 0: there
  * never was one. Raised before an entry is written, and never lowered.
@@ -33,7 +33,7 @@ struct weir_timed_prefix {
 	__u8 zero[3]; /* never compared */
 };
 #define WEIR_TIMED_FIXED_BITS 8
-#define WEIR_TIMED_PREFIXES_MAX 4096 /* tries are slow when they are large */
+#define WEIR_TIMED_PREFIXES_MAX 4096 /* because large tries are slow */
 
 /*
  * Their value. Each of the two orders has its own time; while both hold, the packet is denied. `hits` is the program's
@@ -42,7 +42,7 @@ struct weir_timed_prefix {
 struct weir_timed {
 	__u64 deny_until_ns; /* CLOCK_MONOTONIC; 0: not denied */
 	__u64 allow_until_ns;
-	__u64 hits; /* packets that the order to deny has dropped, while it has been in force */
+	__u64 hits; /* packets dropped since the deny entry came into force */
 	__u32 bits; /* prefix length */
 	__u32 pad;
 	char reason[WEIR_REASON_BYTES]; /* of the order to deny, for people; ends with a zero */

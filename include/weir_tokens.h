@@ -45,8 +45,8 @@ struct weir_tokens {
 	struct weir_token_clock clock;
 	__u64 unit;	 /* virtual time of a token */
 	__u64 capacity;	 /* of a full bucket */
-	__u32 batch_max; /* the largest packet that a full bucket has tokens for; 0: none, ever */
-	__u32 mark;	 /* of this virtual time, in its buckets: others' are then taken for full */
+	__u32 batch_max; /* the largest packet for which a full bucket has tokens; 0: nothing is ever admitted */
+	__u32 mark;	 /* marks buckets of this virtual time; buckets with another mark count as full */
 };
 
 #define WEIR_TOKEN_RATE_BITS 27

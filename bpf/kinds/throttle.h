@@ -62,8 +62,8 @@ static __always_inline struct weir_throttle_set *weir_throttle_set(const struct 
 	return bpf_map_lookup_elem(&throttled_flows, &index);
 }
 
-/* The first word of the packet's flow at `way`: the TAT from the flow's ghost. A ghost older than two months would seem
- * to lie ahead, but farther than any rule schedules packets.
+/* The first word of the packet's flow at `way`: the TAT from the flow's ghost. A ghost older than two months seems to
+ * lie in the future, but farther ahead than any rule schedules packets, so it is ignored.
  */
 static __always_inline __u64 weir_first_word(struct weir_scratch *s, const struct weir_rule *rule,
 					     struct weir_throttle_set *set, __u32 way)

@@ -13,8 +13,8 @@
 
 /* ---- the state ---- */
 
-/* After how many seconds without packets the flow is completely cold; then it need not be remembered. The maximum is
- * longer than can be represented (WEIR_KEEP_NS_MAX).
+/* The number of seconds without packets after which the flow is completely cold and need not be remembered. The
+ * maximum is longer than can be represented (WEIR_KEEP_NS_MAX).
  */
 #define WEIR_COLD_SECONDS_MAX (1ull << 30)
 static __always_inline __u64 weir_cold_seconds(const struct weir_warm_up *params, __u64 stored)

@@ -147,7 +147,7 @@ static __always_inline __u64 weir_hash_source(const struct weir_rule *rule, cons
 	const volatile __u64 *seed = config.seed;
 	__u64 sum;
 
-	OPAQUE(seed); /* so that its address is kept, and not made anew for each word */
+	OPAQUE(seed); /* keeps its address instead of computing it again for each word */
 	if (!pkt->is_ipv6) {
 		sum = (__u64)(pkt->source[0] & rule->source_mask4) * seed[WEIR_SEED_KEY];
 		return weir_hash_finish(sum + rule->source_hash[0], seed);

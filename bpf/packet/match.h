@@ -179,7 +179,7 @@ __noinline int weir_append_resources(struct weir_scratch *s, __u32 index, __u64 
 	return 0;
 }
 
-/* The same for the first or only word. Mostly it names one resource. */
+/* The same for the first or only word, which usually has one resource. */
 static __always_inline int weir_take_resources(struct weir_scratch *s, __u32 index, __u64 word)
 {
 	if (word & (word - 1))

@@ -31,9 +31,9 @@
 /* No header begins later: Ethernet, two tags, IPv6 and eight extension headers of 2,048 bytes end before it. */
 #define WEIR_HEADER_OFFSET_MAX 0x7fff
 
-/* A super-frame of BIG TCP (Linux 5.19 for IPv6, 6.3 for IPv4) is longer than its header can say, which says 0: the
- * frame's own length counts. IPv6 may have a jumbo payload option, too (include/net/ipv6.h of the kernel). In a frame
- * that is no longer than this, a length of 0 means what it says.
+/* A super-frame of BIG TCP (Linux 5.19 for IPv6, 6.3 for IPv4) is too long for the length field of its IP header, which
+ * is then 0: the frame's own length counts. IPv6 may also have a jumbo payload option (include/net/ipv6.h of the
+ * kernel). In a frame no longer than this, a length of 0 means 0.
  */
 #define WEIR_STATED_BYTES_MAX 65535
 
@@ -75,7 +75,7 @@ struct weir_extension_header {
 };
 
 #ifdef __bpf__
-/* At tc the kernel gives a test no more of a frame than a page: the rest is in the harness. */
+/* At tc, the kernel gives a test at most a page of a frame: the rest is in the harness. */
 static __always_inline int weir_load_header(const struct weir_cursor *cur, __u32 offset, const __u32 bytes)
 {
 #ifdef WEIR_TC
@@ -293,7 +293,7 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 	pkt->parsed_protocol = ip6->nexthdr;
 	pkt->dscp = weir_dscp6(ip6);
 	pkt->is_ipv6 = 1;
-	/* A jumbogram, but of no frame that could hold one: its length is an option (RFC 2675, 2). */
+	/* A jumbogram, whose length is in an option (RFC 2675, 2), in a frame that cannot hold one. */
 	if (payload_bytes == 0 && pkt->parsed_protocol == IPPROTO_HOPOPTS)
 		return WEIR_PARSED_UNSUPPORTED;
 
@@ -416,7 +416,7 @@ static __always_inline bool weir_parse_usual_transport(const struct weir_usual *
 	} else {
 		return false;
 	}
-	pkt->destination_port = bpf_ntohs(udp->dest); /* to ask would take as long */
+	pkt->destination_port = bpf_ntohs(udp->dest); /* testing whether it is needed would take as long */
 	if (usual->asked & WEIR_MATCH_SELDOM) {
 		pkt->source_port = bpf_ntohs(udp->source);
 		pkt->tcp_flags = tcp_flags;
@@ -471,7 +471,7 @@ static __always_inline bool weir_parse_usual_ipv6(const struct weir_usual *usual
 	return weir_parse_usual_transport(usual, ip6 + 1, protocol, payload_bytes);
 }
 
-/* Parse a usual frame. False when it is not, or is malformed: then ask weir_parse(). When true, weir_parse() would give
+/* Parse a usual frame. False if it is unusual or malformed: then call weir_parse(). If true, weir_parse() would give
  * the same values for all fields in `asked` (tests/unit/parse_test).
  */
 static __always_inline bool weir_parse_usual(const struct weir_cursor *cur, struct weir_packet *pkt, __u32 asked)

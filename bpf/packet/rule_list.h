@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lists the rules of all resources that the packet matches, in the order of the files. Mostly resources and rules are
+ * Lists the rules of all resources that the packet matches, in the order of the files. Usually resources and rules are
  * the same as for the previous packet.
  */
 #ifndef WEIR_RULE_LIST_H
@@ -31,7 +31,7 @@ __noinline int weir_insert_rule(struct weir_scratch *s, __u32 rule)
 	return 0;
 }
 
-/* Add one resource's rules to the list. Mostly they follow those of the resource before. */
+/* Add one resource's rules to the list. Usually they come after those of the previous resource. */
 __noinline int weir_list_rules(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_resource *resource = weir_resource(place);
@@ -98,7 +98,7 @@ static __always_inline int weir_gather_rules(struct weir_scratch *s)
 #define WEIR_MATCH_EACH                                                                                                \
 	(WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_LENGTH | WEIR_MATCH_INTERFACE | WEIR_MATCH_DSCP)
 _Static_assert((WEIR_MATCH_EACH | WEIR_MATCH_KIND | WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_SELDOM) == WEIR_MATCH_ALL,
-	       "each field is matched anew for every packet, or compared with the packet's before");
+	       "each field is matched for every packet, or compared with that of the packet before");
 
 /* The previous packet's matches hold for this packet. Saves 16 of 60 ns (one flow, admitted; test run), 33 of 324 (10k
  * sources over their limit; end to end): `make bench-shortcuts`, Zen 4, 2 virtual cores.
@@ -162,7 +162,7 @@ static __always_inline enum weir_verdict weir_match_packet(struct weir_scratch *
 	if (unlikely(!weir_is_matched_as_before(s))) {
 		s->match_memory.kind_and_one = 0;
 		if (weir_match(s) || (s->resource_count && weir_gather_rules(s))) {
-			s->resource_count = 0; /* of those listed so far none was asked */
+			s->resource_count = 0; /* none of the rules in the list has been asked yet */
 			return WEIR_VERDICT_ERROR;
 		}
 		weir_remember_match(s);

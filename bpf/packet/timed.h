@@ -13,7 +13,7 @@
 
 WEIR_MAP(listed_prefixes, BPF_MAP_TYPE_ARRAY, 1, struct weir_listed_prefix, BPF_F_MMAPABLE);
 
-/* Is an order that ends at until_ns (0: there is none) in force at this packet's time? */
+/* Is an entry that ends at until_ns (0: there is none) in force at this packet's time? */
 static __always_inline bool weir_is_in_force(struct weir_scratch *s, __u64 until_ns)
 {
 	return until_ns && weir_now_ns(s) < until_ns;
@@ -69,7 +69,7 @@ __noinline int weir_listed_bits(struct weir_scratch *s)
 	 */
 	FORGET(s->forgotten, first);
 	FORGET(s->forgotten, count);
-	/* Behind the last that begins at or before the source: `first` is then one more than its place. */
+	/* `first` is then one more than the place of the last element that begins at or before the source. */
 	for (int i = 0; i < WEIR_LIST_COUNT_BITS && count; i++) {
 		__u32 half = count / 2;
 		const struct weir_listed_prefix *listed;

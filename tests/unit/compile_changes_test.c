@@ -57,7 +57,7 @@ static void assert_forecast(const struct weir_ruleset *before, const struct weir
 
 		assert_string_equal(change->name, after->rules[i].name);
 		assert_int_equal(change->keeps_state, !new->fresh_rule_slots[new->rules[i].slot]);
-		assert_true(change->keeps_state || change->kind == WEIR_CHANGE_ADDED || change->why_anew);
+		assert_true(change->keeps_state || change->kind == WEIR_CHANGE_ADDED || change->why_empty);
 		kept += change->keeps_state;
 	}
 	assert_int_equal(kept, new->kept_rules);
@@ -92,7 +92,7 @@ static void a_forecast_says_why_a_rule_begins_anew(void **state)
 	assert_int_equal(weir_forecast_make(before, after, &previous, new, &forecast), 0);
 	assert_int_equal(forecast.rules.all[0].kind, WEIR_CHANGE_CHANGED);
 	assert_false(forecast.rules.all[0].keeps_state);
-	assert_string_equal(forecast.rules.all[0].why_anew, "another sampleCount");
+	assert_string_equal(forecast.rules.all[0].why_empty, "another sampleCount");
 	assert_string_equal(forecast.rules.all[0].before, "rate: 20/s\n");
 	assert_string_equal(forecast.rules.all[0].after, "rate: 30/s\nsampleCount: 5\n");
 	assert_int_equal(forecast.resources.all[0].kind, WEIR_CHANGE_NONE);

@@ -169,7 +169,7 @@ static void another_key_of_its_own_makes_another_rule(void **state)
 	rule->own_key.source_bits[0] = 24;
 	reload(&image, after, 1003 * SECOND);
 	assert_int_equal(image->kept_rules, 0);
-	assert_string_equal(image->why_anew[0], "another flow key");
+	assert_string_equal(image->why_empty[0], "another flow key");
 	rule->own_key = (struct weir_flow){};
 	reload(&image, after, 1004 * SECOND);
 	assert_int_equal(image->kept_rules, 0);

@@ -575,7 +575,7 @@ static void packets_too_far_apart_to_throttle_are_refused(void **state)
 	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
 	weir_image_free(build_with(ruleset, &options));
 	options.span_ns += MS;
-	assert_refused(ruleset, &options, "Throttling can plan over 4.4 years, and these packets lie further apart");
+	assert_refused(ruleset, &options, "Throttling can plan ahead 4.4 years, but these packets are further apart");
 	weir_ruleset_free(ruleset);
 }
 

@@ -222,8 +222,7 @@ static void thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused(vo
 		ruleset->rules[i].relation = ASSOCIATED;
 		ruleset->rules[i].ref_resource = 3;
 	}
-	assert_refused(ruleset, &plain_options,
-		       "rule 'rule32' is one too many that depends on the traffic of resource 'crowded'");
+	assert_refused(ruleset, &plain_options, "rule 'rule32' is one too many for the traffic of resource 'crowded'");
 	weir_ruleset_free(ruleset);
 }
 

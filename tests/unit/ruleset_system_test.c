@@ -108,7 +108,7 @@ static void mistakes_are_reported_where_they_are(void **state)
 		{SYSTEM("metricType: Concurrency, triggerCount: 0"), 3, 43, "admits no new connection", NULL},
 		{"systemRules: [{metricType: 0, triggerCount: 1}]\n", 1, 15, "there are none", "define a resource"},
 		{"resources: [{name: r, match: {direction: out}}]\nsystemRules: [{metricType: 0, triggerCount: 1}]\n",
-		 2, 15, "all resources go out", "define a resource"},
+		 2, 15, "all resources are 'out'", "define a resource"},
 	};
 	struct bench *bench = *state;
 

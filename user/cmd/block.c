@@ -279,7 +279,7 @@ static int plan_sync(const struct weir_instance *instance, struct request *reque
 
 	if (!request->count && !options->forces)
 		return weir_diag_error(request->diag, NULL, NULL, "add '--force' if you want that",
-				       "%s contains no source: to sync with it would remove all entries%s%s%s",
+				       "%s contains no source: syncing with it would remove all entries%s%s%s",
 				       request->input, options->reason ? " with reason '" : "", options->reason ?: "",
 				       options->reason ? "'" : "");
 	err = weir_timed_read(instance, denies, &now, &count, request->diag);

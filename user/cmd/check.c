@@ -117,7 +117,7 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
-		/* A sender on this host learns of each drop at once. */
+		/* Outgoing packets do not matter here: a sender on this host learns of each drop at once. */
 		if (!rule->counts_bytes || !weir_kind_of(rule)->keeps_window || rule->system ||
 		    !weir_match_limits_tcp(&ruleset->resources[rule->resource].match) ||
 		    weir_match_directions(&ruleset->resources[rule->resource].match) == WEIR_MATCHES_OUT)
@@ -132,7 +132,7 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 			       first->name, others ? ", like others," : "", weir_window_names[first->window]);
 }
 
-/* Whether a device accepts larger ones is known where the rules are attached. */
+/* This assumes super-frames of the usual size; only attach knows whether a device accepts larger ones. */
 static void note_super_frames(const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
 	const struct weir_tcp_device device = {.frame_bytes = WEIR_SUPER_FRAME_BYTES, .segments_max = UINT32_MAX};

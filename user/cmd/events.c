@@ -22,7 +22,7 @@ static const struct weir_option own_options[] = {
 	{'p', false, "past", NULL, "print the changes that are still kept, and end"},
 	{'r', false, "rule", "NAME", "only events of this rule"},
 	{'S', false, "src", "ADDRESS",
-	 "only packets that come from this address or prefix, or go out to it, and its flows"},
+	 "only packets from this address or prefix, outgoing packets to it, and its flows"},
 	{'n', true, "number", "N", "end after N events; with --past, print the latest N"},
 	{'P', false, "pcap", "FILE",
 	 "also write the drops to a capture (pcapng): the first 128 bytes of each frame, with the reason as its "
@@ -35,8 +35,8 @@ const struct weir_command weir_events_command = {
 	.own_options = own_options,
 	.options = "INJCh",
 	.means_attached = true,
-	.about = "Print events until Ctrl-C, one per line. Drops, of packets that come in or go out, are shown with "
-		 "the rule, the flow, the count of its window and the threshold in force. Changes are attach, reload, "
+	.about = "Print events until Ctrl-C, one per line. Drops are shown with the rule, the flow, the count of "
+		 "its window and the threshold in force. Changes are attach, reload, "
 		 "rollback, confirm and detach; interfaces that appear and disappear; a controller that starts, ends "
 		 "or falls silent; penalties that begin; state changes of circuit breakers; and, for limits that hosts "
 		 "share, changes of the store, leases and hosts.\n\n"

@@ -35,7 +35,7 @@ static const struct weir_option own_options[] = {
 	{'q', false, "dscp", "N", "code point, by name or number (default with --proto: 0)"},
 	{'L', false, "length", "BYTES", "length of the frame (default: the shortest possible)"},
 	{'i', false, "interface", "IFACE", "the interface it arrives on, or leaves by"},
-	{'w', false, "direction", "in|out", "which way it goes, where a capture does not say it (default: in)"},
+	{'w', false, "direction", "in|out", "the packet's direction, if a capture does not give it (default: in)"},
 	{'c', false, "pcap", "FILE", "take the packet from a capture"},
 	{'P', false, "packet", "N", "which packet of the capture, from 1 (default: the first)"},
 	{'r', true, "rules", "FILE...", "ask these rule files instead of the attached rules"},
@@ -291,7 +291,7 @@ static int find_interface(struct explain_request *request, struct weir_diag *dia
 	int ifindex;
 
 	if (is_out)
-		weir_explain_add_text(request, ", going out");
+		weir_explain_add_text(request, ", outgoing");
 	json_object_set_new(request->fields, "direction", json_string(is_out ? "out" : "in"));
 	if (!request->interface)
 		return 0;

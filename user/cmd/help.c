@@ -16,7 +16,7 @@ static const struct weir_option known_options[] = {
 	 "which instance (default: $" INSTANCE_VARIABLE ", or " WEIR_INSTANCE_DEFAULT ")"},
 	{'A', false, "instance", "NAME", "which instance (default: $" INSTANCE_VARIABLE ", or all of them)"},
 	{'m', false, "mode", "MODE",
-	 "native (in the driver), skb or tc (any interface, slower; tc counts the segments of what was merged), auto "
+	 "native (in the driver), skb or tc (any interface, slower; tc counts the segments of merged packets), auto "
 	 "(default: native, else skb)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
 	{'z', false, "before", "PROGRAM", "at tc, run before the tcx program of this number, or before 'all'"},

@@ -235,7 +235,7 @@ static void print_policies(const struct weir_settings *settings, bool has_out)
 		printf("%s%s", i ? ", " : " but ", weir_format_ethertypes(&settings->non_ip_except[i], text));
 	}
 	printf("%s unmatched %s%s\n", settings->non_ip_except_count ? ";" : ",", policies[settings->drop_unmatched],
-	       has_out ? "; of what comes in" : "");
+	       has_out ? "; incoming packets only" : "");
 	if (settings->observes)
 		puts("mode observe: everything is evaluated and counted, nothing is dropped");
 }

@@ -44,7 +44,7 @@ static void print_rule(const struct weir_change *change)
 	if (change->kind == WEIR_CHANGE_CHANGED && change->keeps_state)
 		printf(", keeps its windows and counters");
 	else if (change->kind == WEIR_CHANGE_CHANGED)
-		printf(", starts empty: %s", change->why_anew);
+		printf(", starts empty: %s", change->why_empty);
 	putchar('\n');
 	print_both(change);
 }
@@ -71,7 +71,7 @@ static void print_cost(const struct weir_reload_forecast *forecast)
 	printf("memory: %.1f MB", forecast->total_bytes / 1e6);
 	if (forecast->total_bytes_before)
 		printf(", %.1f MB before", forecast->total_bytes_before / 1e6);
-	printf("; %.1f MB beside it while both rule sets are loaded\n", forecast->needed_bytes / 1e6);
+	printf("; %.1f MB more while both rule sets are loaded\n", forecast->needed_bytes / 1e6);
 	printf("time: compiled in %.0f ms", forecast->compile_ns / 1e6);
 	if (forecast->load_ns)
 		printf(", loaded by the kernel in %.0f ms", forecast->load_ns / 1e6);
@@ -138,8 +138,8 @@ static json_t *describe_rules(const struct weir_changes *changes)
 		json_t *fields = describe_change(change);
 
 		json_object_set_new(fields, "keepsState", json_boolean(change->keeps_state));
-		if (change->why_anew)
-			json_object_set_new(fields, "reason", json_string(change->why_anew));
+		if (change->why_empty)
+			json_object_set_new(fields, "reason", json_string(change->why_empty));
 		weir_json_append(&list, fields);
 	}
 	return list;

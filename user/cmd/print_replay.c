@@ -151,7 +151,7 @@ static void print_limited(const struct weir_ruleset *ruleset, const struct weir_
 	weir_table_print(&table, stdout);
 	printf("\n%" PRIu64 " limited flow%s", report->limits.flows, weir_plural(report->limits.flows));
 	if (report->limits.missed)
-		printf(", and others that each lost at most %" PRIu64 " packets; +: up to so many more",
+		printf(", and others that each lost at most %" PRIu64 " packets; +: it may have lost that many more",
 		       report->limits.missed);
 	putchar('\n');
 }
@@ -180,7 +180,7 @@ void weir_replay_print_text(const struct weir_ruleset *ruleset, const struct wei
 	if (report->cut_frames)
 		printf("; %" PRIu64 " cut short by the capture", report->cut_frames);
 	if (shows_out(report))
-		printf("; %llu went out", (unsigned long long)report->out.packets);
+		printf("; %llu outgoing", (unsigned long long)report->out.packets);
 	printf("\nevaluated in ");
 	print_duration(report->evaluating_ns);
 	printf(", %" PRIu64 " packets a second\n\n", packets_per_second(report));

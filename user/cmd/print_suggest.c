@@ -88,16 +88,16 @@ static void print_remarks(const struct weir_suggest_report *report, FILE *stream
 		fprintf(stream, "%" PRIu64 " packets without a port (later fragments) were left out\n",
 			report->portless);
 	if (report->missed)
-		fprintf(stream, "%" PRIu64 " packets came too fast to be counted: peaks are lower bounds\n",
+		fprintf(stream, "%" PRIu64 " packets arrived too fast to be counted: peaks are lower bounds\n",
 			report->missed);
 	if (report->is_enforced)
-		fputs("rules are enforced: what they drop is not seen here, so that peaks are lower bounds\n", stream);
+		fputs("rules are enforced, and what they drop is not seen here: peaks are lower bounds\n", stream);
 	for (size_t i = 0; i < report->count; i++) {
 		const struct weir_suggestion *suggestion = &report->suggestions[i];
 		const char *name = resource_of(report, suggestion)->name;
 
 		if (suggestion->one_in > 1)
-			fprintf(stream, "%s: sampled, as there were so many flows: one in %u was followed\n", name,
+			fprintf(stream, "%s: too many flows to follow each: one in %u was followed\n", name,
 				suggestion->one_in);
 		if (suggestion->is_lopsided)
 			fprintf(stream,

@@ -43,9 +43,10 @@ static const struct weir_option own_options[] = {
 	 "CpuUsage rules admit"},
 	{'i', false, "interface", "IFACE", "the interface that the capture was taken on, for match.interface"},
 	{'d', false, "direction", "in|out",
-	 "which way packets went whose direction the capture does not say (default: in); verdicts have a last column "
-	 "for it"},
-	{'M', false, "mode", "xdp|tc", "where what comes in is evaluated (default: xdp); the verdicts are the same"},
+	 "the direction of packets for which the capture has none (default: in); adds it to the verdicts as the last "
+	 "column"},
+	{'M', false, "mode", "xdp|tc",
+	 "evaluate incoming packets by XDP or at tc ingress (default: xdp); the verdicts are the same"},
 	{'n', false, "no-shortcuts", NULL, "evaluate without the program's shortcuts: slower, with the same verdicts"},
 	{},
 };

@@ -14,7 +14,8 @@ const struct weir_command weir_stats_command = {
 	.name = "stats",
 	.options = "INjWCh",
 	.means_attached = true,
-	.about = "Print the counters: packets by verdict (where rules limit what goes out, also of these), by resource "
+	.about = "Print the counters: packets by verdict (if rules limit outgoing packets, those separately), by "
+		 "resource "
 		 "(with the last 60 seconds) and by rule; the "
 		 "connections of rules with metricType Concurrency; the penalties of rules with blockDurationInMs; and "
 		 "the states of circuit breakers.",
@@ -227,9 +228,9 @@ static void print_text(const struct weir_stats_view *view)
 	if (view->instance->info.observes)
 		puts("observing: nothing is dropped\n");
 	if (weir_limits_out(view->instance)) {
-		print_totals(&view->counters.totals, "coming in");
+		print_totals(&view->counters.totals, "incoming");
 		putchar('\n');
-		print_totals(&view->counters.out, "going out");
+		print_totals(&view->counters.out, "outgoing");
 	} else {
 		print_totals(&view->counters.totals, "verdict");
 	}

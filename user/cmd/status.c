@@ -65,7 +65,7 @@ static void print_links(const struct weir_instance *instance)
 
 	print_wanted(instance);
 	if (!instance->link_count && weir_instance_has_patterns(instance)) {
-		puts("  attached to no interface: none of those it is meant for exists now");
+		puts("  attached to no interface: none of the interfaces it is meant for exists now");
 		return;
 	}
 	if (!instance->link_count) {

@@ -30,7 +30,7 @@ static const struct weir_option own_options[] = {
 	{'i', true, "interface", "IFACE",
 	 "listen on this interface; with captures, the interface that "
 	 "match.interface is compared with"},
-	{'d', false, "direction", "in|out", "the direction of packets whose capture does not say it (default: in)"},
+	{'d', false, "direction", "in|out", "the direction of packets for which the capture has none (default: in)"},
 	{'F', false, "for", "TIME",
 	 "how long to listen: 90s, 10m, 1h (default: 10m); after Ctrl-C, the file is "
 	 "written from what was measured so far"},
@@ -227,13 +227,13 @@ static int check_request(const struct suggest_request *request)
 	if (!options->capture_count && !options->interface && !request->instance)
 		return wrong("no capture given, and no interface to listen on");
 	if (options->capture_count && (request->instance || request->has_duration))
-		return wrong("--instance and --for are about an interface, not about captures");
+		return wrong("--instance and --for are for an interface, not for captures");
 	if (request->instance && request->file_count)
 		return wrong("--instance has resources of its own: leave --resources out");
 	if (request->instance && !weir_instance_name_is_valid(request->instance))
 		return wrong("--instance is not the name of an instance");
 	if (!options->capture_count && options->direction)
-		return wrong("--direction is about captures: an interface shows only what comes in");
+		return wrong("--direction is for captures: on an interface, only incoming packets are measured");
 	if (options->interface && !weir_interface_name_is_valid(options->interface))
 		return wrong("--interface is not the name of an interface");
 	return check_outputs(request);
@@ -370,12 +370,12 @@ static int write_results(const struct suggest_request *request, const struct wei
 static int fail_too_little(const struct weir_suggest_report *report, struct weir_diag *diag)
 {
 	if (!report->count)
-		weir_diag_error(diag, NULL, NULL, "is it a capture of IP packets that come in?",
+		weir_diag_error(diag, NULL, NULL, "is it a capture of incoming IP packets?",
 				"nothing is suggested: no service was found");
 	else
 		weir_diag_error(
-			diag, NULL, NULL, "measure for longer, or where more clients come by",
-			"nothing is suggested: each resource needs at least %d flows, or without a key intervals",
+			diag, NULL, NULL, "measure for longer, or where there are more clients",
+			"nothing is suggested: a resource needs at least %d flows or, without a key, as many intervals",
 			WEIR_PEAKS_MIN);
 	return -ENODATA;
 }

@@ -21,7 +21,7 @@ const struct weir_command weir_top_command = {
 	.means_attached = true,
 	.about = "Show rules and the busiest flows on the whole terminal, updated every second. For each rule, it "
 		 "shows what was offered, admitted and dropped, the limit in force, the share of it that the busiest "
-		 "flow has used, and the last minute. What goes out has a line of its own if rules limit it. "
+		 "flow has used, and the last minute. Outgoing packets have a separate line if rules limit them. "
 		 "'h' shows the keys. It follows reloads and ends at a detach. "
 		 "--once and --json print one second, for scripts.",
 	.example = "  weir top\n  weir top --once",
@@ -104,7 +104,7 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 	printf("instance %s: ", top->instance->name);
 	print_rates(top, &top->total);
 	if (top->limits_out) {
-		printf("; going out: ");
+		printf("; outgoing: ");
 		print_rates(top, &top->out);
 	}
 	printf("; %llu active flow%s\n", (unsigned long long)top->flows.flows.active,

@@ -206,7 +206,7 @@ static void draw_out(const struct weir_top *top)
 
 	if (!top->limits_out)
 		return;
-	snprintf(line, sizeof(line), "going out: %s", words_of_rates(top, &top->out, rates));
+	snprintf(line, sizeof(line), "outgoing: %s", words_of_rates(top, &top->out, rates));
 	put(2, 0, COLS, false, line);
 }
 

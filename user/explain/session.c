@@ -118,7 +118,7 @@ struct session {
 	struct packet packets[2]; /* by enum weir_direction: a packet from the client, and the answer */
 };
 
-static const char *const whose_packets[] = {"its packets", "the answers, which go out"};
+static const char *const whose_packets[] = {"its packets", "the outgoing answers"};
 
 static uint64_t offered_ns(const struct weir_ruleset *ruleset)
 {

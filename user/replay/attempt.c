@@ -73,7 +73,7 @@ static int check_memory(const struct weir_image *image, uint32_t cpus, struct we
 	weir_image_memory(image, cpus, &memory);
 	if (weir_host_has_memory(memory.total, &free_bytes))
 		return 0;
-	return weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture, or where there is more memory",
+	return weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture, or use a machine with more memory",
 			      "tables for every flow of the capture need %" PRIu64 " MB, and %" PRIu64
 			      " MB are free, of which a sixteenth must stay free",
 			      (uint64_t)memory.total / 1000000, free_bytes / 1000000);

@@ -190,7 +190,7 @@ static int fail_to_count(int err, struct weir_diag *diag)
 {
 	if (err == -ENFILE)
 		return weir_diag_fail(diag, 0, "leave --loss out, or take a shorter part of the traffic",
-				      "more than %u flows: a --loss is worked out from all packets of all flows",
+				      "there are more than %u flows, and --loss needs all packets of each",
 				      WEIR_FOLLOWED_MAX);
 	if (err == -E2BIG)
 		return weir_diag_fail(diag, 0, "take a shorter part of the traffic, or a longer statInterval",

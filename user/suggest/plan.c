@@ -120,7 +120,7 @@ int weir_suggest_plan_make(const struct weir_ruleset *ruleset, struct weir_sugge
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot measure");
 	return ret_plan->count ? 0
-			       : weir_diag_fail(diag, 0, "leave --resources out, and services are found",
+			       : weir_diag_fail(diag, 0, "leave --resources out, and weir looks for services",
 						"there is no resource in these files");
 }
 

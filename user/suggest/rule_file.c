@@ -52,10 +52,10 @@ static void write_bounds(FILE *stream, const struct weir_suggest_report *report)
 		fputs("# Peaks are lower bounds: rules were enforced meanwhile, and what they dropped was not seen.\n",
 		      stream);
 	if (report->missed)
-		fprintf(stream, "# Peaks are lower bounds: %" PRIu64 " packets came too fast to be counted.\n",
+		fprintf(stream, "# Peaks are lower bounds: %" PRIu64 " packets arrived too fast to be counted.\n",
 			report->missed);
 	if (report->is_damaged)
-		fputs("# A capture is damaged: what is behind the damage was not seen.\n", stream);
+		fputs("# A capture is damaged: what comes after the damage was not read.\n", stream);
 }
 
 static void write_head(FILE *stream, const struct weir_suggest_options *options,
@@ -107,7 +107,7 @@ static void write_figures(FILE *stream, const struct weir_suggest_report *report
 	write_row(stream, "packets", &suggestion->of[0]);
 	write_row(stream, "bytes", &suggestion->of[1]);
 	if (suggestion->one_in > 1)
-		fprintf(stream, "  # Sampled: there were so many flows that one in %u was followed.\n",
+		fprintf(stream, "  # Sampled: there were too many flows to follow each, so one in %u was followed.\n",
 			suggestion->one_in);
 }
 

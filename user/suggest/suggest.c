@@ -138,10 +138,11 @@ static int check_directions(const struct weir_suggest_options *options, struct w
 
 	for (size_t i = 0; ruleset && i < ruleset->resource_count; i++)
 		if (weir_match_directions(&ruleset->resources[i].match) != WEIR_MATCHES_IN)
-			return weir_diag_fail(
-				diag, 0, "capture 'any' ('tcpdump -i any -w FILE'), and suggest from that",
-				"resource '%s' is about what goes out, and live only what comes in is measured",
-				ruleset->resources[i].name);
+			return weir_diag_fail(diag, 0,
+					      "capture 'any' ('tcpdump -i any -w FILE'), and suggest from that",
+					      "resource '%s' is for outgoing packets, but on an interface only "
+					      "incoming ones are measured",
+					      ruleset->resources[i].name);
 	return 0;
 }
 

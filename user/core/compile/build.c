@@ -83,7 +83,7 @@ static void configure_answers(const struct weir_ruleset *ruleset, const struct w
 		else
 			weir_diag_warning(diag, &ruleset->rules[i].place, NULL,
 					  "use one circuit breaker with a flow key, or 'direction: both'",
-					  "circuit breaker '%s' sees no SYN,ACK or RST that comes in: at most %d of "
+					  "circuit breaker '%s' sees no incoming SYN,ACK or RST: at most %d of "
 					  "'direction: out' do",
 					  ruleset->rules[i].name, WEIR_ANSWERED_MAX);
 	}
@@ -146,7 +146,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		delays = 0;
 	config->paces = (delays & WEIR_MATCHES_IN) != 0;
 	config->paces_out = (delays & WEIR_MATCHES_OUT) != 0;
-	config->goes_on = config->paces || config->answered_count;
+	config->acts_after = config->paces || config->answered_count;
 }
 
 static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,
@@ -263,7 +263,7 @@ void weir_image_free(struct weir_image *image)
 	free(image->bit);
 	free(image->vectors);
 	free(image->rules);
-	free(image->why_anew);
+	free(image->why_empty);
 	free(image->pushed);
 	free(image->overrides);
 	free(image->resources);

@@ -147,7 +147,7 @@ struct weir_image {
 	uint32_t packet_resources_max;	  /* ran out of patience before it found the exact number */
 	uint32_t allow_count, deny_count; /* prefixes in lists */
 	uint32_t kept_rules;		  /* rules that keep their windows across this load */
-	const char **why_anew;		  /* by place: why a rule that existed before lost its windows; else NULL */
+	const char **why_empty;		  /* by place: why a rule that existed before lost its windows; else NULL */
 };
 
 /* Bytes of memory that the maps of an image take on a machine with `cpus` possible CPUs. */

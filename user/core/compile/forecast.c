@@ -229,7 +229,7 @@ static int forecast_rule(const struct weir_ruleset *before, const struct by_name
 		return 0;
 	change->keeps_state = !image->fresh_rule_slots[image->rules[place].slot];
 	if (!change->keeps_state)
-		change->why_anew = image->why_anew[place] ?: "another resource";
+		change->why_empty = image->why_empty[place] ?: "another resource";
 	if (was)
 		err = compare(before, was->place, after, place, PART_RULE, change);
 	if (change->before || change->after || !change->keeps_state)

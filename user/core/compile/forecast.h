@@ -14,8 +14,8 @@ enum weir_change_kind { WEIR_CHANGE_REMOVED, WEIR_CHANGE_CHANGED, WEIR_CHANGE_AD
 struct weir_change {
 	enum weir_change_kind kind;
 	char *name;
-	bool keeps_state;     /* for a rule or resource that exists before and after */
-	const char *why_anew; /* if it does not keep it; NULL: not known */
+	bool keeps_state;      /* for a rule or resource that exists before and after */
+	const char *why_empty; /* if it does not keep it; NULL: not known */
 	/* Lines that only one of the two has, each with its line end; NULL: there are none, or the earlier rule set is
 	 * not known. The overrides of a rule are given as a number.
 	 */

@@ -44,7 +44,7 @@ static int add_to_resource(struct shadowing *shadowing, const struct weir_rulese
 		return weir_diag_error(
 			shadowing->diag, &rule->place, NULL,
 			"give the rules that refer to it the same statIntervalInMs, sampleCount, window and unit",
-			"rule '%s' is one too many that depends on the traffic of resource '%s': at most %d counts of "
+			"rule '%s' is one too many for the traffic of resource '%s': at most %d counts of "
 			"it can be kept",
 			rule->name, resource_at(shadowing, resource)->name, WEIR_RESOURCE_SHADOWS_MAX);
 	counted->shadow[counted->shadow_count++] = *shadow;
@@ -192,10 +192,11 @@ static int add_tracker(struct shadowing *shadowing)
 		return weir_compile_no_memory(shadowing->diag);
 	if (ruleset->rule_count == WEIR_RULES_MAX) {
 		free(tracker.name);
-		return weir_diag_error(shadowing->diag, &tracker.place, NULL, "use fewer rules",
-				       "system rules have no room to follow connections: at most %d rules, and one for "
-				       "that",
-				       WEIR_RULES_MAX);
+		return weir_diag_error(
+			shadowing->diag, &tracker.place, NULL, "use fewer rules",
+			"no room for the hidden rule that follows connections for system rules: at most %d "
+			"rules in all",
+			WEIR_RULES_MAX);
 	}
 	list->tracker = ruleset->rule_count;
 	list->terms[list->tracker] = (struct weir_terms){

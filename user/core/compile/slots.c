@@ -437,11 +437,11 @@ static int write_rules(struct slotting *slotting)
 
 	image->rules = calloc(count + 1, sizeof(*image->rules));
 	image->pushed = calloc(count + 1, sizeof(*image->pushed));
-	image->why_anew = calloc(count + 1, sizeof(*image->why_anew));
-	if (!image->rules || !image->pushed || !image->why_anew)
+	image->why_empty = calloc(count + 1, sizeof(*image->why_empty));
+	if (!image->rules || !image->pushed || !image->why_empty)
 		return weir_compile_no_memory(slotting->diag);
 	for (i = 0; i < count; i++) {
-		image->why_anew[i] = slotting->plans[i].why_anew;
+		image->why_empty[i] = slotting->plans[i].why_empty;
 		write_rule(slotting, i);
 		push_first(&image->rules[i], &image->pushed[i]);
 	}

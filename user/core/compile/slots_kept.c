@@ -266,7 +266,7 @@ static void report_emptied(const struct slotting *slotting, const struct weir_ru
 }
 
 /* Why the windows of an unchanged rule start empty nevertheless, which is reported; NULL: they are kept. */
-static const char *starts_anew(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+static const char *why_emptied(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			       const struct weir_rule_info *info)
 {
 	bool shares_flows = weir_shares_flows(info);
@@ -289,8 +289,8 @@ static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule 
 	const struct weir_rule_info *info = &slotting->previous->rules[slot];
 	const struct weir_terms *terms = weir_slot_terms_of(slotting, rule);
 
-	plan->why_anew = find_difference(slotting, rule, info) ?: starts_anew(slotting, rule, info);
-	if (plan->why_anew)
+	plan->why_empty = find_difference(slotting, rule, info) ?: why_emptied(slotting, rule, info);
+	if (plan->why_empty)
 		return;
 	plan->slot = slot;
 	plan_version(slotting, rule, info, plan);

@@ -26,7 +26,7 @@ struct plan {
 	uint8_t version; /* of its threshold */
 	uint64_t versions_since_ns;
 	struct weir_tokens tokens; /* if the rule has them */
-	const char *why_anew;	   /* a matching rule existed, but its slot is not kept: the reason; else NULL */
+	const char *why_empty;	   /* a matching rule existed, but its slot is not kept: the reason; else NULL */
 };
 
 struct slotting {

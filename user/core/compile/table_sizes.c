@@ -92,7 +92,7 @@ int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag)
 	if (span_ns < (WEIR_LAST_MASK >> 1) - 2 * penalty_ns_max)
 		return 0;
 	weir_diag_error(diag, NULL, NULL, "split the capture there, and replay each part by itself",
-			"blockDurationInMs can look back over 4.2 years, and these packets lie further apart");
+			"blockDurationInMs can look back 4.2 years, but these packets are further apart");
 	return -EINVAL;
 }
 

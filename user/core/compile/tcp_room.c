@@ -63,11 +63,11 @@ bool weir_tcp_room_is_short(const struct weir_ruleset *ruleset, const struct wei
 		return false;
 	fitting = most_at_once_micro(first) / WEIR_MICRO / (first->counts_bytes ? SEGMENT_WIRE_BYTES : 1);
 	snprintf(ret_room->text, sizeof(ret_room->text),
-		 "rule '%.40s'%s can never admit a super-frame of TCP that is larger than its limit, and one that goes "
-		 "out may have %llu segments and %llu bytes",
+		 "rule '%.40s'%s can never admit a super-frame of TCP that is larger than its limit; outgoing ones may "
+		 "have %llu segments and %llu bytes",
 		 first->name, others ? ", like others," : "", (unsigned long long)segments, (unsigned long long)bytes);
 	snprintf(ret_room->advice, sizeof(ret_room->advice),
-		 "allow as many at once, or make super-frames smaller: 'ip link set %s gso_max_segs %llu'",
+		 "allow that much at once, or make super-frames smaller: 'ip link set %s gso_max_segs %llu'",
 		 device->interface ?: "IFACE", (unsigned long long)(fitting ?: 1));
 	return true;
 }

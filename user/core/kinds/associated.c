@@ -33,10 +33,10 @@ static void refer_to(struct weir_reader *reader, const struct weir_draft *draft,
 	else
 		draft->rule->ref_resource = index;
 	if (weir_match_directions(&reference->match) != directions && weir_names_own_ends(&reference->flow))
-		weir_warn(reader, value, "write 'remote' and 'local' in both keys",
-			  "refResource '%.*s' has packets of another direction, whose source and destination are the "
-			  "other ends",
-			  WEIR_SHOWN(reference->name));
+		weir_warn(
+			reader, value, "write 'remote' and 'local' in both keys",
+			"refResource '%.*s' has another direction, so its source and destination are the opposite ends",
+			WEIR_SHOWN(reference->name));
 }
 
 void weir_check_reference(struct weir_reader *reader, const struct weir_draft *draft)

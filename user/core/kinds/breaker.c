@@ -20,7 +20,7 @@ static int check_span(uint64_t span_ns, struct weir_diag *diag)
 	if (span_ns < WEIR_BREAKER_TIME_MASK >> 2)
 		return 0;
 	weir_diag_error(diag, NULL, NULL, "split the capture there, and replay each part by itself",
-			"circuit breakers can plan over 2.2 years, and these packets lie further apart");
+			"circuit breakers can plan ahead 2.2 years, but these packets are further apart");
 	return -EINVAL;
 }
 

@@ -75,7 +75,7 @@ static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 			  WEIR_SHOWN(resource->name));
 	else if (weir_match_splits_connections(match))
 		weir_warn(reader, value,
-			  "packets it does not match neither keep a connection alive nor end it: match by addresses "
+			  "packets that it does not match cannot keep a connection alive or end it: match by addresses "
 			  "and ports",
 			  "'%.*s' matches only some packets of a connection: its match has '%s'",
 			  WEIR_SHOWN(resource->name), weir_match_splits_connections(match));

@@ -44,7 +44,7 @@ static int check_span(uint64_t span_ns, struct weir_diag *diag)
 	if (span_ns < (WEIR_LAST_MASK >> 1) - queue_ns_max)
 		return 0;
 	weir_diag_error(diag, NULL, NULL, "split the capture there, and replay each part by itself",
-			"Throttling can plan over 4.4 years, and these packets lie further apart");
+			"Throttling can plan ahead 4.4 years, but these packets are further apart");
 	return -EINVAL;
 }
 

@@ -336,12 +336,12 @@ static void check_ends(struct weir_reader *reader, const struct weir_node *node,
 			 weir_key_field_name(WEIR_KEY_RELATIVE(field), bit));
 		if (directions == WEIR_MATCHES_BOTH)
 			weir_warn(reader, node_of_field(node, name), hint,
-				  "'%s' is one end of what comes in and the other of what goes out: each direction has "
-				  "flows of its own",
+				  "'%s' is one end of incoming packets and the other end of outgoing ones: each "
+				  "direction has separate flows",
 				  name);
 		else if (directions == WEIR_MATCHES_OUT && flow->fields & WEIR_KEY_RELATIVE(other))
 			weir_complain(reader, node_of_field(node, name), "leave one of them out",
-				      "'%s' and '%s' are the same end of what goes out", name,
+				      "'%s' and '%s' are the same end of outgoing packets", name,
 				      weir_key_field_name(WEIR_KEY_RELATIVE(other), bit ^ 1));
 	}
 }

@@ -208,7 +208,8 @@ void weir_put_system_rules_first(struct weir_reader *reader)
 	if (first && !has_resource(ruleset) && !reader->is_incomplete && !reader->complaints)
 		weir_warn(reader, reader->rule_nodes[0], "define a resource: one without a match takes every IP packet",
 			  ruleset->resource_count
-				  ? "system rules have no effect: they apply to what comes in, and all resources go out"
+				  ? "system rules have no effect: they apply to incoming packets, and all resources "
+				    "are 'out'"
 				  : "system rules have no effect: they apply to packets of resources, and there are "
 				    "none");
 	if (first > WEIR_SYSTEM_RULES_MAX)

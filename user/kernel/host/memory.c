@@ -204,7 +204,7 @@ const char *weir_memory_explain(const char *cgroup, int err)
 {
 	if (err == -ENOENT && cgroup && *cgroup)
 		return "there is no such cgroup, or its memory is not accounted";
-	return err == -EPROTO ? "the file does not say it" : strerror(-err);
+	return err == -EPROTO ? "the file does not contain it" : strerror(-err);
 }
 
 int weir_memory_pressure_fd(const struct weir_memory *memory)

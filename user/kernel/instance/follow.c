@@ -224,8 +224,8 @@ static int expect_addable(const struct weir_instance *instance, const struct wei
 		return -ENODEV;
 	if (weir_tcx_place_is_last(&options->place) || !find_link(instance, ifindex))
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "detach it with 'weir detach -i', then attach it at that place",
-			"'%s' is limited already, and keeps its place among the programs at tc", interface);
+	weir_diag_error(diag, NULL, NULL, "detach it with 'weir detach -i', then attach it at that position",
+			"'%s' is already limited, and keeps its position among the programs at tc", interface);
 	return -EEXIST;
 }
 

@@ -46,7 +46,7 @@ static void find_emptied(const struct weir_instance *instance, const struct weir
 		if (!change->keeps_state || !weir_instance_empties(instance, &image->rule_info[image->rules[i].slot]))
 			continue;
 		change->keeps_state = false;
-		change->why_anew = "another version of weir uses another layout for its table";
+		change->why_empty = "another version of weir uses another layout for its table";
 		forecast->kept_rules--;
 	}
 }

@@ -166,11 +166,10 @@ int weir_instance_refuse_ports(const char *interface, bool asks_interface, struc
 {
 	if (!hides_interface(interface, asks_interface))
 		return 0;
-	weir_diag_error(
-		diag, NULL, NULL, "use '--mode tc' or '--mode skb', or attach to its ports",
-		"cannot limit '%s' in native mode by rules with 'interface': a bond's ports evaluate what comes "
-		"in, and 'interface' is the port",
-		interface);
+	weir_diag_error(diag, NULL, NULL, "use '--mode tc' or '--mode skb', or attach to its ports",
+			"cannot limit '%s' in native mode by rules with 'interface': a bond's ports evaluate incoming "
+			"packets, and 'interface' is then the port",
+			interface);
 	return -EOPNOTSUPP;
 }
 
@@ -287,10 +286,11 @@ static int check_place(const struct weir_link_terms *terms, const struct weir_li
 		return 0;
 	if (!has_in && !has_out)
 		return weir_diag_error(diag, NULL, NULL, "leave it out, or add '--mode tc'",
-				       "'--%s' is about programs at tc, where these rules are not",
+				       "'--%s' is for programs at tc, and these rules are not attached there",
 				       terms->place.is_before ? "before" : "after");
 	if (!weir_tcx_is_there())
-		return weir_diag_error(diag, NULL, NULL, "leave it out: a filter of clsact has preference 65504",
+		return weir_diag_error(diag, NULL, NULL,
+				       "leave it out: weir's clsact filter always has preference 65504",
 				       "'--%s' needs tcx, and this kernel has none (Linux 6.6)",
 				       terms->place.is_before ? "before" : "after");
 	if (!id || (has_in && weir_tcx_has(id, link->ifindex, false) > 0) ||

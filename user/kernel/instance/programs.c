@@ -151,9 +151,10 @@ static int put_out(const struct weir_instance *instance, const int program_fd[WE
 		return 0;
 	err = weir_netns_enter(instance->info.netns, &back_fd);
 	if (err)
-		return weir_diag_fail(diag, -err, "the old rules stay",
-				      "cannot enter the network namespace of instance '%s', to evaluate what goes out",
-				      instance->name);
+		return weir_diag_fail(
+			diag, -err, "the old rules stay",
+			"cannot enter the network namespace of instance '%s', to evaluate outgoing packets",
+			instance->name);
 	for (; !err && done < instance->link_count; done += !err)
 		if (lacks_out(instance, &instance->links[done]))
 			err = weir_instance_put_out(&terms, &instance->links[done], diag);

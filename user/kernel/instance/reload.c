@@ -463,19 +463,19 @@ static int make_transition(struct weir_instance *instance, struct weir_transitio
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	const struct weir_instance_info before = instance->info;
-	bool paces_anew = false;
+	bool starts_pacing = false;
 	int err = weir_reload_prepare(instance, transition, &image, diag);
 
 	if (!err)
 		err = weir_not_the_rules(weir_reload_load(instance, image, false, &object, diag));
 	if (!err)
-		err = weir_not_the_rules(start_pace(instance, image, transition->ruleset, &paces_anew, diag));
+		err = weir_not_the_rules(start_pace(instance, image, transition->ruleset, &starts_pacing, diag));
 	if (!err)
 		err = weir_not_the_rules(swap_in(instance, transition, image, object, diag));
 	if (!err)
 		err = replace_pace(instance, image, diag);
 	/* With WEIR_RELOAD_NOT_DESCRIBED the new rules are in force despite the error, and they pace. */
-	if (err && paces_anew && err != WEIR_RELOAD_NOT_DESCRIBED)
+	if (err && starts_pacing && err != WEIR_RELOAD_NOT_DESCRIBED)
 		weir_pace_detach(instance->name);
 	if (err)
 		return err;
@@ -500,7 +500,7 @@ static void note_transition(const char *name, enum weir_transition_kind kind, co
 	if (result->returns_s)
 		snprintf(until, sizeof(until), ", to be confirmed within %llu s",
 			 (unsigned long long)result->returns_s);
-	weir_instance_note(name, kinds[kind], "%u rule%s in force, %u with their windows%s", result->rules,
+	weir_instance_note(name, kinds[kind], "%u rule%s in force, windows kept: %u%s", result->rules,
 			   result->rules == 1 ? "" : "s", result->kept_rules, until);
 }
 

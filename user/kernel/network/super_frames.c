@@ -56,7 +56,7 @@ static bool find_loopback(const struct weir_stacked *link, struct weir_super_fra
 static const char *native_words(const struct weir_stacked *link, const struct weir_super_frames *frames, char words[64])
 {
 	if (frames->is_below)
-		snprintf(words, 64, "on '%s' '--mode native' sees every packet", link->name);
+		snprintf(words, 64, "'--mode native' on '%s' sees every packet", link->name);
 	else
 		snprintf(words, 64, "'--mode native' sees every packet");
 	return words;

@@ -101,7 +101,7 @@ struct weir_tc_filters {
 
 /* What to say of programs and filters that run before weir's, at a hook ("ingress") of an interface. */
 #define WEIR_TC_BEFORE_WORDS                                                                                           \
-	"other tc programs run before weir's at %s of '%s': packets that they accept for good or redirect are not "    \
+	"other tc programs run before weir's at %s of '%s': packets that they finally accept or redirect are not "     \
 	"limited"
 
 int weir_tc_read_filters(struct weir_netlink *netlink, uint32_t ifindex, struct weir_tc_filters *ret_filters);

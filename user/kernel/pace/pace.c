@@ -165,7 +165,7 @@ static int load_program(const char *instance, struct pace_bpf **ret_skel)
 	return err;
 }
 
-static int pin_anew(const char *instance, uint32_t ifindex, int program_fd, struct weir_diag *diag)
+static int pin_new(const char *instance, uint32_t ifindex, int program_fd, struct weir_diag *diag)
 {
 	char buffer[32];
 	const char *pin = pin_name(ifindex, buffer);
@@ -183,14 +183,14 @@ static int put_filter(struct weir_netlink *netlink, const char *instance, uint32
 
 	if (err)
 		return explain(netlink, err, "clsact", diag);
-	err = pin_anew(instance, ifindex, program_fd, diag);
+	err = pin_new(instance, ifindex, program_fd, diag);
 	if (err)
 		return err;
 	weir_tc_read_filters(netlink, ifindex, &filters); /* for a warning only, ignoring */
 	if (filters.others_before)
 		weir_diag_warning(diag, NULL, NULL, "'tc filter show dev INTERFACE ingress' lists them",
-				  "interface number %u has other tc filters at ingress: packets that they accept for "
-				  "good or redirect are not paced",
+				  "interface number %u has other tc filters at ingress: packets that they finally "
+				  "accept or redirect are not paced",
 				  ifindex);
 	err = weir_tc_set_filter(netlink, ifindex, program_fd, device);
 	return err ? explain(netlink, err, "filter", diag) : 0;

@@ -167,7 +167,7 @@ const observes = (status) => status.settings.mode === "observe" || status.rules.
 
 function showNow(status, stats, flows) {
 	const rates = ratesOf(stats), figure = (n, of = rates) => of ? short.format(of[n]) : "…";
-	const out = (words, n) => stats.out ? [[`Packets/s going out, ${words}`, figure(n, rates?.out)]] : [];
+	const out = (words, n) => stats.out ? [[`Outgoing packets/s, ${words}`, figure(n, rates?.out)]] : [];
 	const gone = status.links.filter((link) => !link.isAttached), state = status.controller.state;
 	fillTiles([
 		["Packets/s offered", figure("seen")],
@@ -347,7 +347,7 @@ function showCluster(cluster) {
 }
 
 function showVerdicts(stats) {
-	const out = stats.out ? verdictRows(stats.out).map(([words, ...counts]) => [`going out: ${words}`, ...counts]) : [];
+	const out = stats.out ? verdictRows(stats.out).map(([words, ...counts]) => [`outgoing: ${words}`, ...counts]) : [];
 	fillTable("verdicts", [...verdictRows(stats.totals), ...out]);
 }
 

@@ -423,7 +423,7 @@ int weir_cluster_forget(const struct weir_instance *instance, const char *host, 
 		weir_diag_error(diag, NULL, NULL, "'weir cluster status' lists the hosts",
 				"no ledger lists a host '%s'", host);
 	if (err == -EBUSY)
-		weir_diag_error(diag, NULL, NULL, "end its 'weir run' first, which gives its share back",
+		weir_diag_error(diag, NULL, NULL, "end its 'weir run' first; that gives its share back",
 				"host '%s' is live: it would come back at once", host);
 	if (!err)
 		err = weir_store_open(&instance->info.cluster, &store, diag);

@@ -56,11 +56,10 @@ static bool examine_hook(const char *interface, uint32_t ifindex, bool is_egress
 	if (order.bytes)
 		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "at tc %s: %s", hook, order.words);
 	if (order.has_others_before_weir)
-		weir_find(
-			findings, WEIR_FINDING_PROBLEM, "programs",
-			"remove them, or attach in front of them with '--before all', unless they pass on all that is "
-			"to be limited",
-			WEIR_TC_BEFORE_WORDS, hook, interface);
+		weir_find(findings, WEIR_FINDING_PROBLEM, "programs",
+			  "remove them, or attach before them with '--before all', unless they let everything pass "
+			  "that is to be limited",
+			  WEIR_TC_BEFORE_WORDS, hook, interface);
 	return order.bytes;
 }
 
