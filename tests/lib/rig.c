@@ -184,7 +184,7 @@ void rig_load(struct rig *rig, bool is_virtual)
 		.is_virtual = is_virtual,
 		.seed = seed,
 		.without_shortcuts = shortcuts_left_out(),
-		.hooks = rig->hooks,
+		.hooks = rig->hooks | 1u << WEIR_HOOK_XDP,
 	};
 	struct weir_compile_options options = {
 		.cpus = rig->cpus ? rig->cpus : (uint32_t)weir_host_cpus(),

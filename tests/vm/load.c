@@ -156,7 +156,8 @@ static enum weir_hook hook_of_claims;
 static void load(struct loaded *loaded, const char *what, const char *yaml, bool is_virtual)
 {
 	/* Of those that nobody attaches here the verifier's opinion is asked, too. */
-	const uint32_t hooks = hook_of_claims ? is_virtual ? 1u << hook_of_claims : (1u << WEIR_HOOKS) - 1 : 0;
+	const uint32_t all = (1u << WEIR_HOOKS) - 1, own = 1u << WEIR_HOOK_XDP | 1u << hook_of_claims;
+	const uint32_t hooks = hook_of_claims && !is_virtual ? all : own;
 	struct weir_object_options object_options = {.is_virtual = is_virtual, .hooks = hooks};
 	struct weir_compile_options options = {
 		.is_at_tc = hook_of_claims != WEIR_HOOK_XDP,
@@ -183,7 +184,7 @@ static void load(struct loaded *loaded, const char *what, const char *yaml, bool
 
 	printf("loaded: %-14s in %llu ms\n", what, (unsigned long long)(thread_ns() - began_ns) / 1000000);
 	for (enum weir_hook hook = WEIR_HOOK_XDP; hook < WEIR_HOOKS; hook++)
-		if (hook == WEIR_HOOK_XDP || hooks >> hook & 1)
+		if (hooks >> hook & 1)
 			print_verified(loaded->object, hook, what, is_virtual);
 }
 

@@ -394,7 +394,7 @@ static int explain(struct work *work, struct weir_diag *diag)
 		.frame_bytes = work->question->frame_bytes,
 		.wire_bytes = work->question->wire_bytes,
 		.ifindex = work->question->ifindex,
-		.hook = is_out ? WEIR_HOOK_TC_OUT : WEIR_HOOK_XDP,
+		.hook = is_out ? WEIR_HOOK_TC_OUT : weir_object_hook_in(result->object),
 		.now_ns = weir_host_now_ns(),
 	};
 	if (!err)

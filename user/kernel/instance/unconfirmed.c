@@ -162,16 +162,18 @@ void weir_guard_look(struct weir_instance *instance)
 			.is_so = true, .returns_ns = state.returns_ns, .generation = state.generation};
 }
 
-/* The program at XDP, which every load has, even if no interface is limited there. */
+/* The program that every load has, whichever interfaces are limited: at XDP or, in tc mode, at tc ingress. */
 uint32_t weir_instance_program_id(const struct weir_instance *instance)
 {
+	const enum weir_hook hook =
+		weir_pin_is_there(instance->name, weir_pin_of_program(WEIR_HOOK_XDP)) ? WEIR_HOOK_XDP : WEIR_HOOK_TC_IN;
 	_cleanup_(weir_closep) int fd = -1;
 
 	if (!is_on_a_link(instance))
 		for (size_t i = 0; i < instance->link_count; i++)
-			if (instance->links[i].ifindex && instance->links[i].hook == WEIR_HOOK_XDP)
+			if (instance->links[i].ifindex && instance->links[i].hook == hook)
 				return instance->links[i].program_id;
-	fd = weir_pin_open(instance->name, weir_pin_of_program(WEIR_HOOK_XDP));
+	fd = weir_pin_open(instance->name, weir_pin_of_program(hook));
 	if (fd >= 0)
 		return program_id(fd);
 	return instance->link_count ? instance->links[0].program_id : 0;

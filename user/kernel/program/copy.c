@@ -10,6 +10,7 @@
 #include "program/object.h"
 #include "program/object_internal.h"
 #include "weir.skel.h"
+#include "weir_tc.skel.h"
 
 /* Maps that the program only reads: those of a generation, and those that userspace writes. */
 static const char *const shared_names[] = {
@@ -84,10 +85,28 @@ static void configure(struct weir_config *config, __u32 fields)
 	config->sizes[WEIR_TABLE_SHARERS] = WEIR_SHARERS_LINE_CELLS;
 }
 
-static int copy_data(struct weir_object *object, __u32 program_id, __u32 fields, __u32 *ret_fields)
+/* A program at tc has the configuration in a map of another name, by which it is recognised. */
+static int copy_config(struct weir_object *object, __u32 program_id, enum weir_hook *ret_hook)
 {
 	const struct weir_bpf *skel = object->skel;
 	int err = read_data(skel->maps.rodata, program_id);
+
+	*ret_hook = WEIR_HOOK_XDP;
+	if (err != -ENOENT)
+		return err;
+	*ret_hook = WEIR_HOOK_TC_IN;
+	err = weir_object_open_tc(object) ?: read_data(object->tc->maps.rodata, program_id);
+	if (!err)
+		memcpy((void *)(uintptr_t)&skel->rodata->config, (const void *)(uintptr_t)&object->tc->rodata->config,
+		       sizeof(skel->rodata->config));
+	return err;
+}
+
+static int copy_data(struct weir_object *object, __u32 program_id, __u32 fields, enum weir_hook *ret_hook,
+		     __u32 *ret_fields)
+{
+	const struct weir_bpf *skel = object->skel;
+	int err = copy_config(object, program_id, ret_hook);
 
 	if (!err)
 		err = read_data(skel->maps.bss, program_id);
@@ -131,14 +150,15 @@ static int copy_maps(struct weir_object *object, __u32 program_id)
 /* ---- after loading ---- */
 
 /* If the instructions are the same, everything that was copied has the same layout. */
-static int compare_programs(const struct weir_object *object, __u32 program_id, struct weir_diag *diag)
+static int compare_programs(const struct weir_object *object, enum weir_hook hook, __u32 program_id,
+			    struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int fd = bpf_prog_get_fd_by_id(program_id);
 	__u8 theirs[WEIR_PROGRAM_TAG_BYTES], ours[WEIR_PROGRAM_TAG_BYTES];
 	int err = fd < 0 ? fd : weir_program_tag(fd, theirs);
 
 	if (!err)
-		err = weir_program_tag(weir_object_program_fd(object), ours);
+		err = weir_program_tag(weir_object_hook_fd(object, hook), ours);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot examine the attached program");
 	return memcmp(theirs, ours, sizeof(ours)) ? fail_incompatible(diag) : 0;
@@ -148,11 +168,13 @@ int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_co
 		     struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
+	enum weir_hook hook;
+	uint32_t hooks;
 	int err;
 
 	if (!object)
 		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object");
-	err = copy_data(object, program_id, fields, ret_fields);
+	err = copy_data(object, program_id, fields, &hook, ret_fields);
 	if (!err)
 		err = copy_maps(object, program_id);
 	if (err == -EPROTO)
@@ -160,11 +182,10 @@ int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_co
 	if (err)
 		return weir_diag_fail(diag, -err, err == -EPERM ? "run it as root, or with CAP_SYS_ADMIN" : NULL,
 				      "cannot examine the attached program");
-	err = weir_object_load_opened(object, diag);
+	hooks = 1u << hook | (object->skel->rodata->config.limits_out ? 1u << WEIR_HOOK_TC_OUT : 0);
+	err = weir_object_load_opened(object, hooks, diag);
 	if (!err)
-		err = compare_programs(object, program_id, diag);
-	if (!err && object->skel->rodata->config.limits_out)
-		err = weir_object_load_tc(object, 1u << WEIR_HOOK_TC_OUT, diag);
+		err = compare_programs(object, hook, program_id, diag);
 	if (!err)
 		err = weir_object_map_harness(object, diag);
 	if (!err)

@@ -409,34 +409,36 @@ struct weir_object *weir_object_open(void)
 	return object && object->skel ? TAKE_PTR(object) : NULL;
 }
 
-int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag)
+int weir_object_load_opened(struct weir_object *object, uint32_t hooks, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_free_listener) struct listener listener = {};
 	int err;
 
 	weir_object_start_listening(&listener);
 	skip_module_btfs(object->skel);
+	bpf_program__set_autoload(object->skel->progs.weir_ingress, hooks >> WEIR_HOOK_XDP & 1);
 	err = weir_bpf__load(object->skel);
 	weir_object_stop_listening(&listener);
-	return err ? weir_object_explain_load_failure(err, &listener, diag) : 0;
+	if (err)
+		return weir_object_explain_load_failure(err, &listener, diag);
+	return weir_object_load_tc(object, hooks, diag);
 }
 
 int weir_object_load(const struct weir_image *image, const struct weir_object_options *options,
 		     struct weir_object **ret_object, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
-	/* The harness has no interfaces whose hooks could be looked up. */
-	const uint32_t hooks =
-		options->hooks | (options->is_virtual && image->config.limits_out ? 1u << WEIR_HOOK_TC_OUT : 0);
+	uint32_t hooks = options->hooks ?: 1u << WEIR_HOOK_XDP;
 	int err;
 
+	/* The harness has no interfaces whose hooks could be looked up. */
+	if (options->is_virtual && image->config.limits_out)
+		hooks |= 1u << WEIR_HOOK_TC_OUT;
 	if (!object)
 		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object");
 	err = configure(object, image, options, diag);
 	if (!err)
-		err = weir_object_load_opened(object, diag);
-	if (!err)
-		err = weir_object_load_tc(object, hooks, diag);
+		err = weir_object_load_opened(object, hooks, diag);
 	if (!err)
 		err = fill_generation(object, image, diag);
 	if (!err && !options->is_trial)
@@ -462,12 +464,19 @@ void weir_object_free(struct weir_object *object)
 
 int weir_object_program_fd(const struct weir_object *object)
 {
-	return bpf_program__fd(object->skel->progs.weir_ingress);
+	const int fd = bpf_program__fd(object->skel->progs.weir_ingress);
+
+	return fd < 0 ? -1 : fd;
 }
 
 int weir_object_hook_fd(const struct weir_object *object, enum weir_hook hook)
 {
 	return hook == WEIR_HOOK_XDP ? weir_object_program_fd(object) : weir_object_tc_fd(object, hook);
+}
+
+enum weir_hook weir_object_hook_in(const struct weir_object *object)
+{
+	return weir_object_program_fd(object) >= 0 ? WEIR_HOOK_XDP : WEIR_HOOK_TC_IN;
 }
 
 int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map)

@@ -45,7 +45,7 @@ struct weir_object_options {
 	__u64 now_ns;		 /* the program's clock now: new WarmUp rules start cold at this time */
 	/* The rules by slot, as they were before this load; NULL: there were none. */
 	const struct weir_rule_info *previous_rules;
-	uint32_t hooks; /* bits 1 << enum weir_hook: hooks, in addition to XDP, whose programs are loaded */
+	uint32_t hooks; /* bits 1 << enum weir_hook: hooks whose programs are loaded; 0: XDP */
 	bool is_trial;	/* only test whether the program loads: write nothing to maps that are reused */
 	int reuse_fd[WEIR_STATE_TABLE_COUNT]; /* maps to reuse; 0 or less: create a new one */
 };
@@ -65,9 +65,12 @@ static inline void weir_object_freep(struct weir_object **object)
 	weir_object_free(*object);
 }
 
+/* The program at XDP, or -1: it was not requested. */
 int weir_object_program_fd(const struct weir_object *object);
 /* The program for that hook, or -1: it was not requested. */
 int weir_object_hook_fd(const struct weir_object *object, enum weir_hook hook);
+/* The hook whose program evaluates incoming frames: XDP if that was requested. */
+enum weir_hook weir_object_hook_in(const struct weir_object *object);
 int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map);
 /* One of the program's own maps, by name; negative if there is none. The object keeps the descriptor. */
 int weir_object_own_map_fd(const struct weir_object *object, const char *name);

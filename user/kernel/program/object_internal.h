@@ -23,17 +23,17 @@ struct weir_object {
 /* Open the skeleton; loads nothing. NULL with errno. */
 struct weir_object *weir_object_open(void);
 
-/* Load the configured program, and report why the kernel refuses it. */
-int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag);
+/* Load the maps and the programs of these hooks (bits 1 << enum weir_hook), and report why the kernel refuses one. */
+int weir_object_load_opened(struct weir_object *object, uint32_t hooks, struct weir_diag *diag);
 
 /* Map the harness. */
 int weir_object_map_harness(struct weir_object *object, struct weir_diag *diag);
 
 /* ---- object_tc.c ---- */
 
-/* Load the programs of these hooks (bits 1 << enum weir_hook) with the maps of the first object, which is already
- * loaded.
- */
+/* Open the skeleton, unless it is open. Returns 0 or -errno. */
+int weir_object_open_tc(struct weir_object *object);
+/* Load the programs of the tc hooks among these with the maps of the first object, which is already loaded. */
 int weir_object_load_tc(struct weir_object *object, uint32_t hooks, struct weir_diag *diag);
 void weir_object_free_tc(struct weir_object *object);
 /* The program of a tc hook, or -1. */

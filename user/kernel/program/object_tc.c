@@ -54,17 +54,24 @@ static int share_maps(const struct weir_object *object)
 	return err;
 }
 
+int weir_object_open_tc(struct weir_object *object)
+{
+	if (!object->tc)
+		object->tc = weir_tc_bpf__open();
+	return object->tc ? 0 : -errno;
+}
+
 int weir_object_load_tc(struct weir_object *object, uint32_t hooks, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_free_listener) struct listener listener = {};
-	int err = 0;
+	int err;
 
 	hooks &= ~(1u << WEIR_HOOK_XDP);
 	if (!hooks)
 		return 0;
-	object->tc = weir_tc_bpf__open();
-	if (!object->tc)
-		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object for tc");
+	err = weir_object_open_tc(object);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot open the BPF object for tc");
 	for (enum weir_hook hook = WEIR_HOOK_TC_IN; !err && hook < WEIR_HOOKS; hook++)
 		err = bpf_program__set_autoload(program_of(object->tc, hook), hooks >> hook & 1);
 	memcpy((void *)(uintptr_t)&object->tc->rodata->config, (const void *)(uintptr_t)&object->skel->rodata->config,
