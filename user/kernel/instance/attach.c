@@ -25,6 +25,7 @@ struct plan {
 	const struct weir_attach_options *options;
 	struct weir_wanted wanted[WEIR_WANTED_MAX];
 	struct weir_targets targets;
+	struct weir_history history; /* the rule set, if it is kept */
 };
 
 /* ---- refusals ---- */
@@ -121,15 +122,10 @@ static int publish_and_beat(const struct weir_settings *settings, const struct w
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the first heartbeat") : 0;
 }
 
-static int pin_history(const char *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+static int pin_history(const char *instance, const struct weir_history *history, struct weir_diag *diag)
 {
-	_cleanup_(weir_history_free) struct weir_history history = {};
-	_cleanup_(weir_closep) int fd = -1;
-	int err = weir_instance_keep(ruleset, 1, &history.sets[0], diag);
+	_cleanup_(weir_closep) int fd = weir_instance_write_history(instance, history, diag);
 
-	if (err)
-		return err;
-	fd = weir_instance_write_history(instance, &history, diag);
 	return fd < 0 ? fd : weir_pin(instance, WEIR_PIN_HISTORY, fd, diag);
 }
 
@@ -227,7 +223,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 				      options->instance);
 	err = pin_maps(options->instance, image, object, diag);
 	if (!err)
-		err = pin_history(options->instance, ruleset, diag);
+		err = pin_history(options->instance, &plan->history, diag);
 	if (!err && image->config.paces)
 		err = attach_pace(options->instance, &plan->targets, diag);
 	if (!err && options->is_controlled)
@@ -276,6 +272,7 @@ static int refuse_no_target(const struct weir_attach_options *options, struct we
 static void free_plan(struct plan *plan)
 {
 	weir_targets_free(&plan->targets);
+	weir_history_free(&plan->history);
 }
 
 static int make_plan(const struct weir_attach_options *options, struct plan *plan, struct weir_diag *diag)
@@ -305,6 +302,15 @@ static int check_plan(const struct plan *plan, struct weir_diag *diag)
 	if (!err && !plan->targets.count && !plan->options->is_controlled)
 		err = refuse_no_target(plan->options, diag);
 	return err;
+}
+
+/* One is there, or a pattern may select one later, which is then limited at once; or it would be too late to load the
+ * rules again for one (follow.c).
+ */
+static bool needs_bare(const struct plan *plan)
+{
+	return weir_targets_have_bare(&plan->targets) || weir_wanted_has_patterns(plan->wanted) ||
+	       !plan->history.sets[0];
 }
 
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
@@ -338,9 +344,11 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 		weir_image_memory(image, image->config.cpus, &memory);
 		err = weir_instance_check_memory(memory.total, diag);
 	}
+	if (!err)
+		err = weir_instance_keep(ruleset, 1, &plan.history.sets[0], diag);
 	fresh.now_ns = weir_host_now_ns();
 	if (!err)
-		fresh.hooks = weir_hooks_of(options->mode, image);
+		fresh.hooks = weir_hooks_of(options->mode, image, needs_bare(&plan));
 	if (!err)
 		err = weir_not_the_rules(weir_object_load(image, &fresh, &object, diag));
 	if (!err)

@@ -71,6 +71,39 @@ static int put_on(const struct weir_instance *instance, const struct weir_link_t
 	return 0;
 }
 
+static bool is_refused(const struct weir_follow *follow, uint32_t ifindex)
+{
+	for (size_t i = 0; i < follow->refused_count; i++)
+		if (follow->refused[i] == ifindex)
+			return true;
+	return false;
+}
+
+/* An interface without an Ethernet header has come to an instance in tc mode that has no program for it yet. */
+static bool lacks_bare(const struct weir_instance *instance, const struct weir_targets *targets,
+		       const struct weir_follow *follow)
+{
+	if (!weir_pin_is_there(instance->name, weir_pin_of_program(WEIR_HOOK_TC_IN)) ||
+	    weir_pin_is_there(instance->name, weir_pin_of_program(WEIR_HOOK_TC_BARE_IN)))
+		return false;
+	for (size_t i = 0; i < targets->count; i++)
+		if (targets->targets[i].is_bare && !is_refused(follow, targets->targets[i].ifindex))
+			return true;
+	return false;
+}
+
+/* Load the rules in force once more, with that program. As at any reload, they keep their windows, and limit all the
+ * time. (To load only the program, one would need the maps of the generation. They are not pinned, and finding them
+ * through another program takes CAP_SYS_ADMIN, which a controller has given up.)
+ */
+static int load_bare(const char *name, struct weir_diag *diag)
+{
+	static const struct weir_reload_options options;
+	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
+
+	return weir_instance_transition(name, WEIR_TRANSITION_LOADED, NULL, &options, &result, diag);
+}
+
 /* ---- by an operator ---- */
 
 /* An interface that was taken off by name is no longer an exception once the user asks for it. */
@@ -229,10 +262,15 @@ static int expect_addable(const struct weir_instance *instance, const struct wei
 	return -EEXIST;
 }
 
-static int add_words(struct weir_instance *instance, const struct weir_attach_options *options, struct weir_diag *diag)
+static enum weir_attach_mode mode_of(const struct weir_instance *instance, const struct weir_attach_options *options)
 {
-	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = WEIR_NO_PROGRAMS};
-	_cleanup_(weir_targets_free) struct weir_targets targets = {};
+	return options->mode == WEIR_MODE_AUTO ? instance->info.attach_mode : options->mode;
+}
+
+/* Also changes instance->info, which is not written yet. */
+static int select_targets(struct weir_instance *instance, const struct weir_attach_options *options,
+			  struct weir_targets *ret_targets, struct weir_diag *diag)
+{
 	int err = expect_here(instance, diag);
 
 	for (size_t i = 0; !err && i < options->interface_count; i++)
@@ -240,18 +278,37 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 	for (size_t i = 0; !err && i < options->interface_count; i++)
 		if (!weir_word_is_pattern(options->interfaces[i]))
 			err = expect_addable(instance, options, options->interfaces[i], diag);
+	if (err)
+		return err;
+	err = weir_targets_find(instance->info.wanted, mode_of(instance, options), ret_targets);
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot list the interfaces") : 0;
+}
+
+/* Before the lock is taken, which a load takes, too. */
+static int provide_programs(struct weir_instance *instance, const struct weir_attach_options *options,
+			    struct weir_diag *diag)
+{
+	static const struct weir_follow none_refused;
+	_cleanup_(weir_targets_free) struct weir_targets targets = {};
+	int err = select_targets(instance, options, &targets, diag);
+
+	return err || !lacks_bare(instance, &targets, &none_refused) ? err : load_bare(instance->name, diag);
+}
+
+static int add_words(struct weir_instance *instance, const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = WEIR_NO_PROGRAMS};
+	_cleanup_(weir_targets_free) struct weir_targets targets = {};
+	int err = select_targets(instance, options, &targets, diag);
+
 	if (!err)
 		err = open_terms(instance, &terms, diag);
 	if (err)
 		return err;
-	if (options->mode != WEIR_MODE_AUTO)
-		terms.mode = options->mode;
+	terms.mode = mode_of(instance, options);
 	terms.allows_merging |= options->allows_merging;
 	terms.place = options->place;
 	instance->info.allows_merging = terms.allows_merging;
-	err = weir_targets_find(instance->info.wanted, terms.mode, &targets);
-	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
 	for (size_t i = 0; i < targets.left_out_count; i++)
 		weir_left_out_report(&targets.left_out[i], diag);
 	err = weir_cases_follow(instance->name);
@@ -275,6 +332,8 @@ int weir_instance_add(const struct weir_attach_options *options, struct weir_dia
 	_cleanup_(weir_closep) int lock_fd = -1;
 	int err = weir_instance_open(options->instance, &instance, diag);
 
+	if (!err)
+		err = provide_programs(instance, options, diag);
 	if (err)
 		return err;
 	weir_instance_free(TAKE_PTR(instance));
@@ -309,14 +368,6 @@ int weir_instance_want(const char *name, const struct weir_attach_options *optio
 }
 
 /* ---- interfaces that appear ---- */
-
-static bool is_refused(const struct weir_follow *follow, uint32_t ifindex)
-{
-	for (size_t i = 0; i < follow->refused_count; i++)
-		if (follow->refused[i] == ifindex)
-			return true;
-	return false;
-}
 
 /* A refused interface is tried again at each event, but reported only once. Without memory it is reported again,
  * ignoring.
@@ -461,6 +512,8 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 		follow->refused_count = 0;
 		return 0;
 	}
+	if (lacks_bare(instance, &targets, follow) && !load_bare(instance->name, diag))
+		return -EBUSY; /* a reload, as above */
 	err = weir_bpffs_try_lock(&lock_fd);
 	return err ? err : put_what_came(instance, follow, diag);
 }

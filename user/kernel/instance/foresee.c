@@ -52,15 +52,15 @@ static void find_emptied(const struct weir_instance *instance, const struct weir
 }
 
 /* Ask the kernel whether it accepts the program and its maps, and remove them again at once. */
-static int try_load(const struct weir_instance *instance, const struct weir_image *image,
-		    const struct weir_ruleset *ruleset, uint64_t *ret_load_ns, struct weir_diag *diag)
+static int try_load(const struct weir_instance *instance, const struct weir_transition *transition,
+		    const struct weir_image *image, uint64_t *ret_load_ns, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	const uint64_t start_ns = weir_host_now_ns();
-	int err = weir_not_the_rules(weir_reload_load(instance, image, true, &object, diag));
+	int err = weir_not_the_rules(weir_reload_load(instance, transition, image, true, &object, diag));
 
 	if (!err)
-		err = weir_not_the_rules(weir_reload_check_pace(instance, image, ruleset, diag));
+		err = weir_not_the_rules(weir_reload_check_pace(instance, image, transition->ruleset, diag));
 	*ret_load_ns = weir_host_now_ns() - start_ns;
 	return err;
 }
@@ -82,7 +82,7 @@ static int foresee(struct weir_instance *instance, const struct weir_transition 
 
 	result.compile_ns = weir_host_now_ns() - start_ns;
 	if (!err && loads)
-		err = try_load(instance, image, transition->ruleset, &result.load_ns, diag);
+		err = try_load(instance, transition, image, &result.load_ns, diag);
 	if (err)
 		return err;
 	weir_image_memory(image, image->config.cpus, &memory);

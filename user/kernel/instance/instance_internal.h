@@ -116,6 +116,7 @@ struct weir_target {
 	char name[IF_NAMESIZE];
 	uint32_t ifindex;
 	bool is_named; /* wanted by its own name: the user then wants an error if it cannot be limited */
+	bool is_bare;  /* its packets have no Ethernet header */
 };
 /* An interface that only a pattern matches, and on which the program would be of no use. */
 #define WEIR_LEFT_OUT_BYTES 128
@@ -132,6 +133,7 @@ struct weir_targets {
 };
 int weir_targets_find(const struct weir_wanted *wanted, enum weir_attach_mode mode,
 		      struct weir_targets *ret_targets); /* 0 or -errno */
+bool weir_targets_have_bare(const struct weir_targets *targets);
 bool weir_targets_leave_out(const struct weir_wanted *wanted, enum weir_attach_mode mode, const char *name);
 void weir_left_out_report(const struct weir_left_out *left_out, struct weir_diag *diag);
 void weir_targets_free(struct weir_targets *targets);
@@ -278,6 +280,7 @@ struct weir_transition {
 	enum weir_emptied emptied;   /* what happens to windows that cannot be kept */
 	uint64_t confirm_ns;	     /* time to confirm the rules, from the swap on; 0: they need no confirmation */
 	uint64_t returns_ns;	     /* CLOCK_BOOTTIME, set at the swap; 0: the rules need no confirmation */
+	bool adds_bare; /* load the programs for interfaces without an Ethernet header, if there are none */
 };
 
 void weir_transition_free(struct weir_transition *transition);
@@ -288,7 +291,7 @@ int weir_transition_check(const struct weir_instance *instance, enum weir_transi
 /*
  * Plan a transition, under the lock: which rule set to load, and what to keep afterwards. Rules that are not confirmed
  * yet cannot be reloaded; rolling them back means returning to the previous rules. 1: nothing to do, because another
- * command has already returned to these.
+ * command has already returned to these. LOADED without `ruleset`: load the one in force once more.
  */
 int weir_transition_plan(struct weir_instance *instance, enum weir_transition_kind kind,
 			 const struct weir_ruleset *ruleset, const struct weir_reload_options *options,
@@ -328,12 +331,10 @@ struct weir_previous weir_reload_what_runs(const struct weir_instance *instance,
 /* The mode for which the rules are compiled: TC if incoming packets of some interface are evaluated at tc. */
 enum weir_attach_mode weir_reload_mode(const struct weir_instance *instance);
 
-/* The hooks for which the image is loaded: those of weir_hooks_of(), and all hooks that interfaces already have. */
-uint32_t weir_reload_hooks(const struct weir_instance *instance, const struct weir_image *image);
-
-/* Load the program over the maps that stay. */
-int weir_reload_load(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
-		     struct weir_object **ret_object, struct weir_diag *diag);
+/* Load the programs over the maps that stay. */
+int weir_reload_load(const struct weir_instance *instance, const struct weir_transition *transition,
+		     const struct weir_image *image, bool is_trial, struct weir_object **ret_object,
+		     struct weir_diag *diag);
 
 /* Run the checks and build the image. Changes nothing. */
 int weir_reload_prepare(struct weir_instance *instance, const struct weir_transition *transition,
@@ -359,10 +360,10 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, enum weir_atta
 			      struct weir_image **ret_image, struct weir_diag *diag);
 
 /* The hooks that an image needs, as bits 1 << enum weir_hook: for incoming packets according to the mode; for outgoing
- * packets if rules evaluate them. Programs for packets without an Ethernet header are included only if interfaces
- * without one are taken.
+ * packets if rules evaluate them. In tc mode, `has_bare` adds those of interfaces without an Ethernet header: each
+ * program takes the verifier's time for itself, and few instances have such interfaces (load_bare() in follow.c).
  */
-uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image);
+uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image, bool has_bare);
 
 struct weir_waits weir_instance_waits_out(const struct weir_ruleset *ruleset);
 

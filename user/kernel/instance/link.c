@@ -356,7 +356,9 @@ static int expect_program(const struct weir_link_terms *terms, const struct weir
 			"'--instance NAME'",
 			"cannot attach to '%s' %s: instance '%s' limits %s", link->attached_as,
 			link->hook == WEIR_HOOK_XDP ? "by XDP" : "in tc mode", terms->instance,
-			link->hook == WEIR_HOOK_XDP ? "in tc mode" : "by XDP");
+			terms->program_fd[WEIR_HOOK_XDP] >= 0 ? "by XDP"
+			: link->hook == WEIR_HOOK_XDP	      ? "in tc mode"
+							      : "only what has an Ethernet header");
 	return -EOPNOTSUPP;
 }
 

@@ -23,14 +23,16 @@ int weir_not_the_rules(int err)
 	return err == -EINVAL ? -EIO : err;
 }
 
-uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image)
+uint32_t weir_hooks_of(enum weir_attach_mode mode, const struct weir_image *image, bool has_bare)
 {
-	const bool limits_out = image->config.limits_out;
+	const bool is_at_tc = mode == WEIR_MODE_TC, limits_out = image->config.limits_out;
+	uint32_t hooks = 1u << (is_at_tc ? WEIR_HOOK_TC_IN : WEIR_HOOK_XDP);
 
-	if (mode != WEIR_MODE_TC)
-		return 1u << WEIR_HOOK_XDP | (limits_out ? 1u << WEIR_HOOK_TC_OUT : 0);
-	return 1u << WEIR_HOOK_TC_IN | 1u << WEIR_HOOK_TC_BARE_IN |
-	       (limits_out ? 1u << WEIR_HOOK_TC_OUT | 1u << WEIR_HOOK_TC_BARE_OUT : 0);
+	if (limits_out)
+		hooks |= 1u << WEIR_HOOK_TC_OUT;
+	if (is_at_tc && has_bare)
+		hooks |= 1u << WEIR_HOOK_TC_BARE_IN | (limits_out ? 1u << WEIR_HOOK_TC_BARE_OUT : 0);
+	return hooks;
 }
 
 void weir_instance_hook_fds(const struct weir_object *object, int ret_fds[WEIR_HOOKS])

@@ -354,6 +354,13 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 		return weir_instance_swap_links(instance, new_fds, old, diag);
 	if (!find_old(old, old_fds))
 		return refuse_two_rule_sets(instance, diag);
+	/* The old rules may have no program for an interface without an Ethernet header that comes before the decision.
+	 * When they return, it keeps to the new rules until they are loaded to be described: then they have one.
+	 */
+	if (old_fds[WEIR_HOOK_TC_BARE_IN] < 0)
+		old_fds[WEIR_HOOK_TC_BARE_IN] = new_fds[WEIR_HOOK_TC_BARE_IN];
+	if (old_fds[WEIR_HOOK_TC_BARE_OUT] < 0 && old_fds[WEIR_HOOK_TC_OUT] >= 0)
+		old_fds[WEIR_HOOK_TC_BARE_OUT] = new_fds[WEIR_HOOK_TC_BARE_OUT];
 	rules = weir_reload_rules_now(instance);
 	if (!rules)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
@@ -467,7 +474,7 @@ static int make_transition(struct weir_instance *instance, struct weir_transitio
 	int err = weir_reload_prepare(instance, transition, &image, diag);
 
 	if (!err)
-		err = weir_not_the_rules(weir_reload_load(instance, image, false, &object, diag));
+		err = weir_not_the_rules(weir_reload_load(instance, transition, image, false, &object, diag));
 	if (!err)
 		err = weir_not_the_rules(start_pace(instance, image, transition->ruleset, &starts_pacing, diag));
 	if (!err)

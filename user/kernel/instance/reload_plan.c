@@ -129,24 +129,25 @@ enum weir_attach_mode weir_reload_mode(const struct weir_instance *instance)
 	return instance->is_all_incompatible ? WEIR_MODE_AUTO : instance->info.attach_mode;
 }
 
-uint32_t weir_reload_hooks(const struct weir_instance *instance, const struct weir_image *image)
+/* The hooks for which the image is loaded: those of all links, since interfaces that are gone may come back, and
+ * another version may have attached some by XDP and others at tc; and those that interfaces may need later.
+ */
+static uint32_t hooks_of(const struct weir_instance *instance, const struct weir_transition *transition,
+			 const struct weir_image *image)
 {
-	uint32_t hooks = weir_hooks_of(weir_reload_mode(instance), image);
+	bool has_bare = transition->adds_bare || weir_instance_has_patterns(instance);
+	uint32_t hooks = 0;
 
-	for (size_t i = 0; i < instance->link_count; i++) {
-		const enum weir_hook hook = instance->links[i].hook;
-
-		if (weir_hook_is_out(hook))
-			continue;
-		hooks |= 1u << hook;
-		if (image->config.limits_out)
-			hooks |= 1u << weir_hook_at_tc(true, hook == WEIR_HOOK_TC_BARE_IN);
-	}
-	return hooks;
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (!weir_hook_is_out(instance->links[i].hook))
+			hooks |= 1u << instance->links[i].hook;
+	has_bare |= hooks >> WEIR_HOOK_TC_BARE_IN & 1;
+	return hooks | weir_hooks_of(weir_reload_mode(instance), image, has_bare);
 }
 
-int weir_reload_load(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
-		     struct weir_object **ret_object, struct weir_diag *diag)
+int weir_reload_load(const struct weir_instance *instance, const struct weir_transition *transition,
+		     const struct weir_image *image, bool is_trial, struct weir_object **ret_object,
+		     struct weir_diag *diag)
 {
 	struct weir_object_options options = {
 		.seed = instance->is_all_incompatible ? NULL : instance->info.seed,
@@ -154,7 +155,7 @@ int weir_reload_load(const struct weir_instance *instance, const struct weir_ima
 		.now_ns = weir_host_now_ns(),
 		.previous_rules = rules_that_warm(instance),
 		.is_trial = is_trial,
-		.hooks = weir_reload_hooks(instance, image),
+		.hooks = hooks_of(instance, transition, image),
 	};
 
 	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)

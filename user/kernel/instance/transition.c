@@ -86,12 +86,30 @@ static int plan_load(const struct weir_instance *instance, const struct weir_rel
 		return err;
 	}
 	transition->confirm_ns = options->confirm_ns;
+	/* While they are not confirmed, and if they are not kept, they cannot be loaded again for such an interface. */
+	transition->adds_bare = options->confirm_ns || !set;
 	transition->emptied = options->starts_afresh ? WEIR_EMPTIED_WARNED : WEIR_EMPTIED_REFUSED;
 	if (set)
 		weir_history_push(&transition->history, set, options->confirm_ns);
 	else
 		weir_history_free(&transition->history);
 	return 0;
+}
+
+static int plan_again(const struct weir_instance *instance, struct weir_transition *transition, struct weir_diag *diag)
+{
+	struct weir_kept_set *set = transition->history.sets[0];
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	transition->adds_bare = true;
+	if (set)
+		return read_kept(transition, set, set->transition, instance->info.generation + 1, diag);
+	snprintf(hint, sizeof(hint), "'weir reload%s FILE...' first", weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint,
+			"the rules of instance '%s' have to be loaded again for an interface without an Ethernet "
+			"header, and were not kept",
+			instance->name);
+	return -ENOENT;
 }
 
 static int plan_rollback(const struct weir_instance *instance, struct weir_transition *transition,
@@ -152,7 +170,8 @@ int weir_transition_plan(struct weir_instance *instance, enum weir_transition_ki
 	if (transition.kind == WEIR_TRANSITION_LOADED) {
 		if (unconfirmed->is_so)
 			forget_unconfirmed(instance, &transition.history);
-		err = plan_load(instance, options, &transition, diag);
+		err = ruleset ? plan_load(instance, options, &transition, diag)
+			      : plan_again(instance, &transition, diag);
 	} else if (transition.kind == WEIR_TRANSITION_ROLLBACK) {
 		err = plan_rollback(instance, &transition, diag);
 	} else {

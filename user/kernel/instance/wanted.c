@@ -111,6 +111,7 @@ bool weir_wanted_is(const struct weir_wanted *wanted, const char *const *words, 
 
 static int add_target(struct weir_targets *targets, const struct weir_stacked *link, bool is_named)
 {
+	char buffer[WEIR_LINK_TYPE_BYTES];
 	struct weir_target *target =
 		weir_array_add((void **)&targets->targets, targets->count, sizeof(*targets->targets));
 
@@ -119,6 +120,7 @@ static int add_target(struct weir_targets *targets, const struct weir_stacked *l
 	memcpy(target->name, link->name, sizeof(target->name));
 	target->ifindex = link->ifindex;
 	target->is_named = is_named;
+	target->is_bare = weir_link_type_without_ethernet(link->type, buffer) != NULL;
 	targets->count++;
 	return 0;
 }
@@ -223,6 +225,14 @@ bool weir_targets_leave_out(const struct weir_wanted *wanted, enum weir_attach_m
 		return false; /* the attach will report it */
 	for (size_t i = 0; i < targets.left_out_count; i++)
 		if (!strcmp(targets.left_out[i].name, name))
+			return true;
+	return false;
+}
+
+bool weir_targets_have_bare(const struct weir_targets *targets)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		if (targets->targets[i].is_bare)
 			return true;
 	return false;
 }
