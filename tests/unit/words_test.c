@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "rules/quantity.h"
+#include "words/breaker_words.h"
 #include "words/words.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
@@ -160,6 +161,20 @@ static void a_system_rule_is_of_the_host(void **state)
 	assert_said(&rule, "Load above 8");
 }
 
+/* Documents, metrics and rule files keep `halfOpen`. */
+static void people_read_half_open(void **state)
+{
+	const struct weir_breaker_view view = {.kind = WEIR_BREAKER_HALF_OPEN};
+	const struct weir_breaker_sum sum = {.lone = view, .count = {[WEIR_BREAKER_HALF_OPEN] = 2}};
+	json_t *document = weir_json_breaker(&view, WEIR_BREAKER_ERROR_COUNT);
+	char words[WEIR_WORDS_BYTES];
+
+	assert_string_equal(weir_format_breaker_sum(&sum, false, words), "half-open");
+	assert_string_equal(weir_format_breaker_sum(&sum, true, words), "0 open, 2 half-open of 2");
+	assert_string_equal(json_string_value(json_object_get(document, "state")), "halfOpen");
+	json_decref(document);
+}
+
 /* All fields of a key, with a name and a penalty: nothing is cut off. */
 static void the_longest_limit_has_room(void **state)
 {
@@ -191,6 +206,7 @@ int main(void)
 		cmocka_unit_test(a_limit_says_how_much_and_of_whom),
 		cmocka_unit_test(an_associated_rule_says_whose_traffic_it_reads),
 		cmocka_unit_test(connections_and_breakers_say_of_whom_they_are),
+		cmocka_unit_test(people_read_half_open),
 		cmocka_unit_test(a_system_rule_is_of_the_host),
 		cmocka_unit_test(the_longest_limit_has_room),
 	};

@@ -28,6 +28,11 @@ json_t *weir_json_breaker_sum(const struct weir_breaker_sum *sum, enum weir_brea
 			 (json_int_t)sum->count[WEIR_BREAKER_HALF_OPEN], "changes", (json_int_t)sum->changes);
 }
 
+const char *weir_breaker_kind_word(enum weir_breaker_kind kind)
+{
+	return kind == WEIR_BREAKER_HALF_OPEN ? "half-open" : weir_breaker_kind_names[kind];
+}
+
 const char *weir_format_breaker_state(const struct weir_breaker_view *view, char words[WEIR_WORDS_BYTES])
 {
 	if (view->kind == WEIR_BREAKER_OPEN && view->left_ns)
@@ -35,7 +40,7 @@ const char *weir_format_breaker_state(const struct weir_breaker_view *view, char
 	else if (view->kind == WEIR_BREAKER_OPEN)
 		snprintf(words, WEIR_WORDS_BYTES, "open, the next request probes");
 	else
-		snprintf(words, WEIR_WORDS_BYTES, "%s", weir_breaker_kind_names[view->kind]);
+		snprintf(words, WEIR_WORDS_BYTES, "%s", weir_breaker_kind_word(view->kind));
 	return words;
 }
 
@@ -45,7 +50,7 @@ const char *weir_format_breaker_sum(const struct weir_breaker_sum *sum, bool has
 
 	if (!has_flows)
 		return weir_format_breaker_state(&sum->lone, words);
-	snprintf(words, WEIR_WORDS_BYTES, "%llu open, %llu halfOpen of %llu", open, half_open,
+	snprintf(words, WEIR_WORDS_BYTES, "%llu open, %llu half-open of %llu", open, half_open,
 		 sum->count[WEIR_BREAKER_CLOSED] + open + half_open);
 	return words;
 }

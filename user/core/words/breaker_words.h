@@ -16,10 +16,13 @@ json_t *weir_json_breaker(const struct weir_breaker_view *view, enum weir_breake
  */
 json_t *weir_json_breaker_sum(const struct weir_breaker_sum *sum, enum weir_breaker_strategy strategy, bool has_flows);
 
-/* "closed", "open, retry in 2.5 s", "halfOpen" */
+/* For people: "closed", "open" or "half-open"; fields and labels have weir_breaker_kind_names. */
+const char *weir_breaker_kind_word(enum weir_breaker_kind kind);
+
+/* "closed", "open, retry in 2.5 s", "half-open" */
 const char *weir_format_breaker_state(const struct weir_breaker_view *view, char words[WEIR_WORDS_BYTES]);
 
-/* The same for a rule; if it has flows, "3 open, 1 halfOpen of 57". */
+/* The same for a rule; if it has flows, "3 open, 1 half-open of 57". */
 const char *weir_format_breaker_sum(const struct weir_breaker_sum *sum, bool has_flows, char words[WEIR_WORDS_BYTES]);
 
 /* "0.5 (5 of 10)": the result of its latest evaluation; "-" if there was none. */

@@ -12,6 +12,7 @@
 #include "report/keys.h"
 #include "rules/scalars.h"
 #include "tables/breaker_state.h"
+#include "words/breaker_words.h"
 #include "words/drop_words.h"
 #include "words/json.h"
 
@@ -223,7 +224,7 @@ static void print_change(const struct weir_instance *instance, const struct weir
 			weir_format_age(event->value > event->time_ns ? event->value - event->time_ns : 0, words));
 	else
 		fprintf(text, ": %s",
-			event->value <= WEIR_BREAKER_HALF_OPEN ? weir_breaker_kind_names[event->value] : "?");
+			event->value <= WEIR_BREAKER_HALF_OPEN ? weir_breaker_kind_word(event->value) : "?");
 	/* The window is why a breaker opens. A probe opens the other states, and their window is the former one. */
 	if (reported->kind != WEIR_REPORTED_PENALTY && event->value == WEIR_BREAKER_OPEN)
 		fprintf(text, ", %llu of %llu requests were bad", (unsigned long long)(event->used & 0xffffffff),
