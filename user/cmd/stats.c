@@ -258,6 +258,7 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 		err = weir_stats_read(instance, &view, diag);
 	if (err)
 		return err;
+	weir_instance_warn_of_losses(instance, diag);
 	if (options->wants_json)
 		return weir_json_print(weir_stats_describe(&view), diag);
 	print_text(&view);

@@ -69,7 +69,9 @@ static void print_links(const struct weir_instance *instance)
 		return;
 	}
 	if (!instance->link_count) {
-		printf("  attached to no interface: an attach or a detach was cut short; 'weir detach%s' cleans up\n",
+		printf("  attached to no interface: its links were removed, or an attach or a detach was cut short; "
+		       "'weir "
+		       "detach%s' cleans up\n",
 		       weir_instance_option(instance->name, option));
 		return;
 	}
@@ -399,7 +401,7 @@ static void separate(const struct listing *listing)
 		putchar('\n');
 }
 
-static int show_instance(const struct weir_instance *instance, struct listing *listing, struct weir_diag *diag)
+static int show_instance(struct weir_instance *instance, struct listing *listing, struct weir_diag *diag)
 {
 	_cleanup_(weir_status_free) struct weir_status_view view = {};
 	int err = weir_status_read(instance, &view, diag);
@@ -415,6 +417,7 @@ static int show_instance(const struct weir_instance *instance, struct listing *l
 		print_text(&view);
 	}
 	listing->count++;
+	weir_instance_warn_of_losses(instance, diag);
 	return 0;
 }
 

@@ -99,6 +99,7 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 	err = weir_top_read(top, diag);
 	if (err)
 		return err;
+	weir_instance_warn_of_losses(top->instance, diag);
 	if (options->wants_json)
 		return weir_json_print(weir_top_describe(top), diag);
 	printf("instance %s: ", top->instance->name);

@@ -41,6 +41,15 @@ static int open_instance(struct weir_top *top, const char *name, struct weir_dia
 	return 0;
 }
 
+static void look_for_losses(struct weir_top *top)
+{
+	_cleanup_(weir_freep) struct weir_loss *losses = NULL;
+
+	top->lost[0] = '\0';
+	if (weir_instance_find_losses(top->instance, &losses))
+		memcpy(top->lost, losses[0].interface, sizeof(top->lost));
+}
+
 static int read_drops(struct weir_top *top, uint64_t now_ns, struct weir_diag *diag)
 {
 	const uint64_t span_ns = WEIR_TOP_DROPS_SECONDS * WEIR_NSEC_PER_SEC;
@@ -284,6 +293,8 @@ int weir_top_read(struct weir_top *top, struct weir_diag *diag)
 		err = weir_cluster_view_look(top->instance, &top->cluster, diag);
 	if (!err)
 		err = read_flows(top, diag);
+	if (!err)
+		look_for_losses(top);
 	return err ? err : set_lines(top, diag);
 }
 

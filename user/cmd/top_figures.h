@@ -56,6 +56,7 @@ struct weir_top_drop {
 
 struct weir_top {
 	struct weir_instance *instance;
+	char lost[IF_NAMESIZE]; /* an interface on which the instance has no program, though it should; empty: none */
 	struct weir_counters counters, before;
 	/* False: all rates are 0, because this is the first reading, or the first of this rule set. */
 	bool has_before;

@@ -226,8 +226,11 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 	used += snprintf(line + used, sizeof(line) - used, "%s, for %s", instance->info.observes ? " (observes)" : "",
 			 weir_format_age(weir_host_now_ns() - instance->info.attached_ns, age));
 	if (instance->unconfirmed.is_so && used < sizeof(line))
-		snprintf(line + used, sizeof(line) - used, "; not confirmed: the previous rules return in %llu s",
-			 (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed));
+		used += snprintf(line + used, sizeof(line) - used,
+				 "; not confirmed: the previous rules return in %llu s",
+				 (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed));
+	if (top->lost[0] && used < sizeof(line))
+		snprintf(line + used, sizeof(line) - used, "; program gone from %s: see 'weir status'", top->lost);
 	weir_make_printable(line, "");
 	attron(A_BOLD);
 	put(0, 0, COLS - 10, false, line);

@@ -241,6 +241,11 @@ const char *weir_host_netns_words(char ret_words[WEIR_NETNS_WORDS_BYTES])
 	return ret_words;
 }
 
+void weir_host_netns_option(char ret_words[WEIR_NETNS_WORDS_BYTES])
+{
+	snprintf(ret_words, WEIR_NETNS_WORDS_BYTES, "%s%s", entered_netns[0] ? " --netns " : "", entered_netns);
+}
+
 int weir_host_ifindex(const char *name, struct weir_diag *diag)
 {
 	int ifindex = find_ifindex(name);

@@ -76,6 +76,9 @@ int weir_host_enter_netns(const char *netns, struct weir_diag *diag);
 #define WEIR_NETNS_WORDS_BYTES 160
 const char *weir_host_netns_words(char ret_words[WEIR_NETNS_WORDS_BYTES]);
 
+/* The option with which other commands enter it: " --netns far", or nothing. */
+void weir_host_netns_option(char ret_words[WEIR_NETNS_WORDS_BYTES]);
+
 /* The inode number of the present network namespace, which distinguishes it from others; 0 if it cannot be determined.
  */
 uint64_t weir_host_netns(void);

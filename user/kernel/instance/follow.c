@@ -19,18 +19,13 @@ static int read_info(const struct weir_instance *instance, struct weir_instance_
 	return weir_array_read(instance->map_fd[WEIR_TABLE_INSTANCE], ret_info, 1, sizeof(*ret_info));
 }
 
-static const struct weir_link *find_in_direction(const struct weir_instance *instance, uint32_t ifindex, bool is_out)
-{
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex == ifindex && weir_hook_is_out(instance->links[i].hook) == is_out)
-			return &instance->links[i];
-	return NULL;
-}
-
 /* The link for incoming packets, which each interface has. */
 static const struct weir_link *find_link(const struct weir_instance *instance, uint32_t ifindex)
 {
-	return find_in_direction(instance, ifindex, false);
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex == ifindex && !weir_hook_is_out(instance->links[i].hook))
+			return &instance->links[i];
+	return NULL;
 }
 
 /* Rules evaluate outgoing packets, but the interface has no link for these: either the command that put the other link
@@ -38,17 +33,7 @@ static const struct weir_link *find_link(const struct weir_instance *instance, u
  */
 static bool lacks_out(const struct weir_instance *instance, uint32_t ifindex)
 {
-	return find_link(instance, ifindex) && !find_in_direction(instance, ifindex, true) &&
-	       (weir_pin_is_there(instance->name, weir_pin_of_program(WEIR_HOOK_TC_OUT)) ||
-		weir_pin_is_there(instance->name, weir_pin_of_guard(WEIR_HOOK_TC_OUT)));
-}
-
-static int read_links_again(struct weir_instance *instance, struct weir_diag *diag)
-{
-	weir_freep(&instance->links);
-	instance->links = NULL;
-	instance->link_count = 0;
-	return weir_instance_read_links(instance, diag);
+	return find_link(instance, ifindex) && weir_instance_lacks_link(instance, ifindex, true);
 }
 
 /* The pacing filter comes first, as at attach. */
@@ -247,7 +232,7 @@ static void close_terms(const struct weir_link_terms *terms)
 		weir_closep(&terms->program_fd[hook]);
 }
 
-/* The interface is there, and gets the place that is asked for only if it has no program yet. */
+/* The interface is there, and gets the place that is asked for only if it lacks a program. */
 static int expect_addable(const struct weir_instance *instance, const struct weir_attach_options *options,
 			  const char *interface, struct weir_diag *diag)
 {
@@ -255,7 +240,7 @@ static int expect_addable(const struct weir_instance *instance, const struct wei
 
 	if (ifindex < 0)
 		return -ENODEV;
-	if (weir_tcx_place_is_last(&options->place) || !find_link(instance, ifindex))
+	if (weir_tcx_place_is_last(&options->place) || !find_link(instance, ifindex) || lacks_out(instance, ifindex))
 		return 0;
 	weir_diag_error(diag, NULL, NULL, "detach it with 'weir detach -i', then attach it at that position",
 			"'%s' is already limited, and keeps its position among the programs at tc", interface);
@@ -441,7 +426,7 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = WEIR_NO_PROGRAMS};
 	_cleanup_(weir_targets_free) struct weir_targets targets = {};
 	bool are_all_limited = true;
-	int err = read_links_again(instance, diag);
+	int err = weir_instance_read_links(instance, diag);
 
 	if (!err)
 		err = weir_targets_find(instance->info.wanted, instance->info.attach_mode, &targets);
@@ -471,7 +456,7 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 	if (are_all_limited)
 		take_off_left_out(instance, &targets, diag);
 	warn_of_repeats(instance, &targets, diag);
-	return read_links_again(instance, diag);
+	return weir_instance_read_links(instance, diag);
 }
 
 /* Call this before new interfaces are limited, so that their packets match the right resources. A failure is reported

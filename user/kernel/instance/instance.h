@@ -151,6 +151,20 @@ struct weir_repeat {
 /* All repeats, as far as the instance's network namespace can be read. The caller frees *ret_repeats; NULL: none. */
 size_t weir_instance_find_repeats(const struct weir_instance *instance, struct weir_repeat **ret_repeats);
 
+/* An interface that the instance is to limit, and where it has no program for one or both directions. */
+#define WEIR_LOSS_BYTES 256
+struct weir_loss {
+	char interface[IF_NAMESIZE];
+	char words[WEIR_LOSS_BYTES]; /* "instance 'main' is to limit 'eth0' by XDP, but its program there is gone" */
+	char cure[WEIR_LOSS_BYTES];  /* "'weir attach -i eth0' puts it back", for all interfaces of the instance */
+};
+
+/* All of them, as far as the instance's network namespace can be read; none while another command is at work. Reads the
+ * links again. The caller frees *ret_losses; NULL: none.
+ */
+size_t weir_instance_find_losses(struct weir_instance *instance, struct weir_loss **ret_losses);
+void weir_instance_warn_of_losses(struct weir_instance *instance, struct weir_diag *diag);
+
 /* How much longer its limits hold, from now (tables/narrow_span.h). */
 uint64_t weir_instance_left_ns(const struct weir_instance *instance);
 

@@ -4,7 +4,8 @@
  *
  * attached.c lists the instances. read.c reads one, and open.c does so while other commands are at work.
  * table_versions.c finds tables of another version, interfaces.c lists the interfaces that the instance is on, and
- * wanted.c those on which it is wanted. repeats.c finds packets that it sees twice. attach.c and reload.c put rules in
+ * wanted.c those on which it is wanted, losses.c those of them that it has lost. repeats.c finds packets that it sees
+ * twice. attach.c and reload.c put rules in
  * force (reload_plan.c plans a reload), load.c has what these two share, foresee.c does a dry run of a reload, and
  * detach.c takes the instance off. link.c puts a program on one interface, follow.c does so for interfaces that are
  * added or appear later, programs.c manages the programs on the links, and newcomers.c applies `match.interface` to
@@ -64,7 +65,7 @@ int weir_instance_accept_incompatible(const struct weir_instance *instance, bool
 /* A process is the controller of this instance (control/controller.h). */
 bool weir_instance_is_controlled(const char *name);
 
-/* Fills instance->links. */
+/* Fills instance->links, or replaces them by those of now. */
 int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *diag);
 
 size_t weir_instance_count_links(const char *instance);
@@ -143,6 +144,14 @@ int weir_targets_expect(const struct weir_wanted *wanted, struct weir_diag *diag
 
 /* Fail with -ENOENT and a message unless the instance is wanted by exactly this pattern. */
 int weir_instance_expect_wanted(const struct weir_instance *instance, const char *pattern, struct weir_diag *diag);
+
+/* ---- losses.c ---- */
+
+/* The instance has no link to this interface for a direction that its rules evaluate. */
+bool weir_instance_lacks_link(const struct weir_instance *instance, uint32_t ifindex, bool is_out);
+
+/* As weir_instance_find_losses(), by the links as they were read, for a caller that holds the lock. */
+size_t weir_instance_losses_now(const struct weir_instance *instance, struct weir_loss **ret_losses);
 
 /* ---- repeats.c ---- */
 

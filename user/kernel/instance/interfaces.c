@@ -26,8 +26,12 @@ bool weir_instance_is_controlled(const char *name)
 
 int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *diag)
 {
-	int err = weir_links_read(instance->name, &instance->links, &instance->link_count);
+	int err;
 
+	free(instance->links);
+	instance->links = NULL;
+	instance->link_count = 0;
+	err = weir_links_read(instance->name, &instance->links, &instance->link_count);
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the links of instance '%s'", instance->name) : 0;
 }
 

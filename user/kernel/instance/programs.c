@@ -95,13 +95,31 @@ int weir_instance_open_programs(const struct weir_instance *instance, struct wei
 	return 0;
 }
 
-static void warn_gone(const struct weir_instance *instance, const struct weir_link *link, struct weir_diag *diag)
+/* If only its program is gone, weir_instance_warn_of_losses() says so. */
+static bool is_lost(const struct weir_link *link, const struct weir_loss *losses, size_t count)
 {
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(losses[i].interface, link->attached_as))
+			return true;
+	return false;
+}
+
+static void warn_of_gone(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_loss *losses = NULL;
+	const size_t count = weir_instance_losses_now(instance, &losses);
 	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
 
-	snprintf(hint, sizeof(hint), "'weir detach%s -i %s' forgets it", weir_instance_option(instance->name, option),
-		 link->interface);
-	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and its limits with it", link->interface);
+	weir_instance_option(instance->name, option);
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		if (link->ifindex || weir_hook_is_out(link->hook) || is_lost(link, losses, count))
+			continue;
+		snprintf(hint, sizeof(hint), "'weir detach%s -i %s' forgets it", option, link->interface);
+		weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and its limits with it",
+				  link->interface);
+	}
 }
 
 /* The interface has no link for outgoing packets: the new rules evaluate them, but the old ones do not. */
@@ -174,8 +192,6 @@ static int swap(const struct weir_instance *instance, const int program_fd[WEIR_
 	for (; !err && done < instance->link_count; done += !err) {
 		const struct weir_link *link = &instance->links[done];
 
-		if (!link->ifindex && !weir_hook_is_out(link->hook))
-			warn_gone(instance, link, diag);
 		if (!link->ifindex || program_fd[link->hook] < 0)
 			continue;
 		err = weir_link_update(instance->name, link, program_fd[link->hook]);
@@ -200,6 +216,7 @@ int weir_instance_swap_links(const struct weir_instance *instance, const int pro
 
 	if (err)
 		return err;
+	warn_of_gone(instance, diag);
 	err = swap(instance, program_fd, old, diag);
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];

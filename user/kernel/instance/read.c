@@ -61,7 +61,9 @@ static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 	return 0;
 }
 
-/* If a pin is missing although the instance exists, a command was killed before it had finished. */
+/* If a pin is missing although the instance exists, a command was killed before it had finished, or somebody removed
+ * the pin.
+ */
 static int fail_to_open(const char *name, int err, const char *pin, struct weir_diag *diag)
 {
 	char hint[192], option[WEIR_INSTANCE_OPTION_BYTES];
@@ -70,7 +72,8 @@ static int fail_to_open(const char *name, int err, const char *pin, struct weir_
 		return weir_diag_fail(diag, err, NULL, "cannot open '%s' of instance '%s'", pin, name);
 	snprintf(hint, sizeof(hint), "run 'weir detach%s', then 'weir attach'", weir_instance_option(name, option));
 	weir_diag_error(diag, NULL, NULL, hint,
-			"instance '%s' is incomplete, left by a command that was killed: '%s' is missing", name, pin);
+			"instance '%s' is incomplete: its pin '%s' is missing, by a command that was killed or by hand",
+			name, pin);
 	return -err;
 }
 

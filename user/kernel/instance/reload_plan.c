@@ -210,22 +210,28 @@ static int check_span(const struct weir_instance *instance, const struct weir_im
 	return -EOVERFLOW;
 }
 
-/* An instance without links was left by a killed attach or detach. And if all interfaces are gone, the rules would
- * limit nothing.
+/* An instance without links was left by a killed attach or detach. And if all interfaces or programs on them are gone,
+ * the rules would limit nothing.
  */
 static int check_links(const struct weir_instance *instance, struct weir_diag *diag)
 {
-	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+	_cleanup_(weir_freep) struct weir_loss *losses = NULL;
+	char hint[WEIR_LOSS_BYTES + 128], option[WEIR_INSTANCE_OPTION_BYTES], why[64];
+	bool has_lost;
 
 	for (size_t i = 0; i < instance->link_count; i++)
 		if (instance->links[i].ifindex)
 			return 0;
 	if (weir_instance_is_controlled(instance->name)) /* the controller waits for interfaces */
 		return 0;
-	snprintf(hint, sizeof(hint), "'weir detach%s' cleans up", weir_instance_option(instance->name, option));
-	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
-			instance->link_count ? "those it was attached to are gone"
-					     : "an attach or a detach was cut short");
+	has_lost = weir_instance_losses_now(instance, &losses);
+	snprintf(why, sizeof(why), "%s",
+		 instance->link_count ? "those it was attached to are gone" : "an attach or a detach was cut short");
+	if (has_lost)
+		snprintf(why, sizeof(why), "its program on '%s' is gone", losses[0].interface);
+	snprintf(hint, sizeof(hint), "%s%s'weir detach%s' cleans up", has_lost ? losses[0].cure : "",
+		 has_lost ? ", then reload; or " : "", weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name, why);
 	return -ENOENT;
 }
 

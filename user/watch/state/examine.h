@@ -42,8 +42,9 @@ void weir_find(struct weir_findings *findings, enum weir_finding_level level, co
 int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset, struct weir_findings *findings,
 		       struct weir_diag *diag);
 
-/* Warn about the findings of weir_examine_rules() that an attach or reload has not reported: for rules that are in
- * force, or on probation, on an instance's interfaces, in the mode used there. ruleset NULL: the rules that the
+/* Warn about interfaces that the instance does not limit though it should, and about the findings of
+ * weir_examine_rules() that an attach or reload has not reported: for rules that are in force, or on probation, on an
+ * instance's interfaces, in the mode used there. ruleset NULL: the rules that the
  * instance keeps.
  */
 void weir_examine_attached(const char *instance_name, const struct weir_ruleset *ruleset, struct weir_diag *diag);

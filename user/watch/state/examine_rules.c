@@ -312,8 +312,10 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 	uint64_t overrides = 0;
 	uint32_t fields;
 
-	if (weir_instance_open_now(instance_name, &instance, &ignored) ||
-	    weir_netns_enter(instance->info.netns, &back_fd))
+	if (weir_instance_open_now(instance_name, &instance, &ignored))
+		return;
+	weir_instance_warn_of_losses(instance, diag);
+	if (weir_netns_enter(instance->info.netns, &back_fd))
 		return;
 	if (!ruleset)
 		ruleset = kept = read_rules(instance);

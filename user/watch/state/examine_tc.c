@@ -63,36 +63,48 @@ static bool examine_hook(const char *interface, uint32_t ifindex, bool is_egress
 	return order.bytes;
 }
 
-static const char *hook_words(const struct weir_link *link)
+/* A link keeps a program whose pin somebody removed, but no command finds that program. */
+static void examine_pins(const struct weir_instance *instance, uint32_t ifindex, struct weir_findings *findings)
 {
-	if (link->hook == WEIR_HOOK_XDP)
-		return "by XDP";
-	return weir_hook_is_out(link->hook) ? "at tc egress" : "at tc ingress";
+	char advice[WEIR_INSTANCE_OPTION_BYTES + 64], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	snprintf(advice, sizeof(advice), "'weir reload%s FILE...' pins it again",
+		 weir_instance_option(instance->name, option));
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const char *pin = weir_pin_of_program(instance->links[i].hook);
+
+		if (instance->links[i].ifindex == ifindex && !weir_pin_is_there(instance->name, pin))
+			weir_find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
+				  "the pin '%s' of instance '%s' is gone: its program still limits here, but cannot be "
+				  "put on other interfaces",
+				  pin, instance->name);
+	}
 }
 
-/* Hooks of an instance whose pin is there but whose link or filter is not: somebody removed it, or the interface was
- * replaced by another of that name.
- */
-static void examine_missing(const char *interface, const char *name, struct weir_findings *findings)
+/* What an instance of this network namespace lacks here, by whoever removed it. */
+static void examine_instance(const char *interface, uint32_t ifindex, const char *name, struct weir_findings *findings)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
-	char advice[WEIR_INSTANCE_OPTION_BYTES + 64], option[WEIR_INSTANCE_OPTION_BYTES];
-	const char *lacks[2] = {}; /* an interface has two hooks */
-	size_t count = 0;
+	_cleanup_(weir_freep) struct weir_loss *losses = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
+	struct weir_instance_info head = {};
+	size_t count;
+	int err;
 
-	if (weir_instance_open_now(name, &instance, &ignored) || instance->info.netns != weir_host_netns())
+	/* If even its description is missing, nobody knows whose interfaces it limits. */
+	if (weir_instance_is_incompatible(name, &head) || (head.netns && head.netns != weir_host_netns()))
 		return;
-	for (size_t i = 0; i < instance->link_count && count < ARRAY_SIZE(lacks); i++)
-		if (!instance->links[i].ifindex && !strcmp(instance->links[i].attached_as, interface))
-			lacks[count++] = hook_words(&instance->links[i]);
-	if (!count)
+	err = weir_instance_open_now(name, &instance, &diag);
+	if (err == -ENOENT && diag.count && weir_instance_exists(name))
+		weir_find(findings, WEIR_FINDING_PROBLEM, "programs", diag.entries[0].hint, "%s",
+			  diag.entries[0].message);
+	if (err)
 		return;
-	snprintf(advice, sizeof(advice), "'weir attach%s -i %s' puts it back", weir_instance_option(name, option),
-		 interface);
-	weir_find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
-		  "instance '%s' is to limit '%s' %s%s%s, but its program there is gone", name, interface, lacks[0],
-		  count > 1 ? " and " : "", count > 1 ? lacks[1] : "");
+	examine_pins(instance, ifindex, findings);
+	count = weir_instance_find_losses(instance, &losses);
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(losses[i].interface, interface))
+			weir_find(findings, WEIR_FINDING_PROBLEM, "programs", losses[i].cure, "%s", losses[i].words);
 }
 
 void weir_examine_tc(const char *interface, uint32_t ifindex, struct weir_findings *findings)
@@ -115,5 +127,5 @@ void weir_examine_tc(const char *interface, uint32_t ifindex, struct weir_findin
 	if (weir_instance_list(&names, &ignored))
 		return;
 	for (size_t i = 0; i < names.count; i++)
-		examine_missing(interface, names.names[i], findings);
+		examine_instance(interface, ifindex, names.names[i], findings);
 }
