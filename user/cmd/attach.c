@@ -44,7 +44,7 @@ static int add(const struct weir_options *options, const struct weir_attach_opti
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_add(attach_options, diag);
-	if (err != -ENOENT)
+	if (err != -ENOENT || weir_instance_exists(options->instance))
 		return err;
 	weir_diag_free(diag);
 	return weir_diag_error(

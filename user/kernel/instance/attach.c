@@ -347,8 +347,10 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 	if (!err)
 		err = weir_instance_keep(ruleset, 1, &plan.history.sets[0], diag);
 	fresh.now_ns = weir_host_now_ns();
-	if (!err)
+	if (!err) {
 		fresh.hooks = weir_hooks_of(options->mode, image, needs_bare(&plan));
+		err = weir_instance_check_place(&options->place, fresh.hooks & ~(1u << WEIR_HOOK_XDP), diag);
+	}
 	if (!err)
 		err = weir_not_the_rules(weir_object_load(image, &fresh, &object, diag));
 	if (!err)

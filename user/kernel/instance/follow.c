@@ -293,6 +293,10 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 	terms.mode = mode_of(instance, options);
 	terms.allows_merging |= options->allows_merging;
 	terms.place = options->place;
+	err = weir_instance_check_place(&options->place,
+					terms.mode == WEIR_MODE_TC || terms.program_fd[WEIR_HOOK_TC_OUT] >= 0, diag);
+	if (err)
+		return err;
 	instance->info.allows_merging = terms.allows_merging;
 	for (size_t i = 0; i < targets.left_out_count; i++)
 		weir_left_out_report(&targets.left_out[i], diag);

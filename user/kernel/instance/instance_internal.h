@@ -194,6 +194,9 @@ struct weir_link_terms {
 /* Refuse rules that ask for `interface` on a bond in native mode. */
 int weir_instance_refuse_ports(const char *interface, bool asks_interface, struct weir_diag *diag);
 
+/* Refuse a place among the programs at tc for rules that are not evaluated there: -EINVAL, a wrong request. */
+int weir_instance_check_place(const struct weir_tcx_place *place, bool is_at_tc, struct weir_diag *diag);
+
 /* Put the programs on one interface and pin the links: one for incoming packets and, if outgoing packets are evaluated,
  * one for these. If this fails, nothing is left. *ret_link, which may be NULL, is the link for incoming packets.
  */

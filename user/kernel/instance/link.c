@@ -276,29 +276,45 @@ static struct weir_tcx_place place_at(const struct weir_link_terms *terms, uint3
 	return id && weir_tcx_has(id, ifindex, is_out) <= 0 ? (struct weir_tcx_place){} : terms->place;
 }
 
-static int check_place(const struct weir_link_terms *terms, const struct weir_link *link, struct weir_diag *diag)
+int weir_instance_check_place(const struct weir_tcx_place *place, bool is_at_tc, struct weir_diag *diag)
+{
+	if (weir_tcx_place_is_last(place) || is_at_tc)
+		return 0;
+	return weir_diag_error(diag, NULL, NULL, "leave it out, or add '--mode tc'",
+			       "'--%s' is for programs at tc, and these rules are not attached there",
+			       place->is_before ? "before" : "after");
+}
+
+/* The program of the place must be at a hook of the interface where weir attaches. */
+static int find_place(const struct weir_link_terms *terms, const struct weir_link *link, struct weir_diag *diag)
 {
 	const uint32_t id = terms->place.program_id;
 	const bool has_in = link->hook != WEIR_HOOK_XDP;
 	const bool has_out = terms->program_fd[WEIR_HOOK_TC_OUT] >= 0 || terms->program_fd[WEIR_HOOK_TC_BARE_OUT] >= 0;
+	bool is_in, is_out;
 
 	if (weir_tcx_place_is_last(&terms->place))
 		return 0;
-	if (!has_in && !has_out)
-		return weir_diag_error(diag, NULL, NULL, "leave it out, or add '--mode tc'",
-				       "'--%s' is for programs at tc, and these rules are not attached there",
-				       terms->place.is_before ? "before" : "after");
-	if (!weir_tcx_is_there())
-		return weir_diag_error(diag, NULL, NULL,
-				       "leave it out: weir's clsact filter always has preference 65504",
-				       "'--%s' needs tcx, and this kernel has none (Linux 6.6)",
-				       terms->place.is_before ? "before" : "after");
-	if (!id || (has_in && weir_tcx_has(id, link->ifindex, false) > 0) ||
-	    (has_out && weir_tcx_has(id, link->ifindex, true) > 0))
+	if (!weir_tcx_is_there()) {
+		weir_diag_error(diag, NULL, NULL, "leave it out: weir's clsact filter always has preference 65504",
+				"'--%s' needs tcx, and this kernel has none (Linux 6.6)",
+				terms->place.is_before ? "before" : "after");
+		return -EOPNOTSUPP;
+	}
+	is_in = id && weir_tcx_has(id, link->ifindex, false) > 0;
+	is_out = id && weir_tcx_has(id, link->ifindex, true) > 0;
+	if (!id || (has_in && is_in) || (has_out && is_out))
 		return 0;
-	return weir_diag_error(diag, NULL, NULL, "'weir doctor IFACE' lists them, with their numbers",
-			       "there is no tcx program %u on '%s' where weir would attach to it", id,
-			       link->attached_as);
+	if (is_in || is_out)
+		weir_diag_error(diag, NULL, NULL,
+				is_in ? "leave it out, or add '--mode tc'"
+				      : "leave it out, or add rules with 'direction: out'",
+				"tcx program %u is at %s of '%s', where weir does not attach", id,
+				is_in ? "ingress" : "egress", link->attached_as);
+	else
+		weir_diag_error(diag, NULL, NULL, "'weir doctor IFACE' lists them, with their numbers",
+				"there is no tcx program %u on '%s'", id, link->attached_as);
+	return -ENOENT;
 }
 
 static int explain_tc_failure(const struct weir_link *link, int err, struct weir_diag *diag)
@@ -411,7 +427,7 @@ int weir_instance_put_link(const struct weir_link_terms *terms, const char *inte
 	if (!err)
 		err = expect_program(terms, &link, diag);
 	if (!err)
-		err = check_place(terms, &link, diag);
+		err = find_place(terms, &link, diag);
 	if (!err && terms->paces_out)
 		err = weir_pace_check_out(interface, ifindex, terms->waits.packets, terms->waits.wait_ns, diag);
 	if (!err)
