@@ -355,7 +355,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 		device.strips_vlan = false; /* the tag is then in the packet's metadata */
 	weir_examine_type(interface, &device, &findings);
 	weir_examine_driver(interface, &device, &findings);
-	weir_examine_mode(interface, ifindex, &device, &findings);
+	weir_examine_mode(interface, ifindex, &device, false, &findings);
 	weir_examine_mtu(interface, &device, &findings);
 	weir_examine_offloads(interface, &device, &findings);
 	weir_examine_merging(interface, ifindex, &device, is_for_tc, &findings);

@@ -187,7 +187,8 @@ void weir_examine_super_frames(const char *interface, uint32_t ifindex, const st
 /* Why tc mode is best for the interface; NULL: it is not. In skb mode a program sees the same packets as tc, but not
  * the frames that they were merged from.
  */
-static const char *why_tc(const char *interface, uint32_t ifindex, const struct weir_device *device)
+static const char *why_tc(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			  bool asks_interface)
 {
 	char buffer[WEIR_LINK_TYPE_BYTES];
 	struct weir_super_frames frames = {};
@@ -197,6 +198,8 @@ static const char *why_tc(const char *interface, uint32_t ifindex, const struct 
 		return "its packets have no Ethernet header";
 	if (device->has_xdp_features && !device->has_native_xdp)
 		return "native mode is refused, and tc counts the segments of merged packets, as skb mode does not";
+	if (asks_interface && weir_device_runs_in_ports(interface))
+		return "rules have 'interface', which is the port in native mode, so that attach refuses it";
 	if (weir_super_frames_find(interface, ifindex, &frames) && frames.evades_native)
 		return "super-frames reach native mode whole there, and tc counts their segments";
 	if (weir_merging_find(interface, ifindex, &merging) && merging.is_fixed)
@@ -214,14 +217,26 @@ bool weir_examine_is_for_tc(const char *interface, uint32_t ifindex, const struc
 		return false; /* even if another instance is at tc */
 	if (weir_instance_on(ifindex, name, &link))
 		return link.hook != WEIR_HOOK_XDP;
-	return why_tc(interface, ifindex, device);
+	return why_tc(interface, ifindex, device, false);
 }
 
-void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device,
+/* Do rules that are in force here have `interface`? */
+static bool asks_interface_now(uint32_t ifindex)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
+	char name[WEIR_INSTANCE_NAME_BYTES];
+	struct weir_link link;
+
+	return weir_instance_on(ifindex, name, &link) && !weir_instance_open(name, &instance, &ignored) &&
+	       instance->info.policies & WEIR_ASKS_INTERFACE;
+}
+
+void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device, bool asks_interface,
 		       struct weir_findings *findings)
 {
 	const bool has_native = device->has_xdp_features && device->has_native_xdp;
-	const char *why = why_tc(interface, ifindex, device);
+	const char *why = why_tc(interface, ifindex, device, asks_interface || asks_interface_now(ifindex));
 	char advice[64];
 
 	snprintf(advice, sizeof(advice), "weir attach --mode tc -i %s FILE...", interface);

@@ -15,8 +15,8 @@ void weir_examine_mtu(const char *interface, const struct weir_device *device, s
 /* Is weir attached at tc here or, if it is not attached, is tc mode best? Super-frames then count as their segments. */
 bool weir_examine_is_for_tc(const char *interface, uint32_t ifindex, const struct weir_device *device);
 
-/* Which mode to attach in. */
-void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device,
+/* Which mode to attach in, for rules that have `interface` in matches or keys, or for any rules. */
+void weir_examine_mode(const char *interface, uint32_t ifindex, const struct weir_device *device, bool asks_interface,
 		       struct weir_findings *findings);
 
 /* What happens to packets before XDP sees them. */

@@ -145,6 +145,18 @@ static void examine_rules_pace(const struct weir_image *image, struct weir_findi
 		  "the rules use 'throttling: pace', which this host cannot do: %s", ability.text);
 }
 
+/* On a bond, these rules may need another mode than others do. */
+static void examine_rules_mode(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			       const struct weir_image *image, struct weir_findings *findings)
+{
+	struct weir_findings mode = {};
+
+	weir_examine_mode(interface, ifindex, device, image->config.asked_fields & WEIR_MATCH_INTERFACE, &mode);
+	for (size_t i = 0; mode.count && i < findings->count; i++)
+		if (!strcmp(findings->finding[i].topic, mode.finding[0].topic))
+			findings->finding[i] = mode.finding[0];
+}
+
 /* Remove notes about the host that these rules do not depend on. A problem stays, since it affects any rules. */
 static void leave_out(struct weir_findings *findings, const char *topic)
 {
@@ -196,6 +208,7 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	if (weir_examine_is_for_tc(interface, ifindex, &device))
 		device.strips_vlan = false; /* at tc the tag is still in the packet's metadata */
 	leave_out_what_rules_never_meet(ruleset, image, findings);
+	examine_rules_mode(interface, ifindex, &device, image, findings);
 	examine_rules_memory(image, findings);
 	examine_rules_flows(image->override_count, image->flows_per_cpu, findings);
 	examine_rules_marks(ruleset, findings);
