@@ -158,7 +158,7 @@ static __always_inline bool weir_announce(struct weir_scratch *s)
 
 	if (config.cpus == 1)
 		return true;
-	s->present = weir_announce_cpu(s, &s->view.flow, cpu, s->view.now_ns);
+	s->present = weir_announce_cpu(s, cpu);
 	return weir_is_alone(s->present, cpu);
 }
 

@@ -117,35 +117,55 @@ static __always_inline __u32 weir_sharers_joined(__u32 cell, __u32 epoch, __u32 
 	       (age == 1 ? (cell & WEIR_SHARERS_FIELD) << WEIR_SHARERS_FIELD_BITS : 0) | weir_sharers_with(0, cpu);
 }
 
-/* Make the flow's cell name this CPU, and return the other CPUs that it names. A full barrier; call it after adding
- * units to the own row. now_ns is the time of the evaluation.
- */
-static __always_inline __u32 weir_announce_cpu(struct weir_scratch *s, const struct weir_flow_id *id, __u32 cpu,
-					       __u64 now_ns)
+static __always_inline __u32 weir_epoch(const struct weir_scratch *s)
 {
-	__u32 epoch = now_ns >> config.sharers_shift & 0xff;
-	__u32 *cell = weir_sharers_cell(id);
+	return s->view.now_ns >> config.sharers_shift & 0xff;
+}
 
-	if (!cell)
-		return WEIR_PRESENT_LOST;
-	for (int i = 0; i < WEIR_SHARERS_TRIES; i++) {
-		__u32 seen = READ_ONCE(*cell), known = seen, joined;
+/* Change the cell from `seen` to `joined`, or find that it is so already. A full barrier, if it returns true. */
+static __always_inline bool weir_join(struct weir_scratch *s, __u32 *cell, __u32 seen, __u32 joined)
+{
+	if (joined != seen)
+		return __sync_val_compare_and_swap(cell, seen, joined) == seen;
+	/* This CPU is named already. Read again after the barrier; only that reading counts. */
+	weir_fence(s);
+	return READ_ONCE(*cell) == seen;
+}
+
+/* weir_announce_cpu() where the cell changes meanwhile, or seems to lie ahead. */
+__noinline __u32 weir_announce_again(struct weir_scratch *s)
+{
+	__u32 *cell = s ? weir_sharers_cell(&s->view.flow) : NULL;
+
+	for (int i = 1; cell && i < WEIR_SHARERS_TRIES; i++) {
+		__u32 epoch = weir_epoch(s), seen = READ_ONCE(*cell), known = seen, joined;
 
 		if (weir_sharers_age(seen, epoch) >= WEIR_SHARERS_AHEAD)
 			known = weir_sharers_recall(seen);
-		joined = weir_sharers_joined(known, epoch, cpu);
-		if (joined != seen) {
-			if (__sync_val_compare_and_swap(cell, seen, joined) != seen)
-				continue;
-		} else {
-			/* This CPU is named already. Read again after the barrier; only that reading counts. */
-			weir_fence(s);
-			if (READ_ONCE(*cell) != seen)
-				continue;
-		}
-		return joined >> WEIR_SHARERS_EPOCH_SHIFT == epoch ? joined & WEIR_SHARERS_FIELDS : WEIR_PRESENT_ALL;
+		joined = weir_sharers_joined(known, epoch, weir_this_cpu(s));
+		if (weir_join(s, cell, seen, joined))
+			return joined >> WEIR_SHARERS_EPOCH_SHIFT == epoch ? joined & WEIR_SHARERS_FIELDS
+									   : WEIR_PRESENT_ALL;
 	}
 	return WEIR_PRESENT_LOST;
+}
+
+/* Make the cell of s->view.flow name this CPU, and return the other CPUs that it names. A full barrier; call it after
+ * adding units to the own row.
+ */
+static __always_inline __u32 weir_announce_cpu(struct weir_scratch *s, __u32 cpu)
+{
+	__u32 *cell = weir_sharers_cell(&s->view.flow), epoch = weir_epoch(s), seen, joined;
+
+	if (!cell)
+		return WEIR_PRESENT_LOST;
+	seen = READ_ONCE(*cell);
+	if (likely(weir_sharers_age(seen, epoch) < WEIR_SHARERS_AHEAD)) {
+		joined = weir_sharers_joined(seen, epoch, cpu);
+		if (likely(weir_join(s, cell, seen, joined)))
+			return joined & WEIR_SHARERS_FIELDS;
+	}
+	return weir_announce_again(s);
 }
 
 #endif
