@@ -334,6 +334,7 @@ struct weir_row_ghost_view {
 	__u64 span_ns;	 /* the longest time that its units count */
 	__u64 inherited; /* units of the overflow window with which a new row of the flow begins */
 	__u32 overflow_class;
+	__u32 taken; /* words of the set that was ranked last that are not free */
 };
 
 /* The present threshold of this packet's flow, if it is not a constant (threshold.h). */

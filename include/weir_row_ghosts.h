@@ -114,7 +114,8 @@ _Static_assert(sizeof(struct weir_overflow_windows) == 128, "two cache lines");
 /* How many buckets the word's `start` lies behind, modulo 2^14; from WEIR_ROW_GHOST_AHEAD on, it lies ahead. */
 #define WEIR_ROW_GHOST_AGE(word, bucket)                                                                               \
 	(((__u32)(bucket) - (__u32)((word) >> WEIR_ROW_GHOST_START_SHIFT)) & WEIR_ROW_GHOST_START_MASK)
-#define WEIR_ROW_GHOST_AHEAD (WEIR_ROW_GHOST_START_MASK + 1 - 1024)
+#define WEIR_ROW_GHOST_AHEAD_MAX 1024
+#define WEIR_ROW_GHOST_AHEAD (WEIR_ROW_GHOST_START_MASK + 1 - WEIR_ROW_GHOST_AHEAD_MAX)
 
 /*
  * Counts are stored as a power of two and a mantissa of seven bits, whose first bit is implied. They are exact up to
@@ -169,9 +170,8 @@ static inline __u32 weir_row_ghost_span(__u64 word)
 /* Does a word still count, if buckets up to `expired` have left the window? */
 static inline int weir_row_ghost_counts(__u64 word, __u64 expired)
 {
-	__u32 age = WEIR_ROW_GHOST_AGE(word, expired);
-
-	return word && (age < weir_row_ghost_span(word) || age >= WEIR_ROW_GHOST_AHEAD);
+	return word && WEIR_ROW_GHOST_AGE(word, expired + WEIR_ROW_GHOST_AHEAD_MAX) <
+			       WEIR_ROW_GHOST_AHEAD_MAX + weir_row_ghost_span(word);
 }
 
 /* The units of a word in a window of this many buckets that ends with `bucket`. */

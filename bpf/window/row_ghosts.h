@@ -158,12 +158,10 @@ static __always_inline bool weir_may_be_elsewhere(struct weir_scratch *s)
  * no ghost, or only one that may be another CPU's while this CPU's count was lost, the count of the overflow window
  * applies (s->row_ghost.inherited).
  */
-__noinline __u64 weir_left_without_row(struct weir_scratch *s)
+static __always_inline __u64 weir_left_without_row(struct weir_scratch *s)
 {
 	__u64 units = weir_left_units(s);
 
-	if (!s)
-		return 0;
 	s->row_ghost.inherited = 0;
 	if (config.overflow_classes && s->view.overflow && (!units || weir_may_be_elsewhere(s)))
 		s->row_ghost.inherited = weir_units_of_overflow(s);
@@ -197,42 +195,56 @@ __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 #define WEIR_ROW_GHOST_RANK_COUNTS (WEIR_ROW_GHOST_RANK_UNKNOWN + 1)
 #define WEIR_ROW_GHOST_RANK_STAYS (1ull << 56)
 
-/* Do ghosts of this window spec stay? A word does not say which rows it comes from. */
-static __always_inline bool weir_shares_overflow(__u32 spec)
+/* No word of this window spec without units ranks higher. A word does not say which rows it comes from. */
+static __always_inline __u64 weir_row_ghost_highest(__u32 spec)
 {
-	__u32 of_any_rows = config.overflow_classes | config.overflow_classes >> WEIR_OVERFLOW_SPECS;
+	__u64 highest = WEIR_ROW_GHOST_RANK_COUNTS + WEIR_ROW_GHOST_START_MASK;
+	__u32 stay = config.overflow_classes;
 
-	return of_any_rows >> spec & (spec < WEIR_OVERFLOW_SPECS);
+	if (stay && spec < WEIR_OVERFLOW_SPECS && (stay | stay >> WEIR_OVERFLOW_SPECS) >> spec & 1)
+		highest += WEIR_ROW_GHOST_RANK_STAYS;
+	return highest;
 }
 
-static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 word, __u32 own, __u64 expired)
+/* The last bucket of the word's window spec that has expired is WEIR_ROW_GHOST_AHEAD_MAX before `latest`. */
+static __always_inline __u64 weir_rank_in_spec(__u64 word, __u32 latest, __u64 highest)
 {
-	__u32 name = word >> WEIR_ROW_GHOST_NAME_SHIFT, differs = name ^ own, spec = name & 15, age;
+	__u32 age = WEIR_ROW_GHOST_AGE(word, latest); /* as in weir_row_ghost_counts() */
+
+	if (age >= WEIR_ROW_GHOST_AHEAD_MAX + weir_row_ghost_span(word))
+		return WEIR_ROW_GHOST_RANK_FREE;
+	return ((word & WEIR_ROW_GHOST_COUNT_MASK) << WEIR_ROW_GHOST_START_BITS) - age + highest;
+}
+
+__noinline __u64 weir_rank_other_spec(struct weir_scratch *s, __u64 word)
+{
+	__u32 spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
+
+	if (!s || spec == WEIR_ROW_GHOST_SPECS)
+		return WEIR_ROW_GHOST_RANK_UNKNOWN;
+	return weir_rank_in_spec(word, weir_find_expired(s, spec, WEIR_NARROW) + WEIR_ROW_GHOST_AHEAD_MAX,
+				 weir_row_ghost_highest(spec));
+}
+
+/* `own` is the name of the ghost that is being left; `latest` and `highest` are of its window spec. */
+static __always_inline __u64 weir_row_ghost_rank(struct weir_scratch *s, __u64 word, __u32 own, __u32 latest,
+						 __u64 highest)
+{
+	__u32 differs = word >> WEIR_ROW_GHOST_NAME_SHIFT ^ own;
 
 	if (!word)
 		return WEIR_ROW_GHOST_RANK_FREE;
 	if (!differs)
 		return WEIR_ROW_GHOST_RANK_OWN;
-	if (unlikely(differs & 15)) {
-		if (spec == WEIR_ROW_GHOST_SPECS)
-			return WEIR_ROW_GHOST_RANK_UNKNOWN;
-		expired = weir_expired_bucket(s, spec, WEIR_NARROW);
-	}
-	age = WEIR_ROW_GHOST_AGE(word, expired);
-	if (age >= weir_row_ghost_span(word) && age < WEIR_ROW_GHOST_AHEAD)
-		return WEIR_ROW_GHOST_RANK_FREE;
-	if (config.overflow_classes && weir_shares_overflow(spec))
-		return WEIR_ROW_GHOST_RANK_STAYS;
-	return WEIR_ROW_GHOST_RANK_COUNTS + ((word & WEIR_ROW_GHOST_COUNT_MASK) << WEIR_ROW_GHOST_START_BITS) +
-	       ((WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_SPAN_MASK - age) & WEIR_ROW_GHOST_START_MASK);
+	return unlikely(differs & 15) ? weir_rank_other_spec(s, word) : weir_rank_in_spec(word, latest, highest);
 }
 
 /* The word of a set with the lowest rank: its rank, with its way in the lowest bits. */
 __noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
 {
 	const struct weir_row_ghost_set *set;
-	__u64 least = ~0ull >> 1, taken = WEIR_ROW_GHOST_WAYS, expired;
-	__u32 own;
+	__u64 least = ~0ull >> 1, highest;
+	__u32 own, latest;
 
 	if (!s)
 		return least;
@@ -240,12 +252,17 @@ __noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
 	if (!set)
 		return least;
 	own = s->row_ghost.name;
-	expired = s->row_ghost.expired;
+	latest = s->row_ghost.expired + WEIR_ROW_GHOST_AHEAD_MAX;
+	highest = weir_row_ghost_highest(own & 15);
+	OPAQUE(latest);
+	OPAQUE(highest);
+	s->row_ghost.taken = WEIR_ROW_GHOST_WAYS;
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_ROW_GHOST_WAYS; way++) {
-		__u64 rank = weir_row_ghost_rank(s, READ_ONCE(set->word[way]), own, expired), less;
+		__u64 rank = weir_row_ghost_rank(s, READ_ONCE(set->word[way]), own, latest, highest), less;
 
-		taken -= weir_top_bit(rank - WEIR_ROW_GHOST_RANK_UNKNOWN);
+		if (rank == WEIR_ROW_GHOST_RANK_FREE)
+			s->row_ghost.taken--;
 		less = rank * WEIR_ROW_GHOST_WAYS + way - least;
 		least += less * weir_top_bit(less);
 	}
@@ -253,7 +270,9 @@ __noinline __u64 weir_rank_row_ghosts(struct weir_scratch *s, __u32 number)
 	 * instructions.
 	 */
 	FORGET(s->forgotten, least);
-	return least / WEIR_ROW_GHOST_WAYS == WEIR_ROW_GHOST_RANK_FREE ? least + taken * WEIR_ROW_GHOST_WAYS : least;
+	if (least / WEIR_ROW_GHOST_WAYS == WEIR_ROW_GHOST_RANK_FREE)
+		least += s->row_ghost.taken * WEIR_ROW_GHOST_WAYS;
+	return least;
 }
 
 /* Verified once: it has many ways. */
@@ -360,9 +379,7 @@ static __always_inline __u64 weir_look_far(struct weir_scratch *s)
 /* Put s->row_ghost into the table. False: there is no slot for it. */
 __noinline int weir_keep_row_ghost(struct weir_scratch *s)
 {
-	struct weir_row_ghost_set *head = s ? weir_row_ghost_head(s) : NULL;
-
-	if (!head)
+	if (!s)
 		return true;
 	weir_extend_row_ghosts(s);
 	for (int i = 0; i < WEIR_ROW_GHOST_TRIES; i++) {
@@ -386,14 +403,16 @@ __noinline int weir_keep_row_ghost(struct weir_scratch *s)
 		word = READ_ONCE(set->word[least]);
 		if (rank > WEIR_ROW_GHOST_RANK_FREE && rank < WEIR_ROW_GHOST_RANK_UNKNOWN)
 			rank = WEIR_ROW_GHOST_RANK_FREE;
-		if (rank == WEIR_ROW_GHOST_RANK_STAYS)
+		if (rank >= WEIR_ROW_GHOST_RANK_STAYS)
 			break;
-		if (weir_row_ghost_rank(s, word, s->row_ghost.name, s->row_ghost.expired) != rank)
+		if (weir_row_ghost_rank(s, word, s->row_ghost.name, s->row_ghost.expired + WEIR_ROW_GHOST_AHEAD_MAX,
+					weir_row_ghost_highest(s->row_ghost.name & 15)) != rank)
 			continue; /* another CPU has changed it meanwhile */
 		if (__sync_val_compare_and_swap(&set->word[least], word, weir_row_ghost_with(s, word)) != word)
 			continue;
-		if (rank >= WEIR_ROW_GHOST_RANK_UNKNOWN)
-			__sync_fetch_and_add(&head->displaced, 1);
+		set = rank >= WEIR_ROW_GHOST_RANK_UNKNOWN ? weir_row_ghost_head(s) : NULL;
+		if (set)
+			__sync_fetch_and_add(&set->displaced, 1);
 		return true;
 	}
 	return false;

@@ -251,12 +251,12 @@ static __always_inline __u64 weir_top_bit(__u64 difference)
 
 /* The last bucket that has left the window of another window spec. A row whose newest bucket is not later has expired.
  */
-__noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 spec, __u32 wide)
+static __always_inline __u64 weir_find_expired(struct weir_scratch *s, __u32 spec, __u32 wide)
 {
 	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
 	struct weir_clock *clk;
 
-	if (!s || !t)
+	if (!t)
 		return ~0ull >> 1;
 	clk = wide == WEIR_WIDE ? weir_clock_of(s, spec, WEIR_WIDE) : weir_clock_of(s, spec, WEIR_NARROW);
 	if (!clk)
@@ -265,6 +265,11 @@ __noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 spec, __u32 w
 	if (!t->goes_by_ticks || !weir_clock_is_current(s, clk))
 		weir_clock_set(clk, s->tick, t->goes_by_ticks ? s->tick_ns : weir_now_ns(s), t, wide);
 	return clk->bucket - t->window_cells;
+}
+
+__noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 spec, __u32 wide)
+{
+	return s ? weir_find_expired(s, spec, wide) : ~0ull >> 1;
 }
 
 __noinline __u64 weir_is_row_reserved(struct weir_scratch *s, __u32 number, __u32 storage)

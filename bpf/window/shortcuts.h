@@ -36,7 +36,7 @@ static __always_inline void weir_fetch_row_ghost_set(__u32 row_set, __u32 tag, c
 {
 	__u32 number =
 		weir_row_ghost_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.sizes[WEIR_TABLE_ROW_GHOSTS]);
-	const struct weir_row_ghost_set *set = weir_row_ghost_set(number), *pair = weir_row_ghost_set(number ^ 1);
+	const struct weir_row_ghost_set *set = weir_row_ghost_set(number & ~1u), *pair = weir_row_ghost_set(number | 1);
 
 	if (set)
 		(void)READ_ONCE(set->word[0]);
