@@ -306,7 +306,8 @@ struct weir_view {
 	__u8 is_lone;
 	__u8 asks_all;
 	__u8 overflow;	 /* as in the rule */
-	__u32 page_sets; /* the number of sets of its rows in a page */
+	__u16 page_sets; /* the number of sets of its rows in a page */
+	__u16 is_mixed;	 /* no row is free, and some are of another window spec */
 };
 
 /* The sum over the rows of all CPUs. */

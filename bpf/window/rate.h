@@ -91,10 +91,13 @@ static __always_inline void weir_replace_row(struct weir_scratch *s, void *chose
 static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_evaluation *j, __u64 units,
 					     const enum weir_width wide)
 {
+	__u32 number = weir_find_free(s, wide);
 	void *row;
 
-	s->row_number = weir_choose_row(s, wide);
-	row = weir_row_by_number(s->row_number, wide);
+	if (number == WEIR_NO_ROW)
+		number = weir_evict_row(s, wide);
+	s->row_number = number;
+	row = weir_row_by_number(number, wide);
 	if (row)
 		weir_replace_row(s, row, j->clk, j->threshold_word, units, wide);
 	return row;

@@ -433,19 +433,12 @@ static __always_inline __u64 weir_units_after(void *row, __u64 newest, __u64 exp
  * barrier when it succeeds. It must come before the row's tag changes, so that a CPU that no longer finds the row finds
  * the ghost.
  */
-static __always_inline void weir_leave(struct weir_scratch *s, __u32 number, const enum weir_width wide)
+static __always_inline void weir_leave(struct weir_scratch *s, void *row, __u32 number, const enum weir_width wide)
 {
-	void *row = weir_row_by_number(number, wide);
-	const struct weir_window_spec *t;
-	__u32 spec, tag;
-	__u64 newest;
+	__u32 tag = ROW_GET(row, wide, tag), spec = weir_row_spec(row, tag, wide);
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
+	__u64 newest = ROW_GET(row, wide, newest);
 
-	if (!row)
-		return;
-	tag = ROW_GET(row, wide, tag);
-	newest = ROW_GET(row, wide, newest);
-	spec = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
-	t = bpf_map_lookup_elem(&timings, &spec);
 	if (!t)
 		return;
 	s->row_ghost.newest = newest;
@@ -461,35 +454,36 @@ static __always_inline void weir_leave(struct weir_scratch *s, __u32 number, con
 		weir_join_overflow_window(s);
 }
 
-__noinline int weir_leave_row_ghost(struct weir_scratch *s, __u32 number, __u32 wide)
-{
-	if (!s)
-		return 0;
-	if (wide == WEIR_WIDE)
-		weir_leave(s, number, WEIR_WIDE);
-	else if (wide == WEIR_MEDIUM)
-		weir_leave(s, number, WEIR_MEDIUM);
-	else
-		weir_leave(s, number, WEIR_NARROW);
-	return 0;
-}
-
 /* ---- a row for a flow that has none ---- */
 
-/* Choose a row for s->view.flow, which has none, and return its number. WEIR_NO_ROW: earlier rules of the packet have
+/* Make room for s->view.flow: evict a row, and return its number. WEIR_NO_ROW: earlier rules of the packet have
  * reservations in all eight candidates. An eviction is counted, and leaves a ghost.
  */
-static __always_inline __u32 weir_choose_row(struct weir_scratch *s, const enum weir_width wide)
+static __always_inline __u32 weir_evict(struct weir_scratch *s, const enum weir_width wide)
 {
-	__u64 choice = weir_choose_by_width(s, false, wide);
+	void *chunk = weir_chunk_of(s->view.flow.set, -1, wide), *row;
+	__u32 number;
+	__u64 rank;
 
-	if (unlikely(choice & WEIR_CHOICE_EVICTS && s->nth && weir_is_row_reserved(s, choice, WEIR_STORAGE(wide))))
-		choice = weir_choose_by_width(s, true, wide);
-	if (choice & WEIR_CHOICE_EVICTS) {
-		weir_leave_row_ghost(s, choice, wide);
+	if (!chunk)
+		return WEIR_NO_ROW;
+	rank = weir_choose_evicted(s, chunk, &number, wide);
+	row = weir_row_in(chunk, number, wide);
+	if (!row || rank >= WEIR_RANK_RESERVED)
+		return WEIR_NO_ROW;
+	if (rank >= WEIR_RANK_COUNTS) {
+		weir_leave(s, row, number, wide);
 		weir_count_eviction(s->view.slot);
 	}
-	return choice;
+	return number;
+}
+
+/* Out of line: verified once for each format. */
+__noinline __u32 weir_evict_row(struct weir_scratch *s, __u32 wide)
+{
+	if (!s)
+		return WEIR_NO_ROW;
+	return OF_WIDTH(wide, weir_evict(s, WEIR_NARROW), weir_evict(s, WEIR_MEDIUM), weir_evict(s, WEIR_WIDE));
 }
 
 #endif

@@ -219,17 +219,21 @@ static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cp
 	return weir_find_row_in(weir_chunk_of(id->set, cpu, wide), id, ret_number, wide);
 }
 
-/* A row by its number, set * WEIR_WAYS + way, in this CPU's table; NULL when there is none. */
+/* A row by its number, set * WEIR_WAYS + way, in the chunk of its set; NULL when there is none. */
+static __always_inline void *weir_row_in(void *chunk, __u32 number, const enum weir_width wide)
+{
+	if (!chunk || number == WEIR_NO_ROW)
+		return NULL;
+	OPAQUE(number);
+	return chunk + (number & (WEIR_CHUNK_BYTES / ROW_BYTES(wide) - 1)) * ROW_BYTES(wide);
+}
+
+/* The same in this CPU's table. */
 static __always_inline void *weir_row_by_number(__u32 number, const enum weir_width wide)
 {
-	const __u32 rows = WEIR_CHUNK_BYTES / ROW_BYTES(wide);
-	void *chunk;
-
 	if (number == WEIR_NO_ROW)
 		return NULL;
-	chunk = weir_chunk(number / rows, -1, wide);
-	OPAQUE(number);
-	return chunk ? chunk + (number & (rows - 1)) * ROW_BYTES(wide) : NULL;
+	return weir_row_in(weir_chunk_of(number / WEIR_WAYS, -1, wide), number, wide);
 }
 
 static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
@@ -293,40 +297,38 @@ static __always_inline bool weir_is_row_over(void *row, const enum weir_width wi
 			((struct weir_wide_row *)row)->over_until_ns != 0);
 }
 
-/* The result of weir_free_rows() for a set. One bit for each row says whether it is empty; further bits above, whether
- * it is empty or has expired. A last bit says that some rows are of another window spec; these are taken to count.
- */
 #define WEIR_WAYS_MASK ((1u << WEIR_WAYS) - 1)
-#define WEIR_FREE_MASK ((1u << 2 * WEIR_WAYS) - 1)
-#define WEIR_OTHER_SPECS (1u << 2 * WEIR_WAYS)
 
 static __always_inline __u32 weir_row_spec(void *row, __u64 tag, const enum weir_width wide)
 {
 	return wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->spec : tag & (WEIR_SPECS_NARROW - 1);
 }
 
-/* Without branches, because every packet of a flood of new sources comes here, and the branches could not be predicted.
+/* The free rows of a set. One bit for each row says whether it is empty; further bits above, whether it is empty or has
+ * expired. Rows of another window spec are taken to count; if there are any, the top bit of *ret_other becomes 1.
+ * Without branches, because every packet of a flood of new sources comes here, and the branches could not be predicted.
  */
-static __always_inline __u32 weir_free_rows(const struct weir_view *view, void *rows, const enum weir_width wide)
+static __always_inline __u32 weir_free_rows(const struct weir_view *view, void *rows, __u64 *ret_other,
+					    const enum weir_width wide)
 {
-	__u64 expired = view->bucket - view->window_cells, any_other = 0;
-	__u32 used = 0, counting = 0;
+	__u64 expired = view->bucket - view->window_cells, taken = 0;
+	__u32 spec = view->spec;
 
 	OPAQUE(expired); /* else clang takes two numbers from every row's */
 #pragma unroll
-	for (__u32 way = 0; way < WEIR_WAYS; way++) {
+	for (int way = WEIR_WAYS - 1; way >= 0; way--) {
 		void *row = rows + way * ROW_BYTES(wide);
 		__u64 tag = ROW_GET(row, wide, tag), is_used = weir_top_bit(-tag);
-		__u64 is_other = -(__u64)(weir_row_spec(row, tag, wide) ^ view->spec); /* by its top bit */
+		__u64 is_other = -(__u64)(weir_row_spec(row, tag, wide) ^ spec); /* by its top bit */
 		/* The difference: in the first buckets `expired` is negative. */
 		__u64 counts = weir_top_bit((expired - ROW_GET(row, wide, newest)) | is_other) & is_used;
 
-		any_other |= is_other; /* also set by empty rows; then it is not used */
-		used |= is_used << way;
-		counting |= counts << way;
+		*ret_other |= is_other; /* also set by empty rows; then it is not used */
+		taken = taken << 1 | is_used | counts << WEIR_WAYS;
+		OPAQUE(taken); /* one row after the other: else clang keeps all of them on the stack */
+		OPAQUE(*ret_other);
 	}
-	return (~used & WEIR_WAYS_MASK) | (~counting & WEIR_WAYS_MASK) << WEIR_WAYS |
-	       (__u32)weir_top_bit(any_other) << 2 * WEIR_WAYS;
+	return taken ^ (WEIR_WAYS_MASK | WEIR_WAYS_MASK << WEIR_WAYS);
 }
 
 /* The number of a set's rows that are free or, from the lower bits, empty. */
@@ -343,88 +345,24 @@ static __always_inline __u32 weir_first_free(__u32 free)
 	return (lowest >> 1) - (lowest >> 3); /* 1, 2, 4, 8 */
 }
 
-/* The rank of a row says how much it would hurt to lose it. In ascending order: a row of another window spec that has
- * expired; a row over its limit, because the flow's ghost still blocks it; a row that counts, by its units.
- */
-#define WEIR_RANK_EXPIRED 0ull
-#define WEIR_RANK_COUNTS 1ull
-#define WEIR_RANK_RESERVED (1ull << 57) /* an earlier rule of this packet has a reservation in it: it must not go */
-
-static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, const enum weir_width wide)
-{
-	__u64 counts = 1;
-	__u32 spec = weir_row_spec(row, ROW_GET(row, wide, tag), wide);
-
-	if (unlikely(spec != s->view.spec))
-		counts = weir_top_bit(weir_expired_bucket(s, spec, wide) - ROW_GET(row, wide, newest));
-	FORGET(s->forgotten, counts);
-	return (WEIR_RANK_COUNTS + (weir_row_units(row, wide) + 1) * !weir_is_row_over(row, wide)) * counts;
-}
-
-/* The row of a set with the lowest rank: rank * WEIR_WAYS + way. */
-static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, __u32 set, bool spares_reserved,
-					   const enum weir_width wide)
-{
-	void *rows = weir_rows_of(chunk, set, wide);
-	__u64 least = ~0ull >> 1;
-
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_WAYS; way++) {
-		__u64 rank = weir_row_rank(s, rows + way * ROW_BYTES(wide), wide), less;
-
-		if (spares_reserved)
-			rank |= weir_is_row_reserved(s, set * WEIR_WAYS + way, WEIR_STORAGE(wide)) * WEIR_RANK_RESERVED;
-		less = rank * WEIR_WAYS + way - least;
-		least += less * weir_top_bit(less);
-		OPAQUE(least); /* one row after the other: else clang keeps all of them on the stack */
-	}
-	return least;
-}
-
-/* Added to the number of the row to be replaced if the row still counts. */
-#define WEIR_CHOICE_EVICTS (1ull << 32)
-
-/* Both sets seem full. Replace a row of the first set: its flow keeps its count in a ghost, so it need not be the
- * lowest of all eight. Both sets are ranked only if rows of other window specs may have expired, or if earlier rules
- * need some rows.
- */
-static __always_inline __u64 weir_choose_evicted(struct weir_scratch *s, void *chunk, bool ranks_both,
-						 bool spares_reserved, const enum weir_width wide)
-{
-	__u32 set = s->view.flow.set;
-	__u64 least = weir_rank_set(s, chunk, set, spares_reserved, wide), other;
-
-	if (unlikely(ranks_both)) {
-		other = weir_rank_set(s, chunk, weir_other_set(&s->view.flow, wide), spares_reserved, wide);
-		if (other / WEIR_WAYS < least / WEIR_WAYS) {
-			set = weir_other_set(&s->view.flow, wide);
-			least = other;
-		}
-	}
-	if (least / WEIR_WAYS >= WEIR_RANK_RESERVED)
-		return WEIR_NO_ROW;
-	return (set * WEIR_WAYS + (least & (WEIR_WAYS - 1))) |
-	       (least / WEIR_WAYS >= WEIR_RANK_COUNTS ? WEIR_CHOICE_EVICTS : 0);
-}
-
 /* If both sets have free rows, the emptier one is used, so that even well filled tables seldom overflow. But a first
  * set with at most one flow is used in any case, so that most rows are found in the set that is searched first. (In the
  * harness an expired row may count again, so there a set with more empty rows is always better.)
  */
-static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_reserved, const enum weir_width wide)
+static __always_inline __u32 weir_choose_free(struct weir_view *view, void *chunk, const enum weir_width wide)
 {
-	const struct weir_view *view = &s->view;
 	__u32 set = view->flow.set, other = weir_other_set(&view->flow, wide), free, other_free;
-	void *chunk = weir_chunk_of(set, -1, wide);
+	__u64 is_mixed = 0;
 
 	if (!chunk)
 		return WEIR_NO_ROW;
-	free = weir_free_rows(view, weir_rows_of(chunk, set, wide), wide);
+	free = weir_free_rows(view, weir_rows_of(chunk, set, wide), &is_mixed, wide);
 	if (config.is_virtual || weir_bits_of_ways(free >> WEIR_WAYS) < WEIR_WAYS - 1) {
-		other_free = weir_free_rows(view, weir_rows_of(chunk, other, wide), wide);
-		if (!((free | other_free) & WEIR_FREE_MASK))
-			return weir_choose_evicted(s, chunk, spares_reserved || other_free & WEIR_OTHER_SPECS,
-						   spares_reserved, wide);
+		other_free = weir_free_rows(view, weir_rows_of(chunk, other, wide), &is_mixed, wide);
+		if (!(free | other_free)) {
+			view->is_mixed = is_mixed >> 63;
+			return WEIR_NO_ROW;
+		}
 		if (config.is_virtual && weir_bits_of_ways(other_free) != weir_bits_of_ways(free)
 			    ? weir_bits_of_ways(other_free) > weir_bits_of_ways(free)
 			    : weir_bits_of_ways(other_free >> WEIR_WAYS) > weir_bits_of_ways(free >> WEIR_WAYS)) {
@@ -435,13 +373,77 @@ static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_res
 	return set * WEIR_WAYS + weir_first_free(free);
 }
 
-/* Out of line: verified once for each format. */
-__noinline __u64 weir_choose_by_width(struct weir_scratch *s, __u32 spares_reserved, __u32 wide)
+/* The number of a free row for s->view.flow, or WEIR_NO_ROW. Out of line: verified once for each format. */
+__noinline __u32 weir_find_free(struct weir_scratch *s, __u32 wide)
 {
+	struct weir_view *view = &s->view;
+
 	if (!s)
 		return WEIR_NO_ROW;
-	return OF_WIDTH(wide, weir_choose(s, spares_reserved, WEIR_NARROW),
-			weir_choose(s, spares_reserved, WEIR_MEDIUM), weir_choose(s, spares_reserved, WEIR_WIDE));
+	return OF_WIDTH(wide, weir_choose_free(view, weir_chunk_of(view->flow.set, -1, WEIR_NARROW), WEIR_NARROW),
+			weir_choose_free(view, weir_chunk_of(view->flow.set, -1, WEIR_MEDIUM), WEIR_MEDIUM),
+			weir_choose_free(view, weir_chunk_of(view->flow.set, -1, WEIR_WIDE), WEIR_WIDE));
+}
+
+/* ---- choosing one to evict ---- */
+
+/* The rank of a row says how much it would hurt to lose it. In ascending order: a row of another window spec that has
+ * expired; a row over its limit, because the flow's ghost still blocks it; a row that counts, by its units.
+ */
+#define WEIR_RANK_EXPIRED 0ull
+#define WEIR_RANK_COUNTS 1ull
+#define WEIR_RANK_RESERVED (1ull << 57) /* an earlier rule of this packet has a reservation in it: it must not go */
+
+/* The row of a set with the lowest rank: rank * WEIR_WAYS + way. `is_plain`: all rows are of the view's window spec,
+ * and none is reserved.
+ */
+static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, __u32 set, const bool is_plain,
+					   const enum weir_width wide)
+{
+	void *rows = weir_rows_of(chunk, set, wide);
+	__u64 least = ~0ull >> 1;
+
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way++) {
+		void *row = rows + way * ROW_BYTES(wide);
+		__u64 rank = WEIR_RANK_COUNTS + (weir_row_units(row, wide) + 1) * !weir_is_row_over(row, wide), less;
+
+		if (!is_plain) {
+			__u32 spec = weir_row_spec(row, ROW_GET(row, wide, tag), wide);
+
+			if (spec != s->view.spec)
+				rank *= weir_top_bit(weir_expired_bucket(s, spec, wide) - ROW_GET(row, wide, newest));
+			rank |= weir_is_row_reserved(s, set * WEIR_WAYS + way, WEIR_STORAGE(wide)) * WEIR_RANK_RESERVED;
+		}
+		less = rank * WEIR_WAYS + way - least;
+		least += less * weir_top_bit(less);
+		OPAQUE(least); /* one row after the other: else clang keeps all of them on the stack */
+	}
+	FORGET(s->forgotten, least);
+	return least;
+}
+
+/* Both sets are full. Evict a row of the first set: its flow keeps its count in a ghost, so it need not be the lowest
+ * of all eight. Both sets are ranked only if rows of other window specs may have expired, or if earlier rules of the
+ * packet need some rows. Returns the row's rank.
+ */
+static __always_inline __u64 weir_choose_evicted(struct weir_scratch *s, void *chunk, __u32 *ret_number,
+						 const enum weir_width wide)
+{
+	__u32 set = s->view.flow.set, other = weir_other_set(&s->view.flow, wide);
+	__u64 least = weir_rank_set(s, chunk, set, true, wide), least_of_other;
+
+	*ret_number = set * WEIR_WAYS + (least & (WEIR_WAYS - 1));
+	if (unlikely(s->view.is_mixed || (s->nth && weir_is_row_reserved(s, *ret_number, WEIR_STORAGE(wide))))) {
+		least = weir_rank_set(s, chunk, set, false, wide);
+		least_of_other = weir_rank_set(s, chunk, other, false, wide);
+		if (least_of_other / WEIR_WAYS < least / WEIR_WAYS) {
+			set = other;
+			least = least_of_other;
+		}
+		*ret_number = set * WEIR_WAYS + (least & (WEIR_WAYS - 1));
+	}
+	return least / WEIR_WAYS;
 }
 
 #endif

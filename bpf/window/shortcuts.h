@@ -276,15 +276,16 @@ static __always_inline __u64 weir_first_units(__u64 spent, __u64 free, __u64 bat
 	return spent < batch ? batch : spent;
 }
 
-/* Count the packet in a row without a lease; a flow without a row gets one. NULL: nothing was done, and the rule's kind
- * must be asked.
+/* Count the packet in a row without a lease (a narrow one: of the threshold in force); a flow without a row gets one.
+ * NULL: nothing was done, and the rule's kind must be asked.
  */
-static __always_inline void *weir_count_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					      const struct weir_clock *clk, const enum weir_width wide)
+static __always_inline void *weir_count_first(struct weir_scratch *s, const struct weir_rule *rule, void *chunk,
+					      void *row, const struct weir_clock *clk, const enum weir_width wide)
 {
 	struct weir_first *first = &s->first;
 	__u64 word = weir_threshold_word(s, rule, wide), batch = weir_batch(s, rule, wide);
 	__u64 threshold = word & WEIR_THRESHOLD_MASK, newest, units;
+	__u32 number;
 
 	first->before = 0;
 	first->units = batch;
@@ -292,8 +293,7 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
 		return NULL;
 	if (row) {
 		newest = ROW_GET(row, wide, newest);
-		if (newest > clk->bucket || weir_lease_get(row, wide) ||
-		    (!wide && !weir_is_row_in_force(s, rule, row, wide)))
+		if (newest > clk->bucket || weir_lease_get(row, wide))
 			return NULL;
 		units = weir_units_before(row, clk, rule->window_cells, wide);
 		if (units + batch > threshold)
@@ -317,8 +317,11 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
 	s->view.spec = rule->spec;
 	s->view.window_cells = rule->window_cells;
 	s->view.bucket = clk->bucket;
-	s->row_number = weir_choose_row(s, wide);
-	row = weir_row_by_number(s->row_number, wide);
+	number = wide ? weir_find_free(s, wide) : weir_choose_free(&s->view, chunk, wide);
+	if (number == WEIR_NO_ROW)
+		number = weir_evict_row(s, wide);
+	s->row_number = number;
+	row = wide ? weir_row_by_number(number, wide) : weir_row_in(chunk, number, wide);
 	if (row)
 		weir_replace_row(s, row, clk, word, batch, wide);
 	return row;
@@ -327,9 +330,9 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
 /* Admit the packet of a flow that has no lease. The packet is counted first; this is undone unless no other CPU has
  * counted the flow.
  */
-static __always_inline bool weir_admit_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					     const struct weir_clock *clk, struct weir_reservation *reservation,
-					     const enum weir_width wide)
+static __always_inline bool weir_admit_first(struct weir_scratch *s, const struct weir_rule *rule, void *chunk,
+					     void *row, const struct weir_clock *clk,
+					     struct weir_reservation *reservation, const enum weir_width wide)
 {
 	__u64 batch = weir_batch(s, rule, wide);
 
@@ -337,7 +340,7 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 		return false;
 	s->view.flow = s->flow;
 	s->view.now_ns = weir_rule_time_ns(s, rule);
-	row = weir_count_first(s, rule, row, clk, wide);
+	row = weir_count_first(s, rule, chunk, row, clk, wide);
 	if (!row)
 		return false;
 	if (!weir_announce(s)) {
@@ -391,7 +394,7 @@ __noinline int weir_try_row_ghost(struct weir_scratch *s, __u32 place)
 
 /* Admit the flow's first packet in the bucket; while rows are being evicted, look for its ghosts first. */
 static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scratch *s, const struct weir_rule *rule,
-							       void *row, const struct weir_clock *clk,
+							       void *chunk, void *row, const struct weir_clock *clk,
 							       struct weir_reservation *reservation,
 							       const enum weir_width wide)
 {
@@ -401,7 +404,7 @@ static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scrat
 		if (answer != WEIR_ANSWER_ADMIT)
 			return answer;
 	}
-	return weir_admit_first(s, rule, row, clk, reservation, wide) ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_UNSURE;
+	return weir_admit_first(s, rule, chunk, row, clk, reservation, wide) ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_UNSURE;
 }
 
 /* The same for medium rows, after weir_shortcut() was UNSURE. Out of line, because deeper calls leave no room on the
@@ -414,7 +417,7 @@ __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 	struct weir_clock *clk = reservation ? weir_clock_of(s, rule->spec, WEIR_MEDIUM) : NULL;
 
 	WEIR_GLOBAL(MEDIUM, clk, WEIR_ANSWER_UNSURE);
-	return weir_ask_first_of_flow(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, reservation,
+	return weir_ask_first_of_flow(s, rule, NULL, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, reservation,
 				      WEIR_MEDIUM);
 }
 
@@ -429,17 +432,22 @@ static __always_inline void weir_enter_narrow(struct weir_scratch *s, const stru
 		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
 }
 
-/* Its row. After a blocked packet, the next one is mostly blocked, too, and then the row is enough. */
-static __always_inline void *weir_find_narrow(struct weir_scratch *s, __u32 nth)
+/* Its row in this chunk. After a blocked packet, the next one is mostly blocked, too, and then the row is enough. */
+static __always_inline void *weir_find_narrow_in(struct weir_scratch *s, void *chunk, __u32 nth)
 {
-	void *chunk = weir_chunk_of(s->flow.set, -1, WEIR_NARROW), *row;
 	__u32 number;
+	void *row;
 
 	s->may_have_ghosts =
 		!s->expects_admission || !weir_begin_fetch(s, nth) || weir_fetch_flow(s, &s->flow, chunk, WEIR_NARROW);
 	row = weir_find_row_in(chunk, &s->flow, &number, WEIR_NARROW);
 	s->row_number = number;
 	return row;
+}
+
+static __always_inline void *weir_find_narrow(struct weir_scratch *s, __u32 nth)
+{
+	return weir_find_narrow_in(s, weir_chunk_of(s->flow.set, -1, WEIR_NARROW), nth);
 }
 
 /* The row of s->flow under a rule with rows of this width, or a lone row. */
@@ -465,8 +473,8 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 {
 	const __u32 nth = is_first ? 0 : s->nth;
 	struct weir_clock *clk;
+	void *chunk, *row;
 	bool is_in_force;
-	void *row;
 
 	if (is_first && weir_is_over_source(s, rule)) {
 		s->flow.tag = s->over_source.tag;
@@ -481,7 +489,8 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 			return WEIR_ANSWER_BLOCK;
 		}
 	}
-	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow(s, nth);
+	chunk = wide ? NULL : weir_chunk_of(s->flow.set, -1, WEIR_NARROW);
+	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow_in(s, chunk, nth);
 	if (wide == WEIR_WIDE && !clk)
 		return WEIR_ANSWER_UNSURE;
 	is_in_force = row && weir_is_row_in_force(s, rule, row, wide);
@@ -501,8 +510,8 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		if (weir_takes(WEIR_SHORTCUT_OVER) && weir_is_known_over(s, rule, row, clk, true, wide))
 			return WEIR_ANSWER_BLOCK;
 	}
-	if (!wide && weir_takes(WEIR_SHORTCUT_FIRST))
-		return weir_ask_first_of_flow(s, rule, row, clk, reservation, wide);
+	if (!wide && weir_takes(WEIR_SHORTCUT_FIRST) && (!row || is_in_force))
+		return weir_ask_first_of_flow(s, rule, chunk, row, clk, reservation, wide);
 	return WEIR_ANSWER_UNSURE;
 }
 
