@@ -51,16 +51,16 @@ static void describe(const struct weir_instance *instance, const struct weir_tar
 		     bool lacks_out, const char *netns, struct weir_loss *loss)
 {
 	const bool is_at_tc = instance->info.attach_mode == WEIR_MODE_TC;
+	const bool had_it = was_on(instance, target, !lacks_in);
 	const char *in = is_at_tc ? "at tc ingress" : "by XDP";
 	char option[WEIR_INSTANCE_OPTION_BYTES];
 
 	memcpy(loss->interface, target->name, sizeof(loss->interface));
 	snprintf(loss->words, sizeof(loss->words), "instance '%s' is to limit '%s' %s%s%s, but %s", instance->name,
 		 target->name, lacks_in ? in : "", lacks_in && lacks_out ? " and " : "",
-		 lacks_out ? "at tc egress" : "",
-		 was_on(instance, target, !lacks_in) ? "its program there is gone" : "has no program there");
-	snprintf(loss->cure, sizeof(loss->cure), "'weir attach%s%s -i %s' puts it back%s", netns,
-		 weir_instance_option(instance->name, option), target->name,
+		 lacks_out ? "at tc egress" : "", had_it ? "its program there is gone" : "has no program there");
+	snprintf(loss->cure, sizeof(loss->cure), "'weir attach%s%s -i %s' puts it %s%s", netns,
+		 weir_instance_option(instance->name, option), target->name, had_it ? "back" : "there",
 		 (lacks_out || is_at_tc) && weir_tcx_is_there() ? "; repeat '--before' or '--after' if it had one"
 								: "");
 }

@@ -327,7 +327,8 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 
 	if (weir_instance_open_now(instance_name, &instance, &ignored))
 		return;
-	weir_instance_warn_of_losses(instance, diag);
+	if (instance->info.generation > 1) /* attach has reported which interfaces refused it */
+		weir_instance_warn_of_losses(instance, diag);
 	if (weir_netns_enter(instance->info.netns, &back_fd))
 		return;
 	if (!ruleset)
