@@ -413,7 +413,8 @@ static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, 
 
 			if (spec != s->view.spec)
 				rank *= weir_top_bit(weir_expired_bucket(s, spec, wide) - ROW_GET(row, wide, newest));
-			rank |= weir_is_row_reserved(s, set * WEIR_WAYS + way, WEIR_STORAGE(wide)) * WEIR_RANK_RESERVED;
+			if (s->nth && weir_is_row_reserved(s, set * WEIR_WAYS + way, WEIR_STORAGE(wide)))
+				rank |= WEIR_RANK_RESERVED;
 		}
 		less = rank * WEIR_WAYS + way - least;
 		least += less * weir_top_bit(less);
@@ -431,10 +432,15 @@ static __always_inline __u64 weir_choose_evicted(struct weir_scratch *s, void *c
 						 const enum weir_width wide)
 {
 	__u32 set = s->view.flow.set, other = weir_other_set(&s->view.flow, wide);
-	__u64 least = weir_rank_set(s, chunk, set, true, wide), least_of_other;
+	__u64 least = 0, least_of_other;
+	bool asks_both = s->view.is_mixed;
 
-	*ret_number = set * WEIR_WAYS + (least & (WEIR_WAYS - 1));
-	if (unlikely(s->view.is_mixed || (s->nth && weir_is_row_reserved(s, *ret_number, WEIR_STORAGE(wide))))) {
+	if (likely(!asks_both)) {
+		least = weir_rank_set(s, chunk, set, true, wide);
+		*ret_number = set * WEIR_WAYS + (least & (WEIR_WAYS - 1));
+		asks_both = s->nth && weir_is_row_reserved(s, *ret_number, WEIR_STORAGE(wide));
+	}
+	if (unlikely(asks_both)) {
 		least = weir_rank_set(s, chunk, set, false, wide);
 		least_of_other = weir_rank_set(s, chunk, other, false, wide);
 		if (least_of_other / WEIR_WAYS < least / WEIR_WAYS) {
