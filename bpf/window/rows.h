@@ -413,8 +413,7 @@ static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, 
 
 			if (spec != s->view.spec)
 				rank *= weir_top_bit(weir_expired_bucket(s, spec, wide) - ROW_GET(row, wide, newest));
-			if (s->nth && weir_is_row_reserved(s, set * WEIR_WAYS + way, WEIR_STORAGE(wide)))
-				rank |= WEIR_RANK_RESERVED;
+			rank |= weir_is_row_reserved(s, set * WEIR_WAYS + way, WEIR_STORAGE(wide)) * WEIR_RANK_RESERVED;
 		}
 		less = rank * WEIR_WAYS + way - least;
 		least += less * weir_top_bit(less);
