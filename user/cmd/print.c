@@ -245,14 +245,6 @@ int weir_json_print(json_t *document, struct weir_diag *diag)
 	return weir_flush_results(diag);
 }
 
-static bool has_out(const struct weir_instance *instance, uint32_t ifindex)
-{
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex == ifindex && weir_hook_is_out(instance->links[i].hook))
-			return true;
-	return false;
-}
-
 bool weir_limits_words(const char *name, char words[WEIR_LIMITS_BYTES])
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -268,7 +260,9 @@ bool weir_limits_words(const char *name, char words[WEIR_LIMITS_BYTES])
 		if (!weir_hook_is_out(instance->links[i].hook))
 			used += snprintf(interfaces + used, sizeof(interfaces) - used, "%s%s (%s%s)", used ? ", " : "",
 					 instance->links[i].interface, weir_link_mode_name(&instance->links[i]),
-					 has_out(instance, instance->links[i].ifindex) ? ", both directions" : "");
+					 weir_instance_link_on(instance, instance->links[i].ifindex, true)
+						 ? ", both directions"
+						 : "");
 	snprintf(words, WEIR_LIMITS_BYTES, "%s %s by %u rule%s", instance->info.observes ? "observes" : "limits",
 		 interfaces, instance->rule_count, weir_plural(instance->rule_count));
 	weir_make_printable(words, "");

@@ -22,10 +22,7 @@ static int read_info(const struct weir_instance *instance, struct weir_instance_
 /* The link for incoming packets, which each interface has. */
 static const struct weir_link *find_link(const struct weir_instance *instance, uint32_t ifindex)
 {
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex == ifindex && !weir_hook_is_out(instance->links[i].hook))
-			return &instance->links[i];
-	return NULL;
+	return weir_instance_link_on(instance, ifindex, false);
 }
 
 /* Rules evaluate outgoing packets, but the interface has no link for these: either the command that put the other link

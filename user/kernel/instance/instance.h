@@ -136,6 +136,9 @@ int weir_instance_find_rule(const struct weir_instance *instance, const char *na
 /* The present name of the interface with this index. NULL: the instance is not on it, or the interface is gone. */
 const char *weir_instance_interface(const struct weir_instance *instance, uint32_t ifindex);
 
+/* Its link to that interface for one direction, or NULL. */
+const struct weir_link *weir_instance_link_on(const struct weir_instance *instance, uint32_t ifindex, bool is_out);
+
 /* Look at the instance's interfaces again: update their names, and warn of each one that has gone, or has lost weir's
  * program. Returns whether there was one: weir_instance_follow() puts the program back where it can.
  */

@@ -43,6 +43,14 @@ const char *weir_instance_interface(const struct weir_instance *instance, uint32
 	return NULL;
 }
 
+const struct weir_link *weir_instance_link_on(const struct weir_instance *instance, uint32_t ifindex, bool is_out)
+{
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex == ifindex && weir_hook_is_out(instance->links[i].hook) == is_out)
+			return &instance->links[i];
+	return NULL;
+}
+
 size_t weir_instance_count_links(const char *instance)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};

@@ -16,9 +16,8 @@
 
 bool weir_instance_lacks_link(const struct weir_instance *instance, uint32_t ifindex, bool is_out)
 {
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex == ifindex && weir_hook_is_out(instance->links[i].hook) == is_out)
-			return false;
+	if (weir_instance_link_on(instance, ifindex, is_out))
+		return false;
 	return !is_out || weir_pin_is_there(instance->name, weir_pin_of_program(WEIR_HOOK_TC_OUT)) ||
 	       weir_pin_is_there(instance->name, weir_pin_of_guard(WEIR_HOOK_TC_OUT));
 }

@@ -125,12 +125,7 @@ static void warn_of_gone(const struct weir_instance *instance, struct weir_diag 
 /* The interface has no link for outgoing packets: the new rules evaluate them, but the old ones do not. */
 static bool lacks_out(const struct weir_instance *instance, const struct weir_link *in)
 {
-	if (weir_hook_is_out(in->hook) || !in->ifindex)
-		return false;
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (weir_hook_is_out(instance->links[i].hook) && instance->links[i].ifindex == in->ifindex)
-			return false;
-	return true;
+	return !weir_hook_is_out(in->hook) && in->ifindex && !weir_instance_link_on(instance, in->ifindex, true);
 }
 
 static bool is_any_without_out(const struct weir_instance *instance)
