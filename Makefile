@@ -100,7 +100,7 @@ help:
 	@echo 'make demo         two namespaces, real traffic, a live table (root; sets itself up)'
 	@echo 'make demo-cluster three hosts share one limit through a Redis; one dies, the store stops (root)'
 	@echo
-	@echo 'make test         what CI runs: claims of every kind, and the quick checks (root; sets itself up; within 15 minutes)'
+	@echo 'make test         what CI runs: claims of every kind, and the quick checks (root; sets itself up; some 20 minutes)'
 	@echo 'make test-quick   the quicker ones, while working (root, within 5 minutes)'
 	@echo 'make test-all     everything there is: mutants, faults of every call, other kernels, Debian with systemd (root, hours)'
 	@echo 'make tests        build the tests and run none'
