@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd.h"
-#include "options.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "parts.h"
 
 /* Text as it is: no character has a meaning to roff. */
 static void print_literal(const char *text, size_t bytes)
@@ -110,21 +111,23 @@ static void print_synopsis(const struct weir_command *command)
 static void print_all(void)
 {
 	puts(".PD 0");
-	for (const struct weir_command_entry *entry = weir_commands; entry->run; entry++) {
-		printf(".TP 10\n.B %s\n", entry->command->name);
-		print_prose(entry->does);
+	for (const struct weir_command_entry *const *entry = weir_commands(); *entry; entry++) {
+		printf(".TP 10\n.B %s\n", (*entry)->command->name);
+		print_prose((*entry)->does);
 	}
 	puts(".PD\n.PP\nEvery command has\n.BR \\-\\-help ,\nand");
 	puts(".BR \\-\\-color =\\fIWHEN\\fR:\n.B auto\n(the default: in a terminal, unless");
 	puts(".B NO_COLOR\nis set or the terminal is\n.BR dumb ),\n.BR always ,\nor\n.BR never .");
-	for (const struct weir_command_entry *entry = weir_commands; entry->run; entry++) {
-		printf(".SS \"weir %s\"\n", entry->command->name);
-		print_synopsis(entry->command);
+	for (const struct weir_command_entry *const *entry = weir_commands(); *entry; entry++) {
+		const struct weir_command *command = (*entry)->command;
+
+		printf(".SS \"weir %s\"\n", command->name);
+		print_synopsis(command);
 		puts(".PP");
-		print_prose(entry->command->about);
-		print_options(entry->command);
+		print_prose(command->about);
+		print_options(command);
 		puts(".PP");
-		print_example(entry->command);
+		print_example(command);
 	}
 }
 
@@ -144,8 +147,10 @@ static void print_one(const struct weir_command *command)
 
 int main(int argc, char **argv)
 {
-	const struct weir_command_entry *entry = argc > 1 ? weir_command_find(argv[1]) : NULL;
+	const struct weir_command_entry *entry;
 
+	weir_use_parts();
+	entry = argc > 1 ? weir_command_find(argv[1]) : NULL;
 	if (argc > 1 && !entry) {
 		fprintf(stderr, "no command '%s'\n", argv[1]);
 		return EXIT_FAILURE;
