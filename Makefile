@@ -20,6 +20,9 @@ BUILD ?= build
 SANITIZE_FLAGS :=
 endif
 
+# Where the BPF objects and their skeletons are. They are the same for every compiler and flags of user/, so builds beside this one share them.
+BPF_BUILD ?= $(BUILD)
+
 WITHOUT ?=
 has = $(if $(filter $(1),$(WITHOUT)),,yes)
 
@@ -27,6 +30,7 @@ CC ?= gcc
 BPF_CLANG ?= clang
 OTHER_CLANG := clang-19
 BPFTOOL ?= bpftool
+PKG_CONFIG ?= pkg-config
 DYGRAPHS ?= /usr/share/javascript/dygraphs
 PREFIX ?= /usr/local
 SBINDIR ?= $(PREFIX)/sbin
@@ -40,11 +44,13 @@ SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX:/=)),/etc,$(PREFIX:/=)/etc)
 VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
-CORE_LIBS = $(shell pkg-config --libs libfyaml jansson $(if $(call has,cluster),nettle))
-LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd) $(if $(call has,cluster),hiredis nettle gnutls) $(if $(call has,confine),libcap-ng libseccomp))
-CMOCKA = $(shell pkg-config --libs cmocka)
+CORE_LIBS = $(shell $(PKG_CONFIG) --libs libfyaml jansson $(if $(call has,cluster),nettle))
+LIBS = $(shell $(PKG_CONFIG) --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd) $(if $(call has,cluster),hiredis nettle gnutls) $(if $(call has,confine),libcap-ng libseccomp))
+CMOCKA = $(shell $(PKG_CONFIG) --libs cmocka)
 
-CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cluster -Iuser/watch -Iuser/cmd -Ibpf -I$(BUILD)
+# Headers are included by their room ("base/util.h"); these are the directories that rooms stand in.
+USER_INCLUDES := $(addprefix -Iuser,/lib/core /lib/kernel /lib /tools /tools/suggest /cluster) -Iuser
+CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude $(USER_INCLUDES) -Ibpf $(addprefix -I,$(sort $(BUILD) $(BPF_BUILD)))
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes -Wstrict-prototypes -Wformat=2 -Wshadow
 
@@ -60,8 +66,9 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(LDFLAGS)
 PATHS_MAPPED = -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(BUILD)/=build/
 
 ALL_CFLAGS = $(CFLAGS) -std=gnu11 $(WARNINGS) $(HARDENING) $(PATHS_MAPPED) $(SANITIZE_FLAGS)
-BPF_CFLAGS = -O2 -g -std=gnu11 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
-	-Wno-address-of-packed-member $(PATHS_MAPPED) $(DEFINES) -Iinclude -Ibpf $(if $(MULTIARCH),-I/usr/include/$(MULTIARCH))
+# Lines of inlined code are those of the call: half of clang's time, of the object and of what the kernel checks of lines at a load was for more.
+BPF_CFLAGS = -O2 -g -gno-inline-line-tables -std=gnu11 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
+	-Wno-address-of-packed-member -ffile-prefix-map=$(CURDIR)=. $(DEFINES) -Iinclude -Ibpf $(if $(MULTIARCH),-I/usr/include/$(MULTIARCH))
 
 # A short line for each step: $(call step,CC,$<). V=1 shows the commands instead, make -s neither.
 V ?= 0
@@ -84,9 +91,9 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all help deps demo demo-cluster man units install uninstall deb clean compile_commands.json \
-	tests test test-quick test-all faults soak mutants coverage test-unit test-bpf test-e2e test-vm budgets check-budgets test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
-	check check-changed check-format check-columns check-words check-subjects check-arrows check-shell check-cppcheck check-analyzer check-tidy format
+.PHONY: FORCE all help deps demo demo-cluster man units install uninstall deb release test-release clean compile_commands.json \
+	tests deep-tests test test-quick test-deep test-all faults soak mutants coverage test-unit test-bpf test-e2e test-vm budgets check-budgets test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
+	check check-changed check-format check-columns check-words check-subjects check-arrows check-promises check-weight check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
 
@@ -95,13 +102,15 @@ help:
 	@echo 'make install      weir, man pages, docs, sample rules and completion, into PREFIX (default /usr/local)'
 	@echo 'make uninstall    takes away again what it installed'
 	@echo 'make deb          a package for Debian, in $(BUILD)/deb, by its own tools'
+	@echo 'make release      REV=TAG or COMMIT: source archive, packages, SBOM and their sums, in $(BUILD)/release; SIGN_KEY=KEY signs them'
 	@echo 'make man          build the man pages only'
 	@echo 'make deps         install the Debian packages that building, testing and checking need'
 	@echo 'make demo         two namespaces, real traffic, a live table (root; sets itself up)'
 	@echo 'make demo-cluster three hosts share one limit through a Redis; one dies, the store stops (root)'
 	@echo
-	@echo 'make test         what CI runs: claims of every kind, and the quick checks (root; sets itself up; some 20 minutes)'
-	@echo 'make test-quick   the quicker ones, while working (root, within 5 minutes)'
+	@echo 'make test         claims of every kind, and the quick checks (root; sets itself up; within 8 minutes)'
+	@echo 'make test-quick   the quicker ones, while working (root, within 3 minutes)'
+	@echo 'make test-deep    what CI runs after make test: the longer ones (root, within 20 minutes)'
 	@echo 'make test-all     everything there is: mutants, faults of every call, other kernels, Debian with systemd (root, hours)'
 	@echo 'make tests        build the tests and run none'
 	@echo 'make test-unit    pure C tests, no root'
@@ -114,6 +123,7 @@ help:
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
 	@echo 'make test-kernels the program on the kernels of Debian 12, 13 and its newest backport, emulated (minutes)'
 	@echo 'make test-arm64   the same, built for arm64, on its kernel of Debian 12 (minutes)'
+	@echo 'make test-release a release twice with the same bytes, signed, for arm64, as an RPM and in an image (root, half an hour)'
 	@echo 'make test-debian  the package in a Debian 12 with systemd, emulated (minutes)'
 	@echo 'make check-budgets  what packets and the verifier cost, in counts that no machine changes, against tests/budgets (root, minutes; BUDGETS_FLAGS=--quick: seconds)'
 	@echo 'make budgets      writes these counts into tests/budgets: the commit says why'
@@ -122,16 +132,17 @@ help:
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, less than ten minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
 	@echo 'make bench-compare  speed beside weir of another commit, in turns, some five minutes; fails when a row is worse by more than its spread'
-	@echo '                  (root; BASE=REV: that commit, else the last release; RECORD=1: its table in docs/bench-changes.md)'
-	@echo 'make bench-shortcuts  what each shortcut of the program is worth: its table in docs/bench-changes.md, some five minutes (root)'
+	@echo '                  (root; BASE=REV: that commit, else the last release; RECORD=1: its table in docs/internals/bench-changes.md)'
+	@echo 'make bench-shortcuts  what each shortcut of the program is worth: its table in docs/internals/bench-changes.md, some five minutes (root)'
 	@echo
 	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
 	@echo '  check-format      clang-format'
 	@echo '  check-columns     no line longer than 120 columns'
 	@echo '  check-words       none of our words where the field has one, and plain English'
 	@echo '  check-links       links of the pages lead somewhere'
-	@echo '  check-subjects    no commit since the last release has a subject above 72 characters'
+	@echo '  check-subjects    no commit since the last release has a subject above 72 characters, or is large and has no body'
 	@echo '  check-arrows      includes go one way (user/rooms), and sources of a room use each other in no circle'
+	@echo '  check-weight      functions, frames, sources and lines of user/, and words of docs/, are not more than tests/weight says'
 	@echo '  check-shell       shellcheck'
 	@echo '  check-cppcheck    cppcheck'
 	@echo '  check-analyzer    gcc -fanalyzer'
@@ -145,21 +156,17 @@ help:
 
 # ---- the program ----
 
-# Core is pure, and so are shares of a cluster; kernel is the ground: libbpf, netlink and /proc. The rooms beside it are built on it.
-# Each of the three is a library, which the tests link, too.
-core_SRC := $(filter-out %/shares/$(if $(call has,cluster),no_)flow_name.c,$(call sources,user/core user/cluster/shares))
-kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c,$(call sources,user/kernel))
-rooms_SRC := $(filter-out $(if $(call has,cluster),%/no_store.c,user/cluster/store/store% %/replies.c %/tls.c),$(call sources,user/cluster/store user/watch user/replay user/suggest user/explain))
-CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
-# Of a feature that is left out there is only what says so.
-page_SRC := user/serve/$(if $(call has,page),,no_)page.c
-serve_SRC := $(if $(call has,metrics),$(page_SRC) $(filter-out user/serve/no_% %/page.c,$(call sources,user/serve)),user/serve/listen.c user/serve/no_server.c)
+# Two archives: what is pure (core, sentinel, and a room each of cluster and suggest), which unit tests link alone; and everything else but main().
+# Of a feature that is left out there is only what says so, no_NAME.c.
+left_out := $(if $(call has,cluster),%/no_flow_name.c %/no_store.c,%/flow_name.c user/cluster/store/store% %/replies.c %/tls.c) \
+	%/host/$(if $(call has,confine),no_)confine.c user/serve/$(if $(and $(call has,page),$(call has,metrics)),no_)page.c \
+	$(if $(call has,metrics),%/no_server.c,$(filter-out %/no_server.c,$(call sources,user/serve)))
+core_SRC := $(filter-out $(left_out),$(call sources,user/lib/core user/cluster/shares user/sentinel user/tools/suggest/peaks))
+weir_SRC := $(filter-out user/main.c $(core_SRC) $(left_out),$(call sources,user))
 CORE := $(BUILD)/libweir-core.a
-KERNEL := $(BUILD)/libweir-kernel.a
-ROOMS := $(BUILD)/libweir-rooms.a
-SERVE := $(BUILD)/libweir-serve.a
+WEIR := $(BUILD)/libweir.a
 
-$(BUILD)/weir: $(call objects,$(CMD_SRC)) $(SERVE) $(ROOMS) $(KERNEL) $(CORE)
+$(BUILD)/weir: $(BUILD)/user/main.o $(WEIR) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(CORE): $(call objects,$(core_SRC))
@@ -167,9 +174,7 @@ $(CORE): $(call objects,$(core_SRC))
 # The store's part of cluster limits is in the object as it is.
 $(BUILD)/user/cluster/shares/ledger.o: user/cluster/shares/ledger.lua
 
-$(KERNEL): $(call objects,$(kernel_SRC))
-$(ROOMS): $(call objects,$(rooms_SRC))
-$(SERVE): $(call objects,$(serve_SRC))
+$(WEIR): $(call objects,$(weir_SRC))
 
 # The page is in the object as it is, and the charts with it. Private: what it depends on has the usual flags.
 $(BUILD)/user/serve/page.o: private CPPFLAGS += -DWEIR_DYGRAPHS='"$(DYGRAPHS)"'
@@ -178,11 +183,11 @@ $(DYGRAPHS)/dygraph.min.js:
 	@echo 'make: the page needs $@ of libjs-dygraphs: "make deps" installs it, WITHOUT=page does without' >&2; false
 
 # From nothing each time, as `ar` would keep members whose source has gone; and by `q`, which takes two members of one name.
-$(BUILD)/libweir-%.a: $(BUILD)/libweir-%.members
+$(BUILD)/lib%.a: $(BUILD)/lib%.members
 	$(call step,AR,$@) rm -f $@ && ar qcs $@ $(filter %.o,$^)
 
-$(BUILD)/libweir-%.members: FORCE
-	$(call write_if_changed,$($*_SRC))
+$(BUILD)/lib%.members: FORCE
+	$(call write_if_changed,$($(patsubst weir-%,%,$*)_SRC))
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -192,44 +197,47 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	$(call write_if_changed,$(CC) $(CPPFLAGS) $(ALL_CFLAGS))
 
-$(BUILD)/bpf-flags: FORCE
+$(BPF_BUILD)/bpf-flags: FORCE
 	$(call write_if_changed,$(BPF_CLANG) $(BPF_CFLAGS))
 
-# Which release and commit this is, in a file that only user/cmd/version.c includes. A tree that cannot tell says so.
+# Which release and commit this is, in a file that only user/cli/version.c includes. A tree that cannot tell says so.
 # An archive that git made, or a package's source, has it in .commit.
 COMMIT = $(or $(shell GIT_OPTIONAL_LOCKS=0 git --git-dir=.git describe --always --dirty --tags --match 'v[0-9]*' --abbrev=7 2>/dev/null), \
 	$(shell grep '^[0-9a-fv]' .commit 2>/dev/null))
 $(BUILD)/commit.h: FORCE
 	$(call write_if_changed,#define WEIR_RELEASE "$(VERSION) ($(or $(COMMIT),no git))")
 
-$(BUILD)/user/cmd/version.o: | $(BUILD)/commit.h
+$(BUILD)/user/cli/version.o: | $(BUILD)/commit.h
 
 # The BPF objects, each in a skeleton: a header that holds its bytes.
-SKELETONS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.skel.h,$(wildcard bpf/*.bpf.c))
+SKELETONS := $(patsubst bpf/%.bpf.c,$(BPF_BUILD)/%.skel.h,$(wildcard bpf/*.bpf.c))
 
 define compile_bpf
 @mkdir -p $(@D)
 $(call step,BPFCC,$<) $(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -c -o $@ $<
 endef
 
-$(BUILD)/%.bpf.o: bpf/%.bpf.c $(BUILD)/bpf-flags
+$(BPF_BUILD)/%.bpf.o: bpf/%.bpf.c $(BPF_BUILD)/bpf-flags
 	$(compile_bpf)
 
-$(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
+$(BPF_BUILD)/%.skel.h: $(BPF_BUILD)/%.bpf.o
 	$(call step,GEN,$@) $(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
 # Skeletons must be there before what includes them is compiled for the first time; later the dependency files know.
 includes_skeleton = $(shell grep -rlE --include='*.c' '^\#include ".*\.skel\.h"' $(1))
 $(call objects,$(call includes_skeleton,user tests/bpf tests/lib tests/vm)): | $(SKELETONS)
 
-# Man pages and units of systemd, made below.
-MAN := $(addprefix $(BUILD)/man/,weir.8 weir-rules.5 weir-replay.1)
+# Man pages and units of systemd, made below. Making a page runs the program, so a build for another machine installs those of a build
+# for this one: MAN_BUILD=DIRECTORY.
+MAN_BUILD ?= $(BUILD)
+MAN_PAGES := weir.8 weir-rules.5 weir-replay.1
+MAN := $(addprefix $(MAN_BUILD)/man/,$(MAN_PAGES))
 UNITS := $(addprefix $(BUILD)/systemd/,weir.service weir@.service)
 
 # ---- the tests ----
 
 # The oracle, with its packets and random rule sets, knows as little of the kernel as core. The rest of tests/lib loads the program.
-oracle_SRC := $(wildcard tests/lib/model*.c tests/lib/random*.c) tests/lib/packets.c
+oracle_SRC := $(wildcard tests/lib/model*.c tests/lib/random*.c) tests/lib/packets.c tests/lib/alu.c
 test_SRC := $(filter-out $(oracle_SRC),$(call sources,tests/lib))
 ORACLE := $(BUILD)/libweir-oracle.a
 TEST_LIB := $(BUILD)/libweir-test.a
@@ -264,16 +272,13 @@ $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 # Everything else loads the program. With cmocka throughout, because tests/lib asserts by it.
 LINK_TEST = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) $(CMOCKA) -lpthread
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_LIB) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_LIB) $(ORACLE) $(WEIR) $(CORE)
 	$(call step,LD,$@) $(LINK_TEST)
-
-# Metrics, but no server.
-$(BUILD)/tests/bpf/out_figures_test: $(call objects,$(filter %metrics.c %metric_labels.c %/source.c %/drop_sample.c,$(call sources,user/serve)))
 
 # Verifiers refuse, now and then, what one compiler makes of a source and take what another does. So the tests that ask
 # them run with the objects of the other compiler, too; all but what holds a skeleton is shared.
 OTHER_BUILD := $(BUILD)/$(OTHER_CLANG)
-OTHER_SKELETONS := $(SKELETONS:$(BUILD)/%=$(OTHER_BUILD)/%)
+OTHER_SKELETONS := $(SKELETONS:$(BPF_BUILD)/%=$(OTHER_BUILD)/%)
 OTHER_OBJECTS := $(patsubst %.c,$(OTHER_BUILD)/%.o,$(call includes_skeleton,user))
 OTHER_LOAD := $(OTHER_BUILD)/tests/vm/load-$(OTHER_CLANG)
 COUNTS := $(BUILD)/tests/vm/counts
@@ -281,7 +286,7 @@ OTHER_COUNTS := $(OTHER_BUILD)/tests/vm/counts-$(OTHER_CLANG)
 OTHER_TESTS := $(OTHER_LOAD) $(OTHER_COUNTS) $(OTHER_BUILD)/tests/bpf/stack_test-$(OTHER_CLANG)
 
 $(OTHER_BUILD)/%.bpf.o: BPF_CLANG := $(OTHER_CLANG)
-$(OTHER_BUILD)/%.bpf.o: bpf/%.bpf.c $(BUILD)/bpf-flags
+$(OTHER_BUILD)/%.bpf.o: bpf/%.bpf.c $(BPF_BUILD)/bpf-flags
 	$(compile_bpf)
 
 $(OTHER_BUILD)/%.skel.h: $(OTHER_BUILD)/%.bpf.o
@@ -292,29 +297,36 @@ $(OTHER_BUILD)/%.o: %.c $(BUILD)/flags | $(OTHER_SKELETONS)
 	$(call step,CC,$< ($(OTHER_CLANG))) $(CC) -I$(OTHER_BUILD) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The other compiler's objects come first, so that the linker does not look for the same in the library.
-$(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS) $(TEST_LIB) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
+$(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS) $(TEST_LIB) $(ORACLE) $(WEIR) $(CORE)
 	$(call step,LD,$@) $(LINK_TEST)
 
 # Where it cannot be had, tests/bpf/clang_19_test says so.
 HAS_OTHER := $(shell command -v $(OTHER_CLANG))
 OTHER_TESTS_HERE := $(if $(HAS_OTHER),$(OTHER_TESTS))
 
-tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(COUNTS) $(TOOLS)
+tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(COUNTS) $(TOOLS)
+
+deep-tests: tests $(OTHER_TESTS_HERE)
 
 # The newcomer's two commands install what they need first; everything else expects it to be there. They build on all CPUs,
 # unless -j says otherwise.
 parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # What is in which size is said by tests/programs.
 test: deps
-	+@$(MAKE) $(parallel) --no-print-directory tests $(VM_PROGRAMS)
-	$(make_fuzzers)
+	+@$(MAKE) $(parallel) --no-print-directory tests
 	BUILD=$(BUILD) exec tests/run test
+
+# What CI runs after it.
+test-deep: deps
+	+@$(MAKE) $(parallel) --no-print-directory deep-tests
+	$(make_fuzzers)
+	BUILD=$(BUILD) exec tests/run deep
 
 test-quick: tests
 	BUILD=$(BUILD) exec tests/run quick
 
 test-all: deps
-	+@$(MAKE) $(parallel) --no-print-directory tests $(VM_PROGRAMS)
+	+@$(MAKE) $(parallel) --no-print-directory deep-tests $(VM_PROGRAMS)
 	$(make_fuzzers)
 	BUILD=$(BUILD) exec tests/run all
 
@@ -327,7 +339,7 @@ test-bpf: $(BPF_TESTS) $(OTHER_TESTS_HERE)
 # Fuzz targets are made by clang, whose libFuzzer drives them, with sanitizers, in a build of their own.
 FUZZ_BUILD := $(BUILD)-fuzz
 FUZZERS := $(call tests_in,fuzz/*_fuzz.c)
-make_fuzzers = +@$(MAKE) $(parallel) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
+make_fuzzers = +@$(MAKE) $(parallel) --no-print-directory BUILD=$(FUZZ_BUILD) BPF_BUILD=$(BUILD) CC=clang CFLAGS='-O1 -g' \
 	SANITIZE_FLAGS='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' fuzzers
 
 fuzz:
@@ -337,10 +349,10 @@ fuzz:
 fuzzers: $(FUZZERS)
 
 $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
-		$(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
+		$(ORACLE) $(WEIR) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-# `make test` has all but the largest configurations.
+# `make test-deep` has all but the largest configurations.
 model:
 	tests/model/run all
 
@@ -361,7 +373,7 @@ mutants:
 # Without what keeps processes that stay from writing files, as what they counted.
 COVERAGE_BUILD := $(BUILD)/coverage
 coverage:
-	+@$(MAKE) --no-print-directory BUILD=$(COVERAGE_BUILD) WITHOUT=confine CFLAGS='-O0 -g' \
+	+@$(MAKE) --no-print-directory BUILD=$(COVERAGE_BUILD) BPF_BUILD=$(BUILD) WITHOUT=confine CFLAGS='-O0 -g' \
 		SANITIZE_FLAGS='--coverage -fprofile-update=atomic -Wno-format-nonliteral -Wno-format-truncation' tests
 	BUILD=$(COVERAGE_BUILD) tests/coverage $(SUITES)
 
@@ -371,7 +383,7 @@ VM_TESTS := tests/vm/commands tests/vm/devices tests/vm/other_programs $(BUILD)/
 VM_PROGRAMS := $(call tests_in,vm/*.c)
 test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(VM_PROGRAMS)
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
-	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace
+	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace tests/vm/tc_limits
 	BUILD=$(BUILD) tests/vm/run --stutter $(BUILD)/tests/vm/late_ticks
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --cpus 16 $(BUILD)/tests/vm/many_cpus
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --steady --cpus 16 $(BUILD)/tests/vm/cost tests/vm/memory
@@ -379,10 +391,10 @@ test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(VM_PROGRAMS)
 # What packets and the verifier cost, in counts that no machine changes (tests/budgets): compared, or written.
 BUDGETS_NEED := $(BUILD)/weir $(TOOLS) $(COUNTS) $(if $(HAS_OTHER),$(OTHER_COUNTS))
 check-budgets: $(BUDGETS_NEED)
-	BUILD=$(BUILD) BPF_CLANG=$(BPF_CLANG) tests/vm/budgets_test $(BUDGETS_FLAGS)
+	BUILD=$(BUILD) BPF_CLANG='$(BPF_CLANG)' tests/vm/budgets_test $(BUDGETS_FLAGS)
 
 budgets: $(BUDGETS_NEED)
-	BUILD=$(BUILD) BPF_CLANG=$(BPF_CLANG) tests/vm/budgets_test --write $(BUDGETS_FLAGS)
+	BUILD=$(BUILD) BPF_CLANG='$(BPF_CLANG)' tests/vm/budgets_test --write $(BUDGETS_FLAGS)
 
 # The object on every kernel that Debian has now, the newest backport included: it loads, decides alike, and is far enough
 # from the verifier's limit. Part of test-vm, but for the newest.
@@ -399,10 +411,12 @@ test-arm64:
 test-debian: deb $(BUILD)/weir $(TOOLS)
 	BUILD=$(BUILD) tests/vm/debian
 
+# In a build of its own, which takes half the time: what is shown is the program in the kernel, and that is the same.
+DEMO_BUILD := $(BUILD)/demo
 demo:
 	@tests/deps demo
-	+@$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)
-	BUILD=$(BUILD) tests/e2e/demo
+	+@$(MAKE) --no-print-directory BUILD=$(DEMO_BUILD) BPF_BUILD=$(BUILD) CFLAGS=-O0 $(addprefix $(DEMO_BUILD)/,weir tests/tools/blast tests/tools/sink tests/tools/stalls)
+	BUILD=$(DEMO_BUILD) tests/e2e/demo
 
 demo-cluster:
 	@tests/deps demo
@@ -415,7 +429,7 @@ BENCH_SRC := $(call sources,tests/bench)
 BENCH_SKELETONS := $(patsubst %.bpf.c,$(BUILD)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 
 # It has BPF objects of its own: what drives the shipped one, and what it is compared with.
-$(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c $(BUILD)/bpf-flags
+$(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c $(BPF_BUILD)/bpf-flags
 	$(compile_bpf)
 
 $(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
@@ -423,7 +437,7 @@ $(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
 
 $(call objects,$(call includes_skeleton,tests/bench)): | $(BENCH_SKELETONS)
 
-$(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC)) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
+$(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC)) $(ORACLE) $(WEIR) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lpthread
 
 SHORTCUTS_SECTION := What each shortcut is worth
@@ -446,26 +460,27 @@ bench-compare:
 		{ tests/apart $(BUILD)/tests/bench/bench --only u --old "$$old" --new "$$new:$(BUILD)/weir" \
 			--page $(BUILD)/compare.md || status=$$?; } && \
 		$(if $(RECORD),{ [ $$status -ne 0 -a $$status -ne 3 ] || \
-			tests/bench/put_section '$(COMPARE_SECTION)' $(BUILD)/compare.md docs/bench-changes.md; } &&) exit $$status
+			tests/bench/put_section '$(COMPARE_SECTION)' $(BUILD)/compare.md docs/internals/bench-changes.md; } &&) exit $$status
 
 bench-shortcuts:
 	@tests/deps bench
 	+@$(MAKE) --no-print-directory $(BUILD)/tests/bench/bench
 	$(BUILD)/tests/bench/bench --only x --page $(BUILD)/shortcuts.md $(BENCH_FLAGS)
-	tests/bench/put_section '$(SHORTCUTS_SECTION)' $(BUILD)/shortcuts.md docs/bench-changes.md
+	tests/bench/put_section '$(SHORTCUTS_SECTION)' $(BUILD)/shortcuts.md docs/internals/bench-changes.md
 
 # ---- the checks ----
 
-# `make test` runs them, too, as tests/check/run: one line for each in the sum.
+# `make test` runs the quick ones, too, as tests/check/run: one line for each in the sum.
 check-changed:
 	+@$(MAKE) --no-print-directory check SINCE='$(shell tests/last_release)'
 
-check: check-format check-columns check-words check-links check-subjects check-arrows check-shell check-cppcheck check-analyzer check-tidy
+check: check-format check-columns check-words check-links check-subjects check-arrows check-promises check-weight check-shell check-cppcheck check-analyzer check-tidy
 
 C_SRC := $(call sources,user tests docs)
-# SINCE=REV: cppcheck, gcc -fanalyzer and clang-tidy look at those alone that have changed since then.
+# SINCE=REV: clang-format, cppcheck, gcc -fanalyzer and clang-tidy look at those alone that have changed since then.
 SINCE ?=
-CHECKED_SRC = $(if $(SINCE),$(filter $(shell git diff --name-only $(SINCE)),$(C_SRC)),$(C_SRC))
+since = $(if $(SINCE),$(filter $(shell git diff --name-only $(SINCE)),$(1)),$(1))
+CHECKED_SRC = $(call since,$(C_SRC))
 FORMATTED := $(sort $(shell find bpf include user tests docs -name '*.[ch]'))
 SCRIPTS = $(sort $(shell find .ci contrib tests -type f -exec awk 'FNR == 1 && /^\#!.*sh$$/ { print FILENAME } { nextfile }' {} +) \
 	$(shell find tests -name '*.sh') contrib/completion/weir.bash)
@@ -474,26 +489,35 @@ format:
 	clang-format -i $(FORMATTED)
 
 check-format:
-	$(call step,FORMAT,bpf include user tests) clang-format --dry-run -Werror $(FORMATTED)
+	$(call step,FORMAT,bpf include user tests) test -z '$(firstword $(call since,$(FORMATTED)))' || clang-format --dry-run -Werror $(call since,$(FORMATTED))
 
 # clang-format does not break comments.
 check-columns:
 	$(call step,COLUMNS,bpf include user tests) tests/check/columns 120 $(FORMATTED)
 
 # Prose that is held to plain English. Not yet: tests, and the packet's path in bpf/.
-PROSE = $(wildcard docs/*.md) README.md docs/man/commands.c $(wildcard docs/man/*.in include/*.def) \
+PAGES = $(wildcard docs/*.md docs/internals/*.md)
+PROSE = $(PAGES) README.md docs/man/commands.c $(wildcard docs/man/*.in include/*.def) \
 	$(filter include/% user/% $(addprefix bpf/,guard.bpf.c kinds.h pace.bpf.c pace.h reservations.h tick.bpf.c verdict.h kinds/%),$(FORMATTED))
 check-words:
-	$(call step,WORDS,bpf include user tests docs) tests/check/words $(FORMATTED) include/*.def $(filter-out docs/bench%,$(wildcard docs/*.md)) README.md -- $(PROSE)
+	$(call step,WORDS,bpf include user tests docs) tests/check/words $(FORMATTED) include/*.def $(filter-out docs/bench% docs/internals/bench%,$(PAGES)) README.md -- $(PROSE)
 
 check-subjects:
 	$(call step,SUBJECTS,commits since the last release) tests/check/subjects
 
 check-links:
-	$(call step,LINKS,README.md CONTRIBUTING.md docs) tests/check/links README.md CONTRIBUTING.md tests/README.md $(wildcard docs/*.md)
+	$(call step,LINKS,README.md CONTRIBUTING.md docs) tests/check/links README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md tests/README.md $(PAGES)
 
 check-arrows:
 	$(call step,ARROWS,include bpf user) tests/arrows
+
+# Each promise and command has a test in `make test`.
+check-promises:
+	$(call step,PROMISES,tests/promises) tests/check/promises tests/promises
+
+# How much there is to read does not grow unnoticed: tests/weight.
+check-weight:
+	$(call step,WEIGHT,tests/weight) tests/check/weight
 
 check-shell:
 	$(call step,SHELL,.ci contrib tests) shellcheck $(SCRIPTS)
@@ -503,7 +527,7 @@ check-shell:
 check-cppcheck:
 	$(call step,CPPCHECK,user tests) test -z '$(firstword $(CHECKED_SRC))' || cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
 		--inline-suppr --suppressions-list=tests/check/cppcheck.suppressions --library=tests/check/cppcheck.cfg \
-		$(filter-out -I$(BUILD),$(CPPFLAGS)) $(CHECKED_SRC)
+		$(filter-out -I$(BUILD) -I$(BPF_BUILD),$(CPPFLAGS)) $(CHECKED_SRC)
 
 # One file at a time, and only files that have changed since, or include one that has. A cmocka.h comes first that says
 # which assertions do not return.
@@ -543,7 +567,7 @@ man: $(MAN)
 
 units: $(UNITS)
 
-$(MAN_COMMANDS): $(MAN_COMMANDS).o $(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(ROOMS) $(KERNEL) $(CORE)
+$(MAN_COMMANDS): $(MAN_COMMANDS).o $(WEIR) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/man/commands.body: $(MAN_COMMANDS)
@@ -568,7 +592,7 @@ $(BUILD)/man/weir.8: $(BUILD)/man/commands.body
 RULE_PAGES := rules matching directions windows strategies limits lists mistakes
 $(BUILD)/man/weir-rules.5: $(RULE_PAGES:%=$(BUILD)/man/%.body)
 $(BUILD)/man/weir-replay.1: $(BUILD)/man/replay-command.body $(BUILD)/man/replay.body
-$(MAN): $(BUILD)/man/%: docs/man/%.in CHANGELOG.md $(BUILD)/paths
+$(addprefix $(BUILD)/man/,$(MAN_PAGES)): $(BUILD)/man/%: docs/man/%.in CHANGELOG.md $(BUILD)/paths
 	$(call step,GEN,$@) sed $(foreach body,$(filter %.body,$^),-e '/^@$(notdir $(body))@$$/{r $(body)' -e 'd;}') \
 		-e 's|@VERSION@|$(VERSION)|; s|@DATE@|$(MAN_DATE)|; s|@DOCDIR@|$(DOCDIR)|' $< >$@
 
@@ -583,6 +607,9 @@ $(BUILD)/systemd/weir.service: contrib/systemd/weir.service.in $(BUILD)/paths
 $(BUILD)/systemd/weir@.service: contrib/systemd/weir.service.in $(BUILD)/paths
 	@mkdir -p $(@D)
 	$(call make_unit, of instance %i,%i,%i,weir-%i)
+
+# Where the last good rule sets are, and what services keep (user/lib/kernel/instance/last_good.c).
+STATEDIR = /var/lib/weir
 
 # Each file that is installed: what it is here, its mode, and where it goes. Both targets go by this one list.
 INSTALLED = \
@@ -608,6 +635,7 @@ install_file = install -D -m $(call part,2,$(1)) $(call part,1,$(1)) $(DESTDIR)$
 install: $(BUILD)/weir $(MAN) $(UNITS)
 	@$(foreach file,$(INSTALLED),$(call install_file,$(file)) &&) true
 	@$(foreach file,$(CONFIGURED),{ [ -e $(DESTDIR)$(call part,3,$(file)) ] || $(call install_file,$(file)); } &&) true
+	@install -d -m 700 $(DESTDIR)$(STATEDIR)
 	@echo 'installed weir $(VERSION) in $(DESTDIR)$(PREFIX)'
 
 # Where instances are pinned. A weir that is gone takes nothing off.
@@ -639,6 +667,18 @@ deb:
 		{ tail -n 30 ../build.log; false; }
 	@ls $(BUILD)/deb/*.deb
 
+# Whatever this tree holds: what is released is what the tag or the commit has.
+REV ?=
+SIGN_KEY ?=
+release:
+	@tests/deps release
+	BUILD=$(BUILD) SIGN_KEY='$(SIGN_KEY)' contrib/release/make_release '$(REV)'
+
+# What a release must be, tried: the same bytes from two directories, signatures, arm64, an RPM, an image (root; half an hour).
+test-release:
+	@tests/deps release
+	BUILD=$(BUILD) tests/release
+
 # The picture of docs/strategies.md: a minute of connections replayed against the sample rule (root).
 .PHONY: docs/warm-up.svg
 docs/warm-up.svg: $(BUILD)/weir $(BUILD)/tests/tools/steady_capture
@@ -659,5 +699,5 @@ clean:
 	rm -rf build build-sanitize build-fuzz compile_commands.json
 
 # Not those of whole systems in there, nor of other builds.
-OTHER_TREES := $(addprefix -o -path $(BUILD)/,deb mutants coverage)
--include $(shell find $(BUILD) \( -path $(BUILD)/vm $(OTHER_TREES) \) -prune -o -type f -name '*.d' -print 2>/dev/null)
+OTHER_TREES := $(addprefix -o -path $(BUILD)/,deb mutants coverage demo)
+-include $(wildcard $(BPF_BUILD)/*.bpf.d) $(shell find $(BUILD) \( -path $(BUILD)/vm $(OTHER_TREES) \) -prune -o -type f -name '*.d' -print 2>/dev/null)

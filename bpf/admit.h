@@ -148,19 +148,32 @@ static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch 
 	return answer;
 }
 
+/* The same of its first rules: the plain ones at once. */
+static __always_inline enum weir_answer weir_try_first_rules(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	enum weir_answer answer;
+
+	if (!WEIR_PART_SEVERAL_RULES || s->rule_count == 1)
+		return weir_try_first_rule(s, rule);
+	answer = weir_ask_plain_rules(s);
+	if (answer != WEIR_ANSWER_UNSURE)
+		return answer;
+	return s->nth ? weir_try_rules(s, s->nth) : weir_try_first_rule(s, rule);
+}
+
 /* Ask the packet's rules, until one blocks it. */
 static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
 {
 	const struct weir_rule *rule = weir_rule(s->rule[0]);
-	enum weir_answer answer = weir_try_first_rule(s, rule);
+	enum weir_answer answer = weir_try_first_rules(s, rule);
 
-	/* Nearly every packet ends here: by the answer of a shortcut, of its only or first rule. */
-	if (answer == WEIR_ANSWER_ADMIT && s->rule_count == 1)
+	/* Nearly every packet ends here: by the answer of a shortcut. */
+	if (answer == WEIR_ANSWER_ADMIT && (!WEIR_PART_SEVERAL_RULES || s->nth + 1 >= s->rule_count))
 		return answer;
-	if (answer == WEIR_ANSWER_BLOCK && !s->nth && !s->has_listener && !rule->penalty_ms && !rule->observes)
-		return weir_block(s, rule, false, false);
-	if (s->nth)
+	if (WEIR_PART_SEVERAL_RULES && s->nth)
 		rule = weir_asked_rule(s);
+	if (answer == WEIR_ANSWER_BLOCK && !s->has_listener && !rule->penalty_ms && !rule->observes)
+		return weir_block(s, rule, false, false);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
 		answer = weir_finish_rule(s, rule, answer);
 		if (unlikely(answer == WEIR_ANSWER_AGAIN))
@@ -180,15 +193,36 @@ static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
 	return answer;
 }
 
-static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
+/* A packet with several rules. True: it is blocked as the one before, whose rule asked last s->nth still names. */
+static __always_inline bool weir_enter_rules(struct weir_scratch *s)
+{
+	const bool is_same = weir_is_same_flow(s);
+
+	if (is_same && s->flow_memory.is_blocked && WEIR_SEGMENTS(s) == 1 && !s->has_listener)
+		return true;
+	s->ghosts_of_rules = ~0u;
+	if (!is_same) {
+		weir_remember_flow(s);
+		if (weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
+			weir_fetch_rules(s);
+	}
+	s->flow_memory.is_blocked = 0;
+	s->must_abort = 0;
+	return false;
+}
+
+static __always_inline enum weir_verdict weir_admit(weir_context *ctx, struct weir_scratch *s, const bool is_bare)
 {
 	enum weir_answer answer;
 
+	if (WEIR_PART_SEVERAL_RULES && s->rule_count > 1 && weir_enter_rules(s)) {
+		weir_block(s, weir_asked_rule(s), false, false);
+		return WEIR_VERDICT_BLOCK;
+	}
 	s->wait_ns = 0;
 	s->must_commit = 0;
 	s->nth = 0;
 	s->retries = 0;
-	s->fetched = 0;
 	if (config.warms_flows)
 		s->warming_place = WEIR_NO_RULE;
 	if (unlikely(!s->rule_count)) {
@@ -196,13 +230,11 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 			weir_count_shadows(s);
 		return WEIR_VERDICT_PASS;
 	}
-	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
-		weir_fetch_rules(s);
 	answer = weir_ask_rules(s);
 	/* If the rule asked last does not admit, it has no reservation. */
-	if (answer == WEIR_ANSWER_ADMIT ? s->must_commit : s->nth)
-		weir_end_reservations(s, answer == WEIR_ANSWER_ADMIT ? s->rule_count : s->nth,
-				      answer == WEIR_ANSWER_ADMIT);
+	if (answer == WEIR_ANSWER_ADMIT ? s->must_commit : s->nth && (s->must_abort || WEIR_PART_OTHER_KINDS))
+		weir_end_reservations(ctx, s, answer == WEIR_ANSWER_ADMIT ? s->rule_count : s->nth,
+				      answer == WEIR_ANSWER_ADMIT, is_bare);
 	if (answer == WEIR_ANSWER_ADMIT) {
 		if (config.has_shadows)
 			weir_count_shadows(s);

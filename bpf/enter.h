@@ -20,8 +20,12 @@ __noinline int weir_begin_load(struct weir_scratch *s)
 	if (!s)
 		return 0;
 #pragma unroll 1
-	for (__u32 i = sizeof(s->totals) / sizeof(*word); i < sizeof(*s) / sizeof(*word); i++)
+	for (__u32 i = __builtin_offsetof(struct weir_scratch, entry) / sizeof(*word); i < sizeof(*s) / sizeof(*word);
+	     i++)
 		word[i] = 0;
+	/* The run of the load before, on another interface or until now. */
+	if (!config.is_virtual && config.counts_flow_drops)
+		weir_settle_run(s);
 	/* Notes survive this, and must not be valid in another bucket. So salts begin at a random number. */
 	for (__u32 i = 0; i < WEIR_SPECS_NARROW; i++)
 		s->narrow_clock[i].salt = bpf_get_prandom_u32();

@@ -48,19 +48,20 @@ static __always_inline bool weir_is_new_in_force(void)
 	return state && bpf_ktime_get_boot_ns() < *(volatile __u64 *)&state->returns_ns;
 }
 
+/* One of the two rule sets may have no program for a hook: then packets pass there. So they do when somebody has
+ * removed the pins of the sets, and with them the programs: without rules to evaluate by, a host that can be reached is
+ * the lesser evil.
+ */
 SEC("xdp.frags")
 int weir_guard(struct xdp_md *ctx)
 {
 	if (weir_is_new_in_force())
 		bpf_tail_call(ctx, &guard_sets, WEIR_GUARD_NEW);
-	bpf_tail_call(ctx, &guard_sets, WEIR_GUARD_OLD);
-	/* Only when somebody has removed the pin of guard_sets, and with it both programs. Without rules to evaluate
-	 * by, a host that can be reached is the lesser evil.
-	 */
+	else
+		bpf_tail_call(ctx, &guard_sets, WEIR_GUARD_OLD);
 	return XDP_PASS;
 }
 
-/* One of the two rule sets may have no program for a hook: then packets pass there. */
 static __always_inline int weir_guard_at(struct __sk_buff *skb, enum weir_hook hook)
 {
 	if (weir_is_new_in_force())

@@ -25,9 +25,19 @@ static __always_inline int weir_load_bytes(weir_context *ctx, __u32 offset, void
 	return bpf_skb_load_bytes(ctx, offset, to, bytes);
 }
 
+static __always_inline int weir_store_bytes(weir_context *ctx, __u32 offset, const void *from, __u32 bytes)
+{
+	return bpf_skb_store_bytes(ctx, offset, from, bytes, 0);
+}
+
 static __always_inline __u32 weir_context_bytes(weir_context *ctx)
 {
 	return ctx->len;
+}
+
+static __always_inline int weir_set_frame_bytes(weir_context *ctx, __u32 bytes)
+{
+	return bpf_skb_change_tail(ctx, bytes, 0);
 }
 
 static __always_inline __u32 weir_context_ifindex(weir_context *ctx)
@@ -58,9 +68,19 @@ static __always_inline int weir_load_bytes(weir_context *ctx, __u32 offset, void
 	return bpf_xdp_load_bytes(ctx, offset, to, bytes);
 }
 
+static __always_inline int weir_store_bytes(weir_context *ctx, __u32 offset, const void *from, __u32 bytes)
+{
+	return bpf_xdp_store_bytes(ctx, offset, (void *)from, bytes);
+}
+
 static __always_inline __u32 weir_context_bytes(weir_context *ctx)
 {
 	return bpf_xdp_get_buff_len(ctx);
+}
+
+static __always_inline int weir_set_frame_bytes(weir_context *ctx, __u32 bytes)
+{
+	return bpf_xdp_adjust_tail(ctx, (int)(bytes - weir_context_bytes(ctx)));
 }
 
 static __always_inline __u32 weir_context_ifindex(weir_context *ctx)

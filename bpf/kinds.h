@@ -68,10 +68,15 @@ static __always_inline void weir_end_kind_reservation(struct weir_scratch *s, __
 }
 
 /* Commit or abort the reservations of the packet's first `count` rules. */
-static __always_inline void weir_end_reservations(struct weir_scratch *s, __u32 count, bool passes)
+static __always_inline void weir_end_reservations(weir_context *ctx, struct weir_scratch *s, __u32 count, bool passes,
+						  const bool is_bare)
 {
 	weir_end_row_reservations(s, count, passes);
-	for (__u32 i = 0; WEIR_PART_OTHER_KINDS && i < WEIR_PACKET_RULES_MAX && i < count; i++)
+	if (!WEIR_PART_OTHER_KINDS)
+		return;
+	if (passes && s->packet.tcp_flags & (WEIR_TCP_FIN | WEIR_TCP_RST))
+		weir_verify_closing(ctx, s, is_bare);
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++)
 		if (s->reservation[i].kind == WEIR_RESERVATION_OF_KIND)
 			weir_end_kind_reservation(s, i, passes);
 }

@@ -36,7 +36,9 @@ enum {
 #define WEIR_PART_OTHER_KINDS (config.kinds & ~(1 << WEIR_KIND_WINDOW))
 #define WEIR_PART_OCCUPY WEIR_PART_KIND(OCCUPY)
 #define WEIR_PART_CONNECTIONS WEIR_PART_KIND(CONNECTIONS)
+#define WEIR_PART_SHARED_CONNECTIONS (config.shares_connections)
 #define WEIR_PART_BREAKERS WEIR_PART_KIND(BREAKER)
+#define WEIR_PART_CLOSING (WEIR_PART_CONNECTIONS || WEIR_PART_BREAKERS) /* weir_verify_closing() */
 #define WEIR_PART_SYSTEM_RULES (config.system_rules)
 #define WEIR_PART_TRACKER (config.has_tracker) /* the hidden rule that follows connections */
 #define WEIR_PART_PENALTIES (config.penalises)
@@ -81,7 +83,7 @@ enum {
 
 /* the generation, beside the struct of that name; and its thresholds, among the tables */
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
-/* Userspace adds interfaces when they appear (user/kernel/instance/newcomers.c); until then they take no memory. */
+/* Userspace adds interfaces when they appear (user/lib/kernel/instance/newcomers.c); until then they take no memory. */
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG | BPF_F_NO_PREALLOC);
 
 WEIR_MAP(prefix_nodes, BPF_MAP_TYPE_ARRAY, 1, struct weir_prefix_node, BPF_F_RDONLY_PROG);
@@ -120,7 +122,7 @@ static __always_inline __u32 weir_this_cpu(struct weir_scratch *s)
 	return s->cpu_and_one - 1;
 }
 
-/* Entries of the generation's tables. The mask is for the verifier: user/core/compile refuses larger ones. The pointer
+/* Entries of the generation's tables. The mask is for the verifier: core/compile refuses larger ones. The pointer
  * is opaque so that clang keeps it. Otherwise clang computes the address of each field again, in three instructions
  * instead of one, and uses more of the stack, which is scarce (kernel 6.1 counts 32 bytes for each call).
  */

@@ -3,7 +3,7 @@
  * The tc program of `settings.throttling: pace`: a filter at the ingress of each interface that has the XDP program. It
  * gives a packet that must wait its departure time, and matches it. The filter's action then redirects the packet to an
  * ifb, whose fq qdisc delays it until it is due. The ifb returns the packet to its interface, behind this filter.
- * user/kernel/pace/pace.c sets all of this up.
+ * user/lib/kernel/pace/pace.c sets all of this up.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_sched.h>

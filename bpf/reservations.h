@@ -30,6 +30,8 @@ static __always_inline void weir_set_reservation(struct weir_scratch *s, struct 
 {
 	if (kind != WEIR_RESERVATION_SPENT)
 		s->must_commit = 1;
+	else
+		s->must_abort = 1;
 	reservation->row = s->row_number;
 	reservation->tag = tag;
 	reservation->batch = batch;
@@ -58,14 +60,22 @@ static __always_inline void weir_abort_row(const struct weir_reservation *reserv
 			      wide);
 }
 
-/* Commit or abort a reservation in a row, if the row is still its flow's. */
-static __always_inline void weir_end_row_reservation(const struct weir_reservation *reservation, bool passes,
-						     const enum weir_width wide)
+/* The row that a reservation is in, if it is still its flow's; else NULL. */
+static __always_inline void *weir_reserved_row(const struct weir_reservation *reservation, const enum weir_width wide)
 {
 	bool is_lone = wide == WEIR_WIDE && reservation->storage == WEIR_STORAGE_LONE;
 	void *row = is_lone ? weir_lone_row(reservation->row) : weir_row_by_number(reservation->row, wide);
 
-	if (!row || ROW_GET(row, wide, tag) != reservation->tag)
+	return row && ROW_GET(row, wide, tag) == reservation->tag ? row : NULL;
+}
+
+/* Commit or abort a reservation in a row, if the row is still its flow's. */
+static __always_inline void weir_end_row_reservation(const struct weir_reservation *reservation, bool passes,
+						     const enum weir_width wide)
+{
+	void *row = weir_reserved_row(reservation, wide);
+
+	if (!row)
 		return;
 	if (passes)
 		weir_commit_row(reservation, row, wide);
@@ -78,17 +88,16 @@ __noinline int weir_end_row_reservations(struct weir_scratch *s, __u32 count, __
 {
 	if (!s)
 		return 0;
+	if (WEIR_PART_SEVERAL_RULES)
+		s->expects_admission = passes;
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
 		const struct weir_reservation *reservation = &s->reservation[i];
 
 		if (reservation->kind < WEIR_RESERVATION_SPENT)
 			continue;
-		if (reservation->storage == WEIR_STORAGE_NARROW)
-			weir_end_row_reservation(reservation, passes, WEIR_NARROW);
-		else if (reservation->storage == WEIR_STORAGE_MEDIUM)
-			weir_end_row_reservation(reservation, passes, WEIR_MEDIUM);
-		else
-			weir_end_row_reservation(reservation, passes, WEIR_WIDE);
+		if (WEIR_PART_SEVERAL_RULES && passes && reservation->kind == WEIR_RESERVATION_SPENT)
+			continue;
+		OF_STORAGE(reservation->storage, weir_end_row_reservation, reservation, passes);
 	}
 	return 0;
 }

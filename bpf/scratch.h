@@ -56,13 +56,20 @@ struct weir_packet {
 	__u32 tcp_flags; /* or WEIR_BYTE_NONE */
 	__u32 icmp_type; /* or WEIR_BYTE_NONE */
 	__u32 dscp;
-	__u32 ethertype; /* host order; only for packets that are not IP */
+	__u32 ttl; /* IPv6's hop limit */
+	union {
+		__u32 ip_length; /* header included, padding not; of a super-frame at tc, of its first segment */
+		__u32 ethertype; /* host order; only for packets that are not IP */
+	};
 	__u8 is_ipv6;
 	__u8 fragment;	      /* enum weir_fragment */
 	__u8 parsed_protocol; /* during parsing; afterwards use weir_protocol() */
 	__u8 pad;
 	__u32 kind; /* the last three fields and the direction in one number: WEIR_KIND */
 };
+
+/* In packet.tcp_flags, beside WEIR_BYTE_NONE: the packet closes, and its checksum is wrong. */
+#define WEIR_TCP_CHECKSUM_WRONG 0x200u
 
 /* The index of an incoming packet in weir_classes.kind, seen as one array; WEIR_KIND_OF_DIRECTION is added to it for an
  * outgoing one.
@@ -84,6 +91,22 @@ struct weir_match_memory {
 	__u32 tcp_flags;
 	__u32 icmp_type;
 	__u32 work; /* enum weir_work, if there are system rules */
+};
+
+/* The previous packet's fields that a key may have (weir_fields.h), but the protocol, which is part of `kind`. If they
+ * and its tick are equal, its flows are the same, under the same rules, and since then this CPU has not touched their
+ * rows.
+ */
+#define WEIR_MEMORY_ADDRESS(member) __be32 member[4] __attribute__((aligned(8)));
+#define WEIR_MEMORY_NUMBER(member) __u32 member;
+#define WEIR_MEMORY_PORT WEIR_MEMORY_NUMBER
+#define WEIR_MEMORY_VLAN WEIR_MEMORY_NUMBER
+#define WEIR_MEMORY_PROTOCOL(member)
+#define WEIR_MEMORY(constant, name, member, part, form) WEIR_MEMORY_##form(member)
+struct weir_flow_memory {
+	WEIR_KEY_FIELDS(WEIR_MEMORY)
+	__u64 entry;	  /* as in the scratch */
+	__u32 is_blocked; /* by plain rules, of which none has set anything aside */
 };
 
 /* The answer of one rule about a packet. */
@@ -108,6 +131,12 @@ enum weir_width {
 #define OF_WIDTH(wide, of_narrow, of_medium, of_wide)                                                                  \
 	((wide) == WEIR_NARROW ? (of_narrow) : (wide) == WEIR_MEDIUM ? (of_medium) : (of_wide))
 
+/* A call with the width of a row that is stored so, or of a lone one. */
+#define OF_STORAGE(storage, function, ...)                                                                             \
+	((storage) == WEIR_STORAGE_NARROW   ? function(__VA_ARGS__, WEIR_NARROW)                                       \
+	 : (storage) == WEIR_STORAGE_MEDIUM ? function(__VA_ARGS__, WEIR_MEDIUM)                                       \
+					    : function(__VA_ARGS__, WEIR_WIDE))
+
 /* Where a flow is searched. Passed by pointer, because clang reads a struct that is taken by value from *s byte by
  * byte.
  */
@@ -116,11 +145,11 @@ struct weir_flow_id {
 	__u32 set; /* the first of the flow's two candidate sets */
 };
 
-/* What weir_find_place() (flow_set.h) found. */
+/* Where a flow is inserted (flow_set.h). */
 struct weir_flow_place {
-	__u64 latest; /* the latest insertion by then */
-	__u32 tag;    /* of the flow to be evicted */
-	__u32 keep;
+	__u64 latest;	 /* the latest insertion; from weir_claim_flow() on, our own */
+	__u64 ghost;	 /* the flow's ghost, which its entry continues with; 0: none */
+	__u32 ghost_way; /* of that */
 };
 
 /* A flow keyed by source that the packet's first rule has found over its limit, penalised, or out of tokens. It stays
@@ -140,15 +169,12 @@ struct weir_over_source {
 
 /* The flow whose drop this CPU has counted last, and its slot (top_drops.h). */
 struct weir_last_dropped {
-	__be32 source[4];     /* under the rule's mask. Aligned, to be compared by 64 bits */
-	__u64 packets, bytes; /* dropped in a run since then, and not yet counted in the slot */
-	__u32 flow_tag;	      /* the tag of its row */
-	__u32 tag;
-	__u32 index; /* of its set */
-	__u32 rule;  /* its place plus 1; 0: there was none yet */
-	__u8 way;
+	__be32 source[4]; /* under the rule's mask. Aligned, to be compared by 64 bits */
+	__u64 began;	  /* drop_run.packets when its run began: nothing is to be settled while they are equal */
+	__u32 flow_tag;	  /* the tag of its row */
+	__u32 rule;	  /* its place plus 1; 0: there was none yet */
 	__u8 is_ipv6;
-	__u8 pad[2];
+	__u8 pad[7];
 } __attribute__((aligned(8)));
 
 /* One CPU's current time, in buckets of one window spec (clock.h). */
@@ -204,7 +230,8 @@ struct weir_connection_reservation {
 	__u32 flow_tag;
 	__u32 step;
 	__u32 open;	   /* how many connections its flow has, including this one */
-	__u32 was_counted; /* if the packet talks */
+	__u16 was_counted; /* if the packet talks */
+	__u16 is_first;	   /* of its flow, which got its entry with it; no total counts it yet */
 	__u64 counted;	   /* if the packet opens a connection that already counts: its word; else 0 */
 };
 
@@ -336,6 +363,7 @@ struct weir_row_ghost_view {
 	__u64 inherited; /* units of the overflow window with which a new row of the flow begins */
 	__u32 overflow_class;
 	__u32 taken; /* words of the set that was ranked last that are not free */
+	__u32 stamp; /* when, in the bucket `newest`, the row was evicted */
 };
 
 /* The present threshold of this packet's flow, if it is not a constant (threshold.h). */
@@ -363,8 +391,11 @@ struct weir_noted_drop {
 };
 enum { WEIR_NOTED_OBSERVED, WEIR_NOTED_BLOCKED, WEIR_NOTED_DROPS };
 
+/* A TCP segment whose checksum is verified: as much as one call of bpf_csum_diff() sums (Linux 6.1). */
+#define WEIR_CLOSING_BYTES_MAX 512
+
 #define WEIR_COPY_BYTES 40  /* the largest fixed header: IPv6 */
-#define WEIR_MATCH_PARTS 11 /* bits of enum weir_match_field */
+#define WEIR_MATCH_PARTS 13 /* bits of enum weir_match_field */
 _Static_assert(WEIR_MATCH_ALL == (1 << WEIR_MATCH_PARTS) - 1, "");
 
 /* Fields that every packet uses come first, close together, because other work between packets evicts these lines from
@@ -372,21 +403,27 @@ _Static_assert(WEIR_MATCH_ALL == (1 << WEIR_MATCH_PARTS) - 1, "");
  */
 struct weir_scratch {
 	struct weir_totals totals;
+	struct weir_drop_run drop_run;
 	__u64 entry; /* tick ^ weir_config.load; when it changes, weir_enter_tick() runs */
 #ifdef WEIR_TEST_SCRATCH_PAD
 	__u64 pad_of_test[WEIR_TEST_SCRATCH_PAD]; /* what survives a reload must not depend on the scratch's layout */
 #endif
 	struct weir_packet packet;
 	struct weir_match_memory match_memory;
+	struct weir_flow_memory flow_memory; /* of packets with several rules */
 	struct weir_over_source over_source;
 	__u32 resource_count;
-	__u32 first_slot;	  /* the slot of the first of these resources */
-	__u32 fetched;		  /* the number of rules whose flow is in fetched_flow[]: all, or 0 */
-	__u32 must_commit;	  /* some rule has set something aside, to be committed if the packet passes */
-	__u32 nth;		  /* the number of the rule being asked, among those of the packet */
-	__u32 retries;		  /* evaluations of this packet that were repeated because the bucket ended */
-	__u32 cpu_and_one;	  /* this CPU's number plus 1; 0: not asked yet */
-	__u32 row_number;	  /* the flow's row under that rule, or WEIR_NO_ROW; for a lone row, the slot */
+	__u32 first_slot;      /* the slot of the first of these resources */
+	__u32 flows_and_one;   /* rules whose flow is in fetched_flow[]: all, or none; 0: no flow_memory either */
+	__u32 must_commit;     /* some rule has set something aside, to be committed if the packet passes */
+	__u32 must_abort;      /* ... or has spent something in a row, to be put back if the packet is blocked */
+	__u32 is_new_flow;     /* the packet has made a row; only if there are several rules */
+	__u32 ghosts_of_rules; /* rules with narrow rows under which the packet's flow may have ghosts, one bit each */
+	__u32 known;	       /* under so many of its rules, reservation[] names the row of the packet's flow */
+	__u32 nth;	       /* the number of the rule being asked, among those of the packet */
+	__u32 retries;	       /* evaluations of this packet that were repeated because the bucket ended */
+	__u32 cpu_and_one;     /* this CPU's number plus 1; 0: not asked yet */
+	__u32 row_number;      /* the flow's row under that rule, or WEIR_NO_ROW; for a lone row, the slot */
 	struct weir_flow_id flow; /* the packet's flow under that rule */
 	__u64 tick;		  /* jiffies when the packet arrived: its time, for rules that use the tick */
 	__u64 tick_ns;		  /* when that tick began */
@@ -443,12 +480,14 @@ struct weir_scratch {
 	__u32 counted_flow;   /* number and tag of the flow whose connections are counted */
 	__u32 counted_tag;
 	__u32 counted_open; /* how many it has, including the one just counted */
+	__u32 counted_step; /* of the first one of a flow that has just got its entry */
 	__u32 handshake_us; /* how long this packet's connection took to open */
 	struct weir_token_view tokens;
 	struct weir_taken taken[WEIR_PACKET_RULES_MAX];
 	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
-	__u64 seconds_tick;					     /* the tick when until_s[] was computed */
-	__u32 until_s[WEIR_CONNECTION_CLASSES];
+	struct weir_clock all_steps;				     /* their sum, until the first of them ends */
+	__u64 ends_tick;					     /* the tick when ends[] was computed */
+	__u32 ends[WEIR_CONNECTION_CLASSES];
 	__u32 breaker_tag; /* the flow whose breaker was looked up last; 0: a whole resource */
 	struct weir_request_reservation request[WEIR_PACKET_RULES_MAX];
 	struct weir_outcome outcome; /* being counted */
@@ -458,7 +497,12 @@ struct weir_scratch {
 	__u32 is_prioritised;	     /* one of the packet's resources is prioritised: it may occupy later buckets */
 	struct weir_occupy_view occupy;
 	struct weir_occupy_reservation occupy_reservation[WEIR_PACKET_RULES_MAX];
+	struct weir_packet closing; /* this packet, parsed once more */
+	/* by words, the last of them with zeros behind the segment's end */
+	__u8 segment[WEIR_CLOSING_BYTES_MAX + sizeof(__u32)] __attribute__((aligned(8)));
 };
+_Static_assert(__builtin_offsetof(struct weir_scratch, entry) == __builtin_offsetof(struct weir_cpu_state, scratch),
+	       "");
 _Static_assert(sizeof(struct weir_scratch) <= __builtin_offsetof(struct weir_cpu_state, out), "");
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * When was jiffy zero? Userspace cannot read jiffies; this program reads them beside CLOCK_MONOTONIC, so that the
- * loader can give the data plane the time of a tick (user/kernel/program/tick.c).
+ * loader can give the data plane the time of a tick (user/lib/kernel/program/tick.c).
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

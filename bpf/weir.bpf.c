@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The data plane at XDP, read from the top: parse the packet, ask the lists, match resources, admit by their rules,
- * count. weir_tc.bpf.c is the same at tc, for packets in both directions. docs/architecture.md has the map.
+ * count. weir_tc.bpf.c is the same at tc, for packets in both directions. docs/internals/architecture.md has the map.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -85,7 +85,7 @@ __noinline int weir_act_after(struct xdp_md *ctx, struct weir_scratch *s, __u32 
 	if (config.paces && !config.is_virtual && verdict == WEIR_VERDICT_PASS && s->wait_ns)
 		weir_pace_mark(ctx, s);
 	if (config.answered_count)
-		weir_show_answer(s, verdict);
+		weir_show_answer(ctx, s, verdict, false);
 	return 0;
 }
 
@@ -107,7 +107,7 @@ int weir_ingress(struct xdp_md *ctx)
 	else
 		weir_match_nothing(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
-		verdict = weir_admit(s);
+		verdict = weir_admit(ctx, s, false);
 	passes = config.observes | weir_verdict_passes(verdict);
 	weir_count(s, verdict, passes);
 	if (config.is_virtual)

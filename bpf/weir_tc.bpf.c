@@ -78,6 +78,9 @@ __noinline int weir_parse_skb(struct __sk_buff *skb, struct weir_scratch *s, __u
 		return parsed;
 	s->segments = weir_segments_of(skb, &cur);
 	s->packet.frame_bytes = weir_wire_bytes(skb, &cur, s->segments, is_bare, is_out);
+	/* Of a super-frame, it is that of the first segment, which has as much payload as any of them. */
+	if (config.asked_fields & WEIR_MATCH_IP_LENGTH && skb->gso_size && skb->len > cur.payload)
+		s->packet.ip_length -= skb->len - cur.payload - skb->gso_size;
 	return parsed;
 }
 
@@ -142,8 +145,8 @@ static __always_inline __u32 weir_both_number(const struct weir_scratch *s)
 /*
  * A forwarded packet counts once in a `both` resource: where it arrived. From there it carries the number of these
  * resources in its tc_index, which neither netfilter nor routing uses and which no answer inherits. If it matches the
- * same resources as it leaves, it has already been counted. If it matches others, or if the number is lost, it counts
- * again: a limit that is too tight is better than one that is too loose.
+ * same resources as it leaves, it has already been counted, and the rules have passed it. If it matches others, or if
+ * the number is lost, it counts again: a limit that is too tight is better than one that is too loose.
  */
 static __always_inline enum weir_verdict weir_match_forwarded(struct __sk_buff *skb, struct weir_scratch *s,
 							      enum weir_verdict verdict)
@@ -152,7 +155,11 @@ static __always_inline enum weir_verdict weir_match_forwarded(struct __sk_buff *
 		return verdict;
 	skb->tc_index = 0;
 	s->packet.kind += WEIR_KIND_OF_DIRECTION(1);
-	return weir_match_packet(s);
+	verdict = weir_match_packet(s);
+	if (verdict != WEIR_VERDICT_UNMATCHED_PASS)
+		return verdict;
+	s->wait_ns = 0;
+	return WEIR_VERDICT_PASS;
 }
 
 static __always_inline enum weir_verdict weir_match_and_list(struct __sk_buff *skb, struct weir_scratch *s,
@@ -180,14 +187,14 @@ static __always_inline __u64 weir_pace_wait_ns(const struct weir_scratch *s, enu
 }
 
 /* What few loads do when an incoming packet has its verdict, as in weir.bpf.c. */
-__noinline int weir_act_after(struct __sk_buff *skb, struct weir_scratch *s, __u32 verdict)
+__noinline int weir_act_after(struct __sk_buff *skb, struct weir_scratch *s, __u32 verdict, __u32 is_bare)
 {
 	if (!config.acts_after || !s)
 		return 0;
 	if (config.paces && !config.is_virtual)
 		weir_pace_in(skb, s, weir_pace_wait_ns(s, verdict));
 	if (config.answered_count)
-		weir_show_answer(s, verdict);
+		weir_show_answer(skb, s, verdict, is_bare);
 	return 0;
 }
 
@@ -206,7 +213,7 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 	else
 		weir_match_nothing(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
-		verdict = weir_admit(s);
+		verdict = weir_admit(skb, s, is_bare);
 	passes = config.observes | weir_verdict_passes(verdict);
 	weir_count(s, verdict, passes);
 	if (config.is_virtual) {
@@ -218,7 +225,7 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 	if (is_out && config.paces_out && !config.is_virtual)
 		weir_pace_out(skb, s, weir_pace_wait_ns(s, verdict));
 	if (!is_out && config.acts_after)
-		weir_act_after(skb, s, verdict);
+		weir_act_after(skb, s, verdict, is_bare);
 	if (config.limits_both && !is_out)
 		skb->tc_index = weir_both_number(s);
 	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;

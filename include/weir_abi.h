@@ -41,7 +41,7 @@
 /* One more with every change of struct weir_instance_info. All other tables that survive a reload have versions of
  * their own (weir_tables.def).
  */
-#define WEIR_ABI_VERSION 26u
+#define WEIR_ABI_VERSION 27u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 #endif

@@ -130,8 +130,9 @@ struct weir_request_group {
 	((__u64)(turn) << WEIR_GROUP_TURN_SHIFT | (__u64)(era) << WEIR_GROUP_ERA_SHIFT | (count))
 
 /*
- * Map `requests`: shared sets. The word of a request is its whole state. From the lowest bit, it holds 40 bits of the
- * position of its group, plus one, and the number of its breaker. 0: the request has had its outcome.
+ * Map `requests`: shared sets. The word of a request is its whole state. From the lowest bit, it holds 39 bits of the
+ * position of its group, plus one; whether its opening went out; and the number of its breaker. 0: the request has had
+ * its outcome.
  */
 struct weir_breaker_request {
 	__u64 word;
@@ -144,9 +145,11 @@ struct weir_request_set {
 	__u64 pad[3];
 };
 _Static_assert(sizeof(struct weir_request_set) == 256, "four cache lines");
-#define WEIR_REQUEST_POSITION_BITS 40
+#define WEIR_REQUEST_POSITION_BITS 39
 #define WEIR_REQUEST_POSITION_MASK ((1ull << WEIR_REQUEST_POSITION_BITS) - 1)
+#define WEIR_REQUEST_WENT_OUT (1ull << WEIR_REQUEST_POSITION_BITS)
+#define WEIR_REQUEST_NUMBER_SHIFT (WEIR_REQUEST_POSITION_BITS + 1)
 #define WEIR_REQUEST_WORD(number, position)                                                                            \
-	((__u64)(number) << WEIR_REQUEST_POSITION_BITS | (((position) + 1) & WEIR_REQUEST_POSITION_MASK))
+	((__u64)(number) << WEIR_REQUEST_NUMBER_SHIFT | (((position) + 1) & WEIR_REQUEST_POSITION_MASK))
 
 #endif

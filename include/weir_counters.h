@@ -50,12 +50,41 @@ _Static_assert(__builtin_offsetof(struct weir_totals, would_drop) ==
 		       __builtin_offsetof(struct weir_totals, verdict[WEIR_VERDICT_COUNT]),
 	       "weir_count() goes from one to the other");
 
+/*
+ * The run of drops of one flow that a CPU has counted last (bpf/observe/top_drops.h), before they are in the flow's
+ * slot. It keeps the slot's sums as they are with the run, modulo 2^40, so that a reader who takes the run from one
+ * look-up and the slot from a later one uses what the run is ahead by, if anything: never twice, never missing. A copy
+ * of a value of a per-CPU map has no barriers, so each word has the number of the run in its upper 16 bits: words that
+ * do not agree are of a run that began during the copy, and the run before it is in its slot. All words are 0 where
+ * there was no run.
+ */
+struct weir_drop_run {
+	__u64 slot; /* WEIR_DROP_RUN_SLOT(): which one */
+	__u64 packets;
+	__u64 bytes;
+};
+#define WEIR_DROP_RUN_SHIFT 48
+#define WEIR_DROP_RUN_SUM_MASK ((1ull << 40) - 1) /* a run ends with its tick: far below half of it */
+#define WEIR_DROP_RUN_SLOT(set, way, tag) ((__u64)(set) << 36 | (__u64)(way) << 32 | (tag))
+#define WEIR_DROP_RUN_SET(slot) ((__u32)((slot) >> 36) & (WEIR_TOP_DROPS_SETS - 1)) /* among the CPU's own */
+#define WEIR_DROP_RUN_WAY(slot) ((__u32)((slot) >> 32) & 15)
+
+/* By how much the run is ahead of its slot's sum. 0 if the slot has more, having been given out again. */
+static inline __u64 weir_drop_run_ahead(__u64 run, __u64 sum)
+{
+	__u64 ahead = (run - sum) & WEIR_DROP_RUN_SUM_MASK;
+
+	return ahead > WEIR_DROP_RUN_SUM_MASK / 2 ? 0 : ahead;
+}
+
 /* Map `totals`, one element: what every packet counts, and the program's scratch (bpf/scratch.h), so that one look-up
- * finds both. Only the counters survive a reload. The scratch begins with each load, whatever was there before.
+ * finds both. The counters and the run of drops survive a reload. The scratch begins with each load, whatever was
+ * there before. (What a version without the run left in its place names no slot, or one whose tag is another.)
  */
 struct weir_cpu_state {
 	struct weir_totals totals; /* for incoming packets */
-	__u8 scratch[16384 - 2 * sizeof(struct weir_totals)];
+	struct weir_drop_run drop_run;
+	__u8 scratch[16384 - 2 * sizeof(struct weir_totals) - sizeof(struct weir_drop_run)];
 	struct weir_totals out; /* for outgoing packets */
 };
 
@@ -82,6 +111,13 @@ struct weir_rule_counters {
 	__u64 delay_ns; /* the sum of their waits */
 	__u64 changes;	/* penalties that have begun; for a breaker, changes of its state */
 };
+
+/* All its members are counters of 64 bits. */
+static inline void weir_add_rule_counters(struct weir_rule_counters *sum, const struct weir_rule_counters *of_cpu)
+{
+	for (__u32 i = 0; i < sizeof(*sum) / sizeof(__u64); i++)
+		((__u64 *)sum)[i] += ((const __u64 *)of_cpu)[i];
+}
 
 /* Map `resource_counters`, by resource slot. A packet that any rule blocks is blocked for all resources that it belongs
  * to, so passed + blocked are all packets that matched.

@@ -11,6 +11,7 @@
 #include "weir_generation.h"
 #include "weir_hook.h"
 #include "weir_sizes.h"
+#include "weir_timed.h"
 #include "weir_tokens.h"
 #include "weir_warm_up.h"
 
@@ -81,6 +82,7 @@ struct weir_cluster_info {
 #define WEIR_PACES_IN 1
 #define WEIR_PACES_OUT 2
 #define WEIR_ASKS_INTERFACE 0x10u /* in `policies`: matches or keys use `interface` */
+#define WEIR_IS_LAST_GOOD 0x20u	  /* ... the last good rule set is in force, since the rule files were wrong */
 struct weir_instance_info {
 	__u32 magic;
 	__u32 abi_version;
@@ -93,7 +95,7 @@ struct weir_instance_info {
 	__u32 rule_slots;				/* capacities of the instance's maps */
 	__u32 resource_slots;
 	__u32 flows_per_cpu;
-	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched; WEIR_ASKS_INTERFACE */
+	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched; WEIR_ASKS_INTERFACE ... */
 	__u32 spec_count;
 	__u32 sharers_shift;
 	__u32 controller_timeout_ms;
@@ -112,6 +114,9 @@ struct weir_instance_info {
 	__u32 non_ip_except_count;
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* likewise */
 	struct weir_cluster_info cluster;
+	__u32 timed_evicts;	/* settings.timedWhenFull is evict */
+	__u32 timed_part_count; /* settings.timedParts */
+	struct weir_timed_part timed_parts[WEIR_TIMED_PARTS_MAX];
 };
 
 /* MemoryAdaptive, as the user wrote it. */
@@ -181,6 +186,7 @@ struct weir_rule_info {
 	union {
 		struct weir_warm_up warm_up; /* of WarmUp */
 		struct weir_breaker_terms breaker;
+		__u32 flows_slot_and_one; /* of rules that count connections: weir_connections_slot() */
 	};
 	struct weir_memory_adaptive memory;	 /* of MemoryAdaptive */
 	char ref_resource_name[WEIR_NAME_BYTES]; /* for AssociatedResource; otherwise empty */

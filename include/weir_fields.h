@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The fields of a match and of a flow key, in one table each. The code that reads rule files, compiles and prints them,
- * and the program are made from these tables, or do not build if one of the fields is missing. docs/extending.md walks
- * through adding a field; tests/unit/fields_test looks for each in docs/matching.md.
+ * and the program are made from these tables, or do not build if one of the fields is missing.
+ * docs/internals/extending.md walks through adding a field; tests/unit/fields_test looks for each in docs/matching.md.
  */
 #ifndef WEIR_ABI_FIELDS_H
 #define WEIR_ABI_FIELDS_H
@@ -21,17 +21,25 @@ enum weir_match_field {
 	WEIR_MATCH_TCP_FLAGS = 1 << 5,
 	WEIR_MATCH_ICMP_TYPE = 1 << 6,
 	WEIR_MATCH_VLAN = 1 << 7,
-	WEIR_MATCH_LENGTH = 1 << 8,
-	WEIR_MATCH_INTERFACE = 1 << 9,
-	WEIR_MATCH_DSCP = 1 << 10,
-	WEIR_MATCH_ALL = (1 << 11) - 1
+	WEIR_MATCH_INTERFACE = 1 << 8,
+	WEIR_MATCH_DSCP = 1 << 9,
+	WEIR_MATCH_LENGTH = 1 << 10,
+	WEIR_MATCH_IP_LENGTH = 1 << 11,
+	WEIR_MATCH_TTL = 1 << 12,
+	WEIR_MATCH_ALL = (1 << 13) - 1
 };
+
+/* From this bit on, fields that few loads use. The program tests once whether it looks up any of them, so a field that
+ * is added at the end costs other loads no instruction.
+ */
+#define WEIR_MATCH_FIRST_RARE 10
 
 #define WEIR_PORT_NONE 65536u	  /* index of a packet without ports */
 #define WEIR_BYTE_NONE 256u	  /* ... without TCP flags, or ICMP type */
 #define WEIR_VLAN_NONE 4096u	  /* ... without a VLAN tag */
 #define WEIR_LENGTH_LONGER 65536u /* ... longer than any length a rule can name */
 #define WEIR_DSCP_NONE 64u	  /* none: every IP packet has one */
+#define WEIR_TTL_NONE 256u	  /* as above */
 
 /*
  * In the order of docs/matching.md. Most fields are numbers, of which a rule lists ranges:
@@ -57,6 +65,8 @@ enum weir_match_field {
 	RANGE(ICMP_TYPE, "icmpType", icmp_type, 255, WEIR_BYTE_NONE, TYPE)                                             \
 	SPECIAL(FRAGMENT, "fragment", fragments, KIND)                                                                 \
 	RANGE(LENGTH, "length", length, 65535, WEIR_LENGTH_LONGER, EVERY)                                              \
+	RANGE(IP_LENGTH, "ipLength", ip_length, 65535, WEIR_LENGTH_LONGER, EVERY)                                      \
+	RANGE(TTL, "ttl", ttl, 255, WEIR_TTL_NONE, EVERY)                                                              \
 	SPECIAL(INTERFACE, "interface", interface, INTERFACE)                                                          \
 	SPECIAL(DIRECTION, "direction", directions, KIND)
 
@@ -91,7 +101,8 @@ WEIR_RANGE_FIELDS(WEIR_HAS_INDEX_BEYOND)
 	X(PROTOCOL, "protocol", protocol, KIND, PROTOCOL)                                                              \
 	X(VLAN, "vlan", vlan, VLAN, VLAN)                                                                              \
 	X(INTERFACE, "interface", ifindex, INTERFACE, NUMBER)                                                          \
-	X(DSCP, "dscp", dscp, DSCP, NUMBER)
+	X(DSCP, "dscp", dscp, DSCP, NUMBER)                                                                            \
+	X(TTL, "ttl", ttl, TTL, NUMBER)
 
 #define WEIR_KEY_PLACE(constant, name, member, part, form) WEIR_KEY_PLACE_##constant,
 enum weir_key_place { WEIR_KEY_FIELDS(WEIR_KEY_PLACE) WEIR_KEY_FIELD_COUNT };

@@ -86,7 +86,7 @@ struct weir_rule {
 	__u64 bucket_ns;
 	__u64 base_bucket;
 	__u64 source_hash[2]; /* of an IPv4 and an IPv6 source, without the address: the loader, which has the secret */
-	__u32 slot;	      /* of the instance: counters, lone rows; part of the flow's hash */
+	__u32 slot;	      /* of the instance: counters, lone rows */
 	__u16 spec;	      /* of the instance; part of the hash, too */
 	__u16 resource;	      /* place in `resources` */
 	__u8 storage;	      /* enum weir_storage */
@@ -120,13 +120,20 @@ struct weir_rule {
 	__u32 penalty_ms_max;	       /* blockDurationMaxInMs, or the same */
 	__u64 queueing_ns_max;	       /* throttling: the longest wait; occupying: every wait is shorter */
 	struct weir_emission emission; /* throttling: for `threshold` */
+	__u32 flows_slot;  /* in the hash of its flows: `slot`, unless it shares connections (docs/connections.md) */
+	__u16 shares_with; /* of rules that share connections: the place of the first; else this rule's */
+	/* Distinguishes its top drops from others of the same flow: by whether it drops packets, or only would; and by
+	 * its number among rules that share connections, whose flows have one hash.
+	 */
+	__u8 drops_mark;
+	__u8 is_plain; /* bpf/window/shortcuts.h: several of these on one packet are asked at once */
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of rules with tokens */
 		struct weir_breaker_terms breaker;
 	};
 };
-_Static_assert(sizeof(struct weir_rule) == 232, "");
+_Static_assert(sizeof(struct weir_rule) == 240, "");
 _Static_assert(WEIR_KEY_FIELD_COUNT <= 12, "a bit for each field, below WEIR_KEY_TURNED");
 
 /* The secret that flows are hashed with (bpf/packet/flow.h): two numbers for rule and window spec, one for each word of
@@ -138,7 +145,7 @@ _Static_assert(WEIR_KEY_FIELD_COUNT <= 12, "a bit for each field, below WEIR_KEY
 /* By value: through a pointer clang would take the program's volatile seeds for the zeros that the object has. */
 static inline __u64 weir_rule_hash(const struct weir_rule *rule, __u64 seed_0, __u64 seed_1)
 {
-	return seed_0 + (__u64)(rule->spec * WEIR_RULE_SLOTS_MAX + rule->slot) * seed_1;
+	return seed_0 + (__u64)(rule->spec * WEIR_RULE_SLOTS_MAX + rule->flows_slot) * seed_1;
 }
 
 /* What rule, window spec and family of a key of just the source add to its hash. */
@@ -190,8 +197,11 @@ struct weir_vector {
 
 /* In weir_config.asked_fields, by the loader: what few loads ask for, so that others are asked once for all of it. */
 #define WEIR_ASKS_HARNESS (WEIR_MATCH_ALL + 1)
-#define WEIR_ASKS_PARSER (WEIR_ASKS_HARNESS << 1) /* without WEIR_SHORTCUT_PARSE */
+#define WEIR_ASKS_PARSER (WEIR_ASKS_HARNESS << 1) /* without WEIR_SHORTCUT_PARSE, or for WEIR_MATCH_PARSER */
 #define WEIR_ASKS_LISTS (WEIR_ASKS_HARNESS << 2)  /* or timed entries */
+
+/* Fields that only the general parser reads: in weir_parse_usual() they would cost loads that do not use them. */
+#define WEIR_MATCH_PARSER WEIR_MATCH_IP_LENGTH
 
 /* Fields that resources rarely ask about. */
 #define WEIR_MATCH_SELDOM (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_TCP_FLAGS | WEIR_MATCH_ICMP_TYPE | WEIR_MATCH_VLAN)
@@ -286,6 +296,7 @@ struct weir_config {
 	__u64 tick_ns;		 /* length of a tick; in the harness 1 */
 	__u64 tick_origin_ns;	 /* CLOCK_MONOTONIC when jiffies were zero, modulo 2^64; in the harness 0 */
 	__u64 load;		 /* random, not 0: which load this is (bpf/scratch.h) */
+	__u64 program;		 /* which build of the programs this is (program/object_internal.h) */
 	__u32 shortcuts;	 /* enum weir_shortcut, or-ed; 0: none */
 	__u32 observes;		 /* everything is evaluated and counted, nothing is dropped */
 	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `harness` */
@@ -308,7 +319,7 @@ struct weir_config {
 	__u32 non_ip_except_count;
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* which get the opposite action */
 	__u32 drop_unmatched;
-	/* what some rule of the load needs; the verifier removes the rest */
+	/* what some rule of the load needs; folding removes the rest */
 	__u32 asked_fields; /* enum weir_match_field, or-ed: what a match, a key or a kind reads; WEIR_ASKS_* */
 	__u32 has_moving;   /* WEIR_MOVES_ALONE */
 	__u32 kinds;	    /* of its rules: one bit for each enum weir_kind_id */
@@ -346,8 +357,8 @@ struct weir_config {
 	__u32 rings_are_unordered; /* a request may be due before one that came earlier */
 	__u32 has_shares;	   /* WEIR_MOVES_SHARED */
 	__u32 shares_flows;	   /* ... of a rule with a flow key */
-	__u32 pad5;
-	__u64 request_timeout_ns; /* after this much silence, a request has failed */
+	__u32 shares_connections;  /* some rules count the same ones (weir_rule.shares_with) */
+	__u64 request_timeout_ns;  /* after this much silence, a request has failed */
 	/* outgoing packets, at tc */
 	__u32 limits_out;  /* some resource is `out` or `both` */
 	__u32 limits_both; /* some resource is `both` */
@@ -361,7 +372,9 @@ struct weir_config {
 static inline __u32 weir_asks_beside_fields(const struct weir_config *config)
 {
 	return (config->is_virtual ? WEIR_ASKS_HARNESS : 0) |
-	       (config->shortcuts & WEIR_SHORTCUT_PARSE ? 0 : WEIR_ASKS_PARSER) |
+	       (config->shortcuts & WEIR_SHORTCUT_PARSE && !(config->asked_fields & WEIR_MATCH_PARSER)
+			? 0
+			: WEIR_ASKS_PARSER) |
 	       (config->has_lists || config->has_timed ? WEIR_ASKS_LISTS : 0);
 }
 

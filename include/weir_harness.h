@@ -26,6 +26,7 @@ struct weir_harness {
 	__u64 clock_ns;
 	__u64 tick_late_ns; /* how long before clock_ns the latest tick was */
 	__u32 frame_bytes;  /* length on the wire; 0: the length of the frame passed in */
+	__u32 known_bytes;  /* of the frame; a capture has cut off the rest, which is zeros; 0: all */
 	__u32 ifindex;
 	__u32 wants_flows; /* fill in flow[]; too slow for replay */
 	__u32 segments;	   /* at tc, how many packets it stands for; 0: one */
@@ -37,6 +38,7 @@ struct weir_harness {
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
 	struct weir_flow_key
 		packet; /* whole addresses, if some field needed them; if the packet is not IP, those of the last one */
+	__u32 has_ports; /* else those of `packet` are 0: its protocol has none, or it is a later fragment */
 	__u32 flow_count;
 	struct weir_harness_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of evaluation */
 	/* input, at tc: the frame, because the kernel gives a test at most a page of it */

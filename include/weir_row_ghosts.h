@@ -7,10 +7,14 @@
  * last set come the *heads*, which hold counters, and after them a word for each page, which says until when ghosts in
  * the page may count.
  *
- * A word holds, from the lowest bit, two counts of units, and when they end. `units` were counted in buckets from
+ * A word holds two counts of units, and when they end. `units` were counted in buckets from
  * `start` to `start` + `span`, `before` in earlier ones; all that a row counted is taken for as new as its newest
  * bucket. When `before` has left the window, `units` take its place. So a flow that is evicted again and again is not
  * charged for units that it used long ago.
+ *
+ * The word of a flow that was evicted in one bucket only has no `before`. There, its bits are a *stamp*: when, within
+ * the bucket, the flow was evicted. Words are compared by them if a set is full: in a flood of new flows, all count the
+ * same, and a new one must not always replace the same word.
  *
  * Numbers of buckets are cut to WEIR_ROW_GHOST_START_BITS: with buckets of 100 ms a ghost that nobody has replaced
  * looks valid again, for one window, after 27 minutes. Before that, the page's word shows that no ghost of the page
@@ -59,24 +63,48 @@ _Static_assert(sizeof(struct weir_row_ghost_set) == 64, "one cache line");
 
 #define WEIR_ROW_GHOST_COUNT_BITS 11
 #define WEIR_ROW_GHOST_COUNT_MASK ((1u << WEIR_ROW_GHOST_COUNT_BITS) - 1)
-#define WEIR_ROW_GHOST_SPAN_SHIFT (2 * WEIR_ROW_GHOST_COUNT_BITS)
-#define WEIR_ROW_GHOST_SPAN_MASK 15u
-#define WEIR_ROW_GHOST_START_SHIFT (WEIR_ROW_GHOST_SPAN_SHIFT + 4)
+#define WEIR_ROW_GHOST_SPAN_MASK 15u /* stored plus one; 0: the word has a stamp */
+#define WEIR_ROW_GHOST_UNITS_SHIFT 4
+#define WEIR_ROW_GHOST_BEFORE_SHIFT (WEIR_ROW_GHOST_UNITS_SHIFT + WEIR_ROW_GHOST_COUNT_BITS)
+#define WEIR_ROW_GHOST_START_SHIFT (WEIR_ROW_GHOST_BEFORE_SHIFT + WEIR_ROW_GHOST_COUNT_BITS)
 #define WEIR_ROW_GHOST_START_BITS 14
 #define WEIR_ROW_GHOST_START_MASK ((1u << WEIR_ROW_GHOST_START_BITS) - 1)
 #define WEIR_ROW_GHOST_NAME_SHIFT (WEIR_ROW_GHOST_START_SHIFT + WEIR_ROW_GHOST_START_BITS)
 #define WEIR_ROW_GHOST_WORD(name, start, span, units, before)                                                          \
 	((__u64)(name) << WEIR_ROW_GHOST_NAME_SHIFT |                                                                  \
 	 (__u64)((start)&WEIR_ROW_GHOST_START_MASK) << WEIR_ROW_GHOST_START_SHIFT |                                    \
-	 (__u64)(span) << WEIR_ROW_GHOST_SPAN_SHIFT | (__u64)(before) << WEIR_ROW_GHOST_COUNT_BITS | (units))
+	 (__u64)(before) << WEIR_ROW_GHOST_BEFORE_SHIFT | (__u64)(units) << WEIR_ROW_GHOST_UNITS_SHIFT |               \
+	 (__u64)((span) + 1))
+/* Stored as a span of -1 after the next bucket, so that the same sum says of all words when they are over. */
+#define WEIR_ROW_GHOST_STAMPED(name, bucket, units, stamp) WEIR_ROW_GHOST_WORD(name, (bucket) + 1, -1, units, stamp)
+#define WEIR_ROW_GHOST_IS_STAMPED(word) (!((word)&WEIR_ROW_GHOST_SPAN_MASK))
+
+/* What a word is worth, in 15 bits: its units, and of two words with as many, one without a stamp, as it has `before`,
+ * or units of several buckets.
+ */
+#define WEIR_ROW_GHOST_WORTH(word) ((word) & ((1u << WEIR_ROW_GHOST_BEFORE_SHIFT) - 1))
+
+/* Stamps: parts of a bucket. */
+#define WEIR_ROW_GHOST_STAMP_BITS WEIR_ROW_GHOST_COUNT_BITS
+#define WEIR_ROW_GHOST_STAMP_MAX ((1u << WEIR_ROW_GHOST_STAMP_BITS) - 1)
+
+/* How far a word's start and stamp, as they are stored, lie behind the end of this bucket, in parts of a bucket. (In
+ * whole buckets it is right without a stamp, too.)
+ */
+#define WEIR_ROW_GHOST_PARTS_MASK ((1u << (WEIR_ROW_GHOST_START_BITS + WEIR_ROW_GHOST_STAMP_BITS)) - 1)
+#define WEIR_ROW_GHOST_PARTS_BEHIND(word, bucket)                                                                      \
+	((((__u32)(bucket) << WEIR_ROW_GHOST_STAMP_BITS | WEIR_ROW_GHOST_STAMP_MAX) -                                  \
+	  (__u32)((word) >> WEIR_ROW_GHOST_BEFORE_SHIFT)) &                                                            \
+	 WEIR_ROW_GHOST_PARTS_MASK)
 
 /* A name has 24 bits: 20 bits of the tag of the flow's row, and the number of its window spec, which defines the
  * buckets. Two flows of one set have the same name with a chance of 2^-20. Then each is evaluated against the ghosts of
  * both, which is never too little.
  */
 #define WEIR_ROW_GHOST_SPECS 15 /* of a window spec from this number on, only its own flows know how long a bucket is */
+#define WEIR_ROW_GHOST_NAME_SPEC_BITS 4
 #define WEIR_ROW_GHOST_NAME(tag, spec)                                                                                 \
-	((tag) >> 12 << 4 | ((spec) < WEIR_ROW_GHOST_SPECS ? (spec) : WEIR_ROW_GHOST_SPECS))
+	((tag) >> 12 << WEIR_ROW_GHOST_NAME_SPEC_BITS | ((spec) < WEIR_ROW_GHOST_SPECS ? (spec) : WEIR_ROW_GHOST_SPECS))
 
 /* The set of ghosts of a flow beside a set of its rows. Narrow rows' sets have two sets beside each, and the tag says
  * which. Sets of larger rows have smaller pages: of a flow's odd set the tag moves it to another one of their pages, so
@@ -112,8 +140,9 @@ struct weir_overflow_windows {
 _Static_assert(sizeof(struct weir_overflow_windows) == 128, "two cache lines");
 
 /* How many buckets the word's `start` lies behind, modulo 2^14; from WEIR_ROW_GHOST_AHEAD on, it lies ahead. */
+#define WEIR_ROW_GHOST_START(word) (((word) >> WEIR_ROW_GHOST_START_SHIFT) - WEIR_ROW_GHOST_IS_STAMPED(word))
 #define WEIR_ROW_GHOST_AGE(word, bucket)                                                                               \
-	(((__u32)(bucket) - (__u32)((word) >> WEIR_ROW_GHOST_START_SHIFT)) & WEIR_ROW_GHOST_START_MASK)
+	(((__u32)(bucket) - (__u32)WEIR_ROW_GHOST_START(word)) & WEIR_ROW_GHOST_START_MASK)
 #define WEIR_ROW_GHOST_AHEAD_MAX 1024
 #define WEIR_ROW_GHOST_AHEAD (WEIR_ROW_GHOST_START_MASK + 1 - WEIR_ROW_GHOST_AHEAD_MAX)
 
@@ -164,7 +193,18 @@ static inline __u32 weir_row_ghost_count(__u64 units)
 
 static inline __u32 weir_row_ghost_span(__u64 word)
 {
-	return word >> WEIR_ROW_GHOST_SPAN_SHIFT & WEIR_ROW_GHOST_SPAN_MASK;
+	return (word & WEIR_ROW_GHOST_SPAN_MASK) - !WEIR_ROW_GHOST_IS_STAMPED(word);
+}
+
+/* `units` and `before`, as they are stored. */
+static inline __u32 weir_row_ghost_stored(__u64 word)
+{
+	return word >> WEIR_ROW_GHOST_UNITS_SHIFT & WEIR_ROW_GHOST_COUNT_MASK;
+}
+
+static inline __u32 weir_row_ghost_before(__u64 word)
+{
+	return WEIR_ROW_GHOST_IS_STAMPED(word) ? 0 : word >> WEIR_ROW_GHOST_BEFORE_SHIFT & WEIR_ROW_GHOST_COUNT_MASK;
 }
 
 /* Does a word still count, if buckets up to `expired` have left the window? */
@@ -181,9 +221,9 @@ static inline __u64 weir_row_ghost_in_window(__u64 word, __u64 bucket, __u32 win
 	__u64 units = 0;
 
 	if (age < weir_row_ghost_span(word) + window_cells)
-		units += weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
+		units += weir_row_ghost_units(weir_row_ghost_stored(word));
 	if (age + 1 < window_cells)
-		units += weir_row_ghost_units(word >> WEIR_ROW_GHOST_COUNT_BITS & WEIR_ROW_GHOST_COUNT_MASK);
+		units += weir_row_ghost_units(weir_row_ghost_before(word));
 	return units;
 }
 

@@ -251,10 +251,12 @@ struct weir_rule_seconds {
 /*
  * Shared sets: state of flows with a key that all CPUs share, in arrays of sets (bpf/kinds/flow_set.h). A tag is 32
  * bits of the flow's hash; 0 is an empty way. `inserted` holds the set's latest insertion: the flow's tag (32 bits),
- * the way it took (8 bits) and a count. It is valid from the moment it is written, even before the way's tag is.
+ * the way it took (7 bits), whether that way is only claimed (1 bit), and a count. It is valid from the moment it is
+ * written, even before the way's tag is. A claimed way is being rebuilt for the flow, and its tag is written then.
  */
 #define WEIR_INSERTED(tag, way, count) ((__u64)(tag) | (__u64)(way) << 32 | (__u64)(count) << 40)
-#define WEIR_INSERTED_WAY(word) ((__u32)((word) >> 32) & 0xff)
+#define WEIR_INSERTED_CLAIMED (1ull << 39)
+#define WEIR_INSERTED_WAY(word) ((__u32)((word) >> 32) & 0x7f)
 #define WEIR_INSERTED_COUNT(word) ((word) >> 40)
 
 /*
@@ -381,12 +383,13 @@ _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
  * arithmetic is in weir_occupy.h.
  */
 #define WEIR_OCCUPY_CELLS (2 * WEIR_SAMPLES_MAX)
+#define WEIR_OCCUPY_TAKEN 1ull /* the entry is being taken over: nothing counts in it */
 struct weir_occupy_window {
-	__u64 newest; /* twice the start, in ns, of the newest bucket in which a packet was evaluated */
+	__u64 newest; /* twice the start, in ns, of the newest bucket in which a packet was evaluated; and TAKEN */
 	__u64 cell[WEIR_OCCUPY_CELLS];
 	/* Flows, as ghosts (weir_row_ghosts.h), whose names show whether they are this flow's: */
 	__u64 ghost[2]; /* the ghost of its earlier eviction */
-	__u64 leaves;	/* the ghost that these cells will leave when it is evicted */
+	__u64 leaves;	/* what is needed to make a ghost of these cells: WEIR_OCCUPY_LEAVES */
 };
 _Static_assert(sizeof(struct weir_occupy_window) == 192, "three cache lines");
 
@@ -489,7 +492,8 @@ struct weir_flow_key {
 	__u8 family; /* 4 or 6; 0 when the key has no address */
 	__u32 ifindex;
 	__u8 dscp;
-	__u8 zero[3]; /* room for the next field: every byte is hashed */
+	__u8 ttl;
+	__u8 zero[2]; /* room for the next field: every byte is hashed */
 };
 
 /* Map `penalty_keys`, by set * WEIR_FLOW_WAYS + way: the flow of an entry in `penalised_flows`, for commands. Valid if

@@ -11,12 +11,25 @@
 
 #define WEIR_REASON_BYTES 64 /* with its terminating zero; chosen, not derived */
 
+/* The program that gave an order, by its name: letters, digits, '-', '_' and '.'. Empty: "hand". */
+#define WEIR_BY_BYTES 16 /* with its terminating zero */
+#define WEIR_BY_HAND "hand"
+
+/* settings.timedParts: as many addresses, and no more, are one program's. The others share the rest of the table. */
+struct weir_timed_part {
+	char by[WEIR_BY_BYTES]; /* WEIR_BY_HAND is written out here */
+	__u32 addresses;
+};
+#define WEIR_TIMED_PARTS_MAX 16
+
 /* Map `timed_state`, one element: the times (CLOCK_MONOTONIC) from which on no entry of each sort is in force; 0: there
- * never was one. Raised before an entry is written, and never lowered.
+ * never was one. Raised before an entry is written, and never lowered. The counters are userspace's alone.
  */
 struct weir_timed_state {
 	__u64 addresses_until_ns;
 	__u64 prefixes_until_ns;
+	__u64 evicted; /* addresses whose block ended early, to make room */
+	__u64 refused; /* orders that found no room */
 };
 
 /* Key of the hash map `timed_addresses`. */
@@ -45,7 +58,11 @@ struct weir_timed {
 	__u64 hits; /* packets dropped since the deny entry came into force */
 	__u32 bits; /* prefix length */
 	__u32 pad;
-	char reason[WEIR_REASON_BYTES]; /* of the order to deny, for people; ends with a zero */
+	/*
+	 * Three texts, each ended by a zero: the reason of the order to deny, who gave it, and who gave the order to
+	 * allow. What is left is zero. So it has been since only the reason was there: then "hand" gave the orders.
+	 */
+	char reason[WEIR_REASON_BYTES];
 };
 
 /*

@@ -9,7 +9,7 @@
  * Where `unit` can be a multiple of the denominator of threshold / interval, V is a whole number at every ns, and all
  * of this is exact. Otherwise `rate` has a fraction. V is then rounded down to a whole number, and the fraction is
  * rounded up to 64 bits, so that exact whole numbers stay exact. V is always less than two off. The error does not
- * accumulate, and is 2 / unit of a token (user/core/thresholds/token_rates.c says how large `unit` is).
+ * accumulate, and is 2 / unit of a token (user/lib/core/thresholds/token_rates.c says how large `unit` is).
  *
  * When the rate moves, V continues from its value, so the deficit of each bucket stays the same. Each change begins
  * with all 64 bits of the fraction, so that V is ahead of the truth by 2^-34 more for each second at such a rate.

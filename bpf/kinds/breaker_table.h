@@ -66,6 +66,22 @@ __noinline int weir_make_breaker(struct weir_scratch *s, struct weir_breaker *br
 	return 0;
 }
 
+/* Make the breaker of the way that s->breaker_tag has claimed, and show it. What is evicted leaves nothing. */
+static __always_inline void weir_begin_breaker(struct weir_scratch *s, struct weir_breaker_set *set, __u32 way,
+					       __u32 place)
+{
+	struct weir_breaker *breaker = WEIR_ELEMENT(set->breaker, way);
+	const __u32 *keep = WEIR_ELEMENT(set->flows.keep, way);
+	__u32 before;
+
+	if (!breaker || !keep)
+		return;
+	before = READ_ONCE(*keep);
+	weir_make_breaker(s, breaker, place);
+	weir_reset_keep(s, &set->flows, way, before);
+	weir_publish_flow(s, &set->flows);
+}
+
 /* ---- finding one ---- */
 
 /* The number of this packet's breaker, or WEIR_NO_BREAKER. With `makes`, a missing breaker is made. Also sets
@@ -78,7 +94,6 @@ __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 mak
 	struct weir_breaker *breaker;
 	struct weir_flow_id id;
 	__u32 number, way;
-	bool is_new = false;
 
 	WEIR_GLOBAL(BREAKERS, s, WEIR_NO_BREAKER);
 	s->breaker_tag = 0;
@@ -91,9 +106,10 @@ __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 mak
 			return WEIR_NO_BREAKER;
 		way = weir_way_of(&set->flows, id.tag);
 		if (way == WEIR_FLOW_WAYS && makes)
-			way = weir_insert_flow(s, &set->flows, id.tag, rule->slot);
+			way = weir_claim_flow(s, &set->flows, id.tag, rule->slot);
 		FORGET(s->forgotten, way);
-		is_new = way & WEIR_WAY_IS_NEW;
+		if (way & WEIR_WAY_IS_NEW)
+			weir_begin_breaker(s, set, WEIR_WAY(way), place);
 		way = WEIR_WAY(way);
 		if (way >= WEIR_FLOW_WAYS)
 			return WEIR_NO_BREAKER;
@@ -102,8 +118,8 @@ __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 mak
 	breaker = weir_breaker_by_number(number);
 	if (!breaker)
 		return WEIR_NO_BREAKER;
-	/* The entry is another flow's, or all zeros, or was made when another rule had the slot. */
-	if (unlikely(is_new || READ_ONCE(breaker->made_ns) <= rule->breaker.since_ns))
+	/* The entry is all zeros, or was made when another rule had the slot. */
+	if (unlikely(READ_ONCE(breaker->made_ns) <= rule->breaker.since_ns))
 		weir_make_breaker(s, breaker, place);
 	return number;
 }

@@ -6,7 +6,7 @@
  *
  * A cell contains the number of its step and its flow's turn (its *name*), and changes by compare-and-swap. A CPU that
  * takes a connection out too late finds another name and changes nothing. So counts neither leak nor fall below zero.
- * (docs/connections-internals.md, tests/model/connections.pml)
+ * (docs/internals/connections.md, tests/model/connections.pml)
  */
 #ifndef WEIR_CONNECTION_COUNTS_H
 #define WEIR_CONNECTION_COUNTS_H
@@ -154,7 +154,7 @@ static __always_inline __u64 weir_drain_cell(__u64 *at, __u32 turn)
 	for (int attempt = 0; attempt < WEIR_DRAIN_ATTEMPTS; attempt++) {
 		__u64 cell = READ_ONCE(*at);
 
-		if (!weir_is_left_over(cell, turn))
+		if (!cell || !weir_is_left_over(cell, turn))
 			return 0;
 		if (__sync_val_compare_and_swap(at, cell, 0) == cell)
 			return cell;

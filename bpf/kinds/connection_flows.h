@@ -5,7 +5,7 @@
  *
  * An entry belongs to the flow that its `owner` names, by a rule's slot, the flow's tag, and the entry's turn. The turn
  * grows by one each time the entry changes its owner. Cells and words of connections contain the turn, so that
- * leftovers of a former owner do not count. (docs/connections-internals.md, tests/model/connections.pml)
+ * leftovers of a former owner do not count. (docs/internals/connections.md, tests/model/connections.pml)
  */
 #ifndef WEIR_CONNECTION_FLOWS_H
 #define WEIR_CONNECTION_FLOWS_H
@@ -17,6 +17,8 @@
  */
 #define WEIR_OWNER_WAIT_NS 2000
 #define WEIR_OWNER_LOOKS 256 /* for the verifier; each reads the clock */
+
+#define WEIR_FIRST_FIGURES (1ull << 32 | 1) /* of a flow with its first connection: opened, max */
 
 /* ---- entries by number ---- */
 
@@ -53,6 +55,12 @@ static __always_inline struct weir_connection_flow *weir_flow_by_number(__u32 nu
 
 /* ---- taking over an entry ---- */
 
+/* The class of a flow's first connection. */
+static __always_inline __u32 weir_first_class(const struct weir_scratch *s)
+{
+	return weir_protocol(&s->packet) == IPPROTO_TCP ? WEIR_CONNECTION_CLASS_HALF : WEIR_CONNECTION_CLASS_OTHER;
+}
+
 /* The bits, apart from the turn, in which an entry's owner differs from this tag. 0: the tag's flow owns the entry.
  * Otherwise the entry is being made, or a CPU that had stalled has just made it for another flow.
  */
@@ -61,12 +69,13 @@ static __always_inline __u64 weir_owner_differs(__u64 owner, __u32 tag)
 	return (owner >> 32 ^ tag) & ~WEIR_CONNECTION_CHECK;
 }
 
-/* Take connections of turns before this one out of an entry's cells and out of the former rule's total, and return
- * their number. Cells of classes that the former owner has not used are empty.
+/* Take connections of turns before this one out of an entry's cells and out of the former rule's total, which counts
+ * them as evicted. Cells of classes that the former owner has not used are empty.
  */
-__noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 owner, __u32 turn)
+__noinline int weir_drain_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 owner, __u32 turn)
 {
 	__u32 slot = WEIR_CONNECTION_OWNER_SLOT(owner), evicted = 0;
+	struct weir_connection_total *total = weir_total_of(slot);
 
 	WEIR_GLOBAL(CONNECTIONS, s && flow, 0);
 #pragma nounroll
@@ -83,27 +92,22 @@ __noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_
 			FORGET(s->forgotten, evicted);
 		}
 	}
-	return evicted;
+	if (evicted && total) {
+		total->counts.evicted += evicted;
+		weir_count_eviction(slot);
+	}
+	return 0;
 }
 
-/* Clear the former owner's figures from an entry that we are making. If we stalled, another CPU may have taken over and
+/* Clear the former owner's counts from an entry that we are making. If we stalled, another CPU may have taken over and
  * counted since. So read the owner after each figure.
  */
 __noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 making)
 {
-	__u64 *figures, old;
-
 	WEIR_GLOBAL(CONNECTIONS, s && flow, 0);
-	figures = (__u64 *)&flow->opened; /* and max */
-	old = READ_ONCE(*figures);
-	weir_order(s);
-	if (READ_ONCE(flow->owner) == making)
-		__sync_val_compare_and_swap(figures, old, 0);
-	if (!(making & WEIR_CONNECTION_USES_COUNTS))
-		return 0;
 	for (__u32 i = 0; i < sizeof(flow->counts) / sizeof(__u64); i++) {
-		figures = (__u64 *)&flow->counts + i;
-		old = READ_ONCE(*figures);
+		__u64 *figures = (__u64 *)&flow->counts + i, old = READ_ONCE(*figures);
+
 		weir_order(s);
 		if (old && READ_ONCE(flow->owner) == making)
 			__sync_val_compare_and_swap(figures, old, 0);
@@ -112,14 +116,15 @@ __noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_fl
 }
 
 /* Become the only CPU that makes this entry. Its owner becomes a turn without a tag, so that no CPU counts there. The
- * rest of the owner stays, because a CPU that takes over from us must know which cells the former owner used. Returns
- * the new owner word, or 0 if the entry already belongs to the flow of s->view, or no longer does.
+ * rest of the owner stays, because a CPU that takes over from us must know which cells the former owner used, and whose
+ * total counts them. Where that allows it, the owner has `part`, too: the slot and the class of our first connection.
+ * Returns the new owner word, or 0 if the entry already belongs to the flow of s->view, or no longer does.
  */
 static __always_inline __u64 weir_begin_turn(struct weir_scratch *s, struct weir_connection_flow *flow,
-					     const __u32 *tag)
+					     const __u32 *tag, __u32 part, __u64 *ret_former)
 {
 	for (int attempt = 0; attempt < WEIR_DRAIN_ATTEMPTS; attempt++) {
-		__u64 owner = READ_ONCE(flow->owner);
+		__u64 owner = READ_ONCE(flow->owner), making;
 		__u32 turn;
 
 		/* The tag is read after the owner. If the tag is ours, this owner is from before our insertion. */
@@ -128,62 +133,127 @@ static __always_inline __u64 weir_begin_turn(struct weir_scratch *s, struct weir
 			return 0;
 		turn = ((owner >> 32) + 1) & WEIR_CONNECTION_CHECK;
 		turn += !turn; /* turn 0 is nobody's */
-		if (__sync_val_compare_and_swap(&flow->owner, owner, WEIR_CONNECTION_OWNER((__u32)owner, turn)) ==
-		    owner)
-			return WEIR_CONNECTION_OWNER((__u32)owner, turn);
+		making = WEIR_CONNECTION_OWNER((__u32)owner, turn);
+		if (!(owner & WEIR_CONNECTION_USES_CLASSES))
+			making = WEIR_CONNECTION_OWNER(part | (owner & WEIR_CONNECTION_USES_COUNTS), turn);
+		else if (!WEIR_CONNECTION_OWNER_SLOT(owner ^ part))
+			making |= part;
+		if (__sync_val_compare_and_swap(&flow->owner, owner, making) == owner) {
+			*ret_former = owner;
+			return making;
+		}
 	}
 	return 0;
 }
 
-/*
- * Make the flow of s->view the owner of the way that has its tag. Another CPU may take over from us at any moment, for
- * this flow or for the next one. Its turn is later than ours, so we then neither empty its cells nor become the owner.
- */
-__noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connection_flow_set *set, __u32 way, __u32 place)
+/* Note the flow's key, which mostly is just the source. */
+static __always_inline void weir_note_flow_key(struct weir_scratch *s, struct weir_flow_key *key,
+					       const struct weir_rule *rule)
 {
-	const struct weir_rule *rule = weir_rule(place);
-	struct weir_connection_total *total;
-	struct weir_connection_flow *flow;
-	__u32 evicted, slot, turn, part, *tag;
-	__u64 owner, making;
+	const __u32 family = __builtin_offsetof(struct weir_flow_key, family);
+	__u64 *words = (__u64 *)key;
 
-	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
-	flow = WEIR_ELEMENT(set->flow, way);
-	tag = WEIR_ELEMENT(set->flows.tag, way);
-	if (!flow || !tag)
-		return 0;
-	making = weir_begin_turn(s, flow, tag);
-	if (!making)
-		return 0;
-	slot = WEIR_CONNECTION_OWNER_SLOT(making);
-	turn = making >> 32;
-	evicted = weir_drain_flow(s, flow, making, turn);
-	total = weir_total_of(slot);
-	if (evicted && total) {
-		total->counts.evicted += evicted;
-		weir_count_eviction(slot);
+	if (unlikely(rule->key_fields != WEIR_KEY_SOURCE || s->packet.is_ipv6)) {
+		weir_hash_key(s, rule->place); /* makes s->key */
+		*key = s->key;
+		return;
 	}
-	if (READ_ONCE(flow->owner) != making)
-		return 0;
-	weir_clear_flow(s, flow, making);
-	weir_make_key(&flow->key, rule, &s->packet);
-	/* It is about to count its first connection. */
-	part = WEIR_CONNECTION_USES_CLASS(weir_protocol(&s->packet) == IPPROTO_TCP ? WEIR_CONNECTION_CLASS_HALF
-										   : WEIR_CONNECTION_CLASS_OTHER);
-	owner = WEIR_CONNECTION_OWNER(rule->slot | part, WEIR_CONNECTION_MARK(s->view.flow.tag, turn));
-	__sync_val_compare_and_swap(&flow->owner, making, owner);
+	WRITE_ONCE(words[0], s->packet.source[0] & rule->source_mask4);
+#pragma unroll
+	for (__u32 i = 1; i < sizeof(*key) / sizeof(*words); i++)
+		WRITE_ONCE(words[i], i == family / sizeof(*words) ? 4ull << family % sizeof(*words) * 8 : 0);
+}
+
+/* How a flow was found. */
+enum weir_flow_found {
+	WEIR_FLOW_NONE, /* no entry is available */
+	WEIR_FLOW_FOUND,
+	WEIR_FLOW_COUNTED, /* its first connection is, in s->counted_step, but in no total */
+};
+
+/* The entry with our first connection has gone to another CPU: take the connection out, unless that has done so, and
+ * counted it as evicted.
+ */
+__noinline int weir_uncount_opening(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 making)
+{
+	__u32 slot = WEIR_CONNECTION_OWNER_SLOT(making), class;
+	struct weir_connection_total *total = weir_total_of(slot);
+
+	WEIR_GLOBAL(CONNECTIONS, s && flow && total, 0);
+	class = weir_first_class(s);
+	if (!weir_subtract_from_cell(flow, WEIR_CONNECTION_CELL(s->counted_step, making >> 32), class, 1) &&
+	    weir_change_total(s, slot, class, s->counted_step, 1))
+		total->counts.evicted--;
 	return 0;
+}
+
+/*
+ * Make the flow of s->view the owner of the entry at the way that has its tag. Another CPU may take over from us at any
+ * moment, for this flow or for the next one. Its turn is later than ours, so we then neither empty its cells nor become
+ * the owner.
+ *
+ * With `counts_first`, count the flow's first connection before the entry is the flow's. So none is counted before it,
+ * and each that comes later sees it: it needs no sum. It is counted if the owner has our part and the cell is empty.
+ * Else the cell belongs to a CPU that is about to undo what it added, or to a later step.
+ */
+static __always_inline enum weir_flow_found weir_take_over_flow(struct weir_scratch *s,
+								struct weir_connection_flow *flow, const __u32 *tag,
+								const struct weir_rule *rule, __u32 class,
+								bool counts_first)
+{
+	__u64 *figures = (__u64 *)&flow->opened /* and max */, counted = 0, former = 0, opened, making, owner, *cell;
+	__u32 part = rule->flows_slot | WEIR_CONNECTION_USES_CLASS(class);
+
+	making = weir_begin_turn(s, flow, tag, part, &former);
+	if (!making)
+		return WEIR_FLOW_NONE;
+	if (former & WEIR_CONNECTION_USES_CLASSES)
+		weir_drain_flow(s, flow, former, making >> 32);
+	weir_turn_steps(s);
+	s->counted_step = s->connection_clock[class].bucket;
+	cell = weir_step_cell(flow->cell, class, s->counted_step);
+	counts_first = counts_first && !READ_ONCE(*cell) &&
+		       !(((__u32)making ^ part) & (part | WEIR_CONNECTION_OWNER_SLOT(~0u)));
+	opened = READ_ONCE(*figures);
+	weir_order(s);
+	if (READ_ONCE(flow->owner) != making)
+		return WEIR_FLOW_NONE;
+	if (making & WEIR_CONNECTION_USES_COUNTS)
+		weir_clear_flow(s, flow, making);
+	weir_note_flow_key(s, &flow->key, rule);
+	if (counts_first &&
+	    !__sync_val_compare_and_swap(cell, 0, WEIR_CONNECTION_CELL(s->counted_step, making >> 32) | 1))
+		counted = WEIR_FIRST_FIGURES;
+	if (opened != counted)
+		__sync_val_compare_and_swap(figures, opened, counted);
+	owner = WEIR_CONNECTION_OWNER(part, WEIR_CONNECTION_MARK(s->view.flow.tag, making >> 32));
+	s->counted_tag = owner >> 32;
+	if (__sync_val_compare_and_swap(&flow->owner, making, owner) == making)
+		return counted ? WEIR_FLOW_COUNTED : WEIR_FLOW_FOUND;
+	if (counted)
+		weir_uncount_opening(s, flow, making);
+	return WEIR_FLOW_NONE;
 }
 
 /* ---- finding or making an entry ---- */
 
 /* Insert the flow of s->view. Returns its way, or one beyond the last; with WEIR_WAY_IS_NEW if the caller must take the
- * way over and count the eviction. (That is not done here, because the kernel allows only eight nested calls.)
+ * way over. (That is not done here, because the kernel allows only eight nested calls.) No way of these sets is ever
+ * claimed.
  */
-__noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_connection_flow_set *set)
+__noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_flow_set *set)
 {
 	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_FLOW_WAYS);
-	return weir_insert_flow_over(s, &set->flows, s->view.flow.tag, NULL, NULL);
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
+		__u32 tag = s->view.flow.tag, way = weir_look_for_place(s, set, tag, READ_ONCE(set->inserted));
+
+		if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW))
+			way = weir_choose_flow(set, s->place.latest, weir_keep_step(weir_now_ns(s))) | WEIR_WAY_IS_NEW;
+		FORGET(s->forgotten, way);
+		if (!(way & WEIR_WAY_IS_NEW) || weir_take_way(s, set, tag, way))
+			return way;
+	}
+	return WEIR_FLOW_WAYS;
 }
 
 /* Wait until the owner of an entry has this tag, and return it. Until then, another CPU is making the entry, or has
@@ -226,7 +296,7 @@ static __always_inline struct weir_connection_flow *weir_find_connection_flow(st
 
 	s->counted_tag = WEIR_CONNECTION_LONE_TAG;
 	if (!rule->key_fields)
-		return weir_lone_flow(rule->slot);
+		return weir_lone_flow(rule->flows_slot);
 	id = weir_connection_flow_id(weir_hash_key(s, rule->place));
 	set = weir_connection_flow_set(id.set);
 	if (!set)
@@ -239,48 +309,62 @@ static __always_inline struct weir_connection_flow *weir_find_connection_flow(st
 	return weir_owner_differs(owner, id.tag) ? NULL : flow;
 }
 
-/* Find this packet's flow, or make its entry; s->counted_flow and s->counted_tag then name it. With `impatient`, also
- * take over an entry that another CPU has not finished. False: no entry is available.
+#define WEIR_GET_IMPATIENT 1u
+#define WEIR_GET_COUNTS_FIRST 2u
+
+/* Find this packet's flow, or make its entry; s->counted_flow and s->counted_tag then name it. When impatient, take
+ * over an entry that another CPU has not finished. If asked to, count the first connection of an entry that is made.
  */
-__noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u32 is_impatient)
+__noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u32 how)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow_set *set;
 	struct weir_connection_flow *flow;
-	__u32 way, tag;
+	__u32 way, tag, class;
+	bool takes = false;
 	__u64 owner;
 
-	WEIR_GLOBAL(CONNECTIONS, s, false);
-	s->counted_tag = WEIR_CONNECTION_LONE_TAG;
-	s->counted_flow = WEIR_CONNECTION_LONE | rule->slot;
-	if (!rule->key_fields)
-		return true;
+	WEIR_GLOBAL(CONNECTIONS, s, WEIR_FLOW_NONE);
+	if (!rule->key_fields) {
+		s->counted_tag = WEIR_CONNECTION_LONE_TAG;
+		s->counted_flow = WEIR_CONNECTION_LONE | rule->flows_slot;
+		return WEIR_FLOW_FOUND;
+	}
 	s->view.flow = weir_connection_flow_id(weir_flow_hash(s, rule));
 	set = weir_connection_flow_set(s->view.flow.set);
 	if (!set)
-		return false;
-	way = weir_way_of(&set->flows, s->view.flow.tag);
+		return WEIR_FLOW_NONE;
+	tag = s->view.flow.tag;
+	way = weir_take_free_way(s, &set->flows, tag, &takes);
 	if (way == WEIR_FLOW_WAYS) {
-		way = weir_insert_connection_flow(s, set);
-		if (way & WEIR_WAY_IS_NEW)
-			weir_take_over_flow(s, set, WEIR_WAY(way), place);
+		way = weir_insert_connection_flow(s, &set->flows);
+		takes = way & WEIR_WAY_IS_NEW;
 		way = WEIR_WAY(way);
 	}
+	OPAQUE(way);
+	if (way >= WEIR_FLOW_WAYS)
+		return WEIR_FLOW_NONE;
 	s->counted_flow = s->view.flow.set * 8 + way;
-	flow = WEIR_ELEMENT(set->flow, way);
-	if (!flow)
-		return false;
-	tag = s->view.flow.tag;
-	owner = READ_ONCE(flow->owner);
-	if (unlikely(weir_owner_differs(owner, tag)))
-		owner = weir_await_owner(flow, tag);
-	if (is_impatient && weir_owner_differs(owner, tag)) {
-		weir_take_over_flow(s, set, way, place);
+	flow = &set->flow[way];
+	class = weir_first_class(s);
+	if (takes) {
+		WRITE_ONCE(set->flows.keep[way],
+			   how & WEIR_GET_COUNTS_FIRST ? weir_flow_end(s, class) : weir_step_after(s->tick_ns));
+	} else {
+		owner = READ_ONCE(flow->owner);
+		if (unlikely(weir_owner_differs(owner, tag)))
+			owner = weir_await_owner(flow, tag);
+		takes = how & WEIR_GET_IMPATIENT && weir_owner_differs(owner, tag);
+	}
+	if (takes) {
+		if (weir_take_over_flow(s, flow, &set->flows.tag[way], rule, class, how & WEIR_GET_COUNTS_FIRST) ==
+		    WEIR_FLOW_COUNTED)
+			return WEIR_FLOW_COUNTED;
 		owner = READ_ONCE(flow->owner);
 	}
 	/* Turn 0 belongs to no flow, so counting in fails, and the packet is evaluated again. */
 	s->counted_tag = weir_owner_differs(owner, tag) ? tag & ~(__u32)WEIR_CONNECTION_CHECK : owner >> 32;
-	return true;
+	return WEIR_FLOW_FOUND;
 }
 
 /* ---- counting a connection in, and out ---- */
@@ -292,12 +376,11 @@ static __always_inline void weir_extend_flow(struct weir_scratch *s, __u32 numbe
 {
 	struct weir_connection_flow_set *set = weir_connection_flow_set(number / 8);
 	__u32 *keep = set ? WEIR_ELEMENT(set->flows.keep, number & 7) : NULL, over, left, now;
-	__u64 now_ns = weir_now_ns(s);
 
 	if (!keep)
 		return;
-	over = weir_step_over(weir_until_s(s, class) * WEIR_NSEC_PER_SEC, now_ns);
-	now = weir_keep_step(now_ns);
+	over = weir_flow_end(s, class);
+	now = weir_keep_step(weir_now_ns(s));
 	left = (READ_ONCE(*keep) - now) & WEIR_KEEP_STEP_MASK;
 	if (left < ((over - now) & WEIR_KEEP_STEP_MASK) || left > WEIR_KEEP_STEPS_MAX)
 		WRITE_ONCE(*keep, over);

@@ -9,9 +9,9 @@
 #ifndef WEIR_CONNECTION_STATE_H
 #define WEIR_CONNECTION_STATE_H
 
+#include "kinds/flow_set.h"
 #include "kinds/inbound.h"
 #include "packet/parse.h"
-#include "window/rows.h"
 
 /* How many steps another CPU's clock may be ahead of ours. Chosen, not derived: 2.7 s at the shortest time-out. */
 #define WEIR_WORD_STEPS_AHEAD 16
@@ -56,41 +56,178 @@ static __always_inline __u64 weir_step_now(struct weir_scratch *s, __u32 class)
 	return clk->bucket;
 }
 
-/* Bring the steps of all classes to the present. If their sum is the same, none has changed, because none goes back. */
-__noinline __u64 weir_turn_steps(struct weir_scratch *s)
+__noinline __u64 weir_turn_each_step(struct weir_scratch *s)
 {
-	__u64 sum = 0;
+	struct weir_clock *all;
 
 	WEIR_GLOBAL(CONNECTIONS, s, 0);
+	all = &s->all_steps;
+	all->bucket = 0;
+	all->since_jiffies = s->tick;
+	all->end_ns = all->sure_jiffies = ~0ull;
 #pragma nounroll
-	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
-		sum += weir_step_now(s, class);
+	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES; class ++) {
+		const struct weir_clock *clk = &s->connection_clock[class];
+		__u64 left;
+
+		all->bucket += weir_step_now(s, class);
+		left = weir_clock_is_current(s, clk) ? clk->since_jiffies + clk->sure_jiffies - s->tick : 0;
+		if (left < all->sure_jiffies)
+			all->sure_jiffies = left;
+		if (clk->end_ns < all->end_ns)
+			all->end_ns = clk->end_ns;
+	}
+	return all->bucket;
+}
+
+/* Bring the steps of all classes to the present. If their sum is the same, none has changed, because none goes back. */
+static __always_inline __u64 weir_turn_steps(struct weir_scratch *s)
+{
+	const struct weir_clock *all = &s->all_steps;
+
+	return likely(weir_clock_is_current(s, all) && s->connections_ns < all->end_ns) ? all->bucket
+											: weir_turn_each_step(s);
+}
+
+/* Update the ends of entries of flows, once a tick. Out of line, for the verifier. */
+__noinline int weir_turn_ends(struct weir_scratch *s)
+{
+	__u64 now_ns;
+
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
+	s->ends_tick = s->tick;
+	now_ns = weir_monotonic_ns(s);
+#pragma nounroll
+	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES; class ++) {
+		__u64 silence_ns = (WEIR_CONNECTION_STEPS + 1) * config.connection_step_ns[class];
+		__u64 second = now_ns / WEIR_NSEC_PER_SEC + silence_ns / WEIR_NSEC_PER_SEC + 2;
+
+		s->ends[class] = weir_step_over(second * WEIR_NSEC_PER_SEC, now_ns);
+	}
+	return 0;
+}
+
+/* The end of a second by which a connection of this class, last seen now, has expired, as a step of `keep`. */
+static __always_inline __u32 weir_flow_end(struct weir_scratch *s, __u32 class)
+{
+	if (unlikely(s->ends_tick != s->tick))
+		weir_turn_ends(s);
+	OPAQUE(class);
+	return s->ends[class & (WEIR_CONNECTION_CLASSES - 1)];
+}
+
+/* ---- packets that close ----
+ *
+ * A FIN or RST changes a connection, or fails a request, only if its server would read it: if its checksum is right. A
+ * local sender leaves it to the device to finish the checksum, so the header then has only the pseudo-header's sum, and
+ * neither native XDP nor tc can tell whether the device will (CHECKSUM_PARTIAL of the kernel's skbuff.h): that is
+ * accepted, too.
+ */
+static __always_inline __u32 weir_fold_sum(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+#pragma unroll
+	for (int i = 0; i < 3; i++)
+		sum = (sum & 0xffff) + (sum >> 16);
 	return sum;
 }
 
-/* Update the expiry seconds of entries of flows, once a tick. */
-static __always_inline void weir_turn_seconds(struct weir_scratch *s)
+/* Of the segment in s->segment. After weir_turn(), the ends are swapped, which does not change a sum. */
+static __always_inline bool weir_is_checksum_right(struct weir_scratch *s, __u32 bytes)
 {
-	__u32 second;
+	__u64 pseudo = bpf_htons(IPPROTO_TCP) + bpf_htons(bytes);
+	__s64 sum = bpf_csum_diff(NULL, 0, (__be32 *)s->segment, (bytes + 3) & ~3u, 0);
 
-	if (likely(s->seconds_tick == s->tick))
-		return;
-	s->seconds_tick = s->tick;
-	second = weir_monotonic_ns(s) / WEIR_NSEC_PER_SEC;
 #pragma unroll
-	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES; class ++) {
-		__u64 silence_ns = (WEIR_CONNECTION_STEPS + 1) * config.connection_step_ns[class];
-
-		s->until_s[class] = second + silence_ns / WEIR_NSEC_PER_SEC + 2;
-	}
+	for (int i = 0; i < 4; i++)
+		if (i == 0 || s->packet.is_ipv6)
+			pseudo += (__u64)s->packet.source[i] + s->packet.destination[i];
+	pseudo = weir_fold_sum(pseudo);
+	return weir_fold_sum(pseudo + (__u32)sum) == 0xffff ||
+	       ((const struct tcphdr *)s->segment)->check == (__u16)pseudo;
 }
 
-/* The second by which a connection of this class, last seen now, has expired. */
-static __always_inline __u32 weir_until_s(struct weir_scratch *s, __u32 class)
+/* Parse an IP packet once more, for what the first time does not keep: all fields to s->closing, the offset of its
+ * transport header to *cur, that of its IP header to *ret_start.
+ */
+static __always_inline enum weir_parsed weir_parse_again(weir_context *ctx, struct weir_scratch *s, __u32 is_bare,
+							 struct weir_cursor *cur, __u32 *ret_start)
 {
-	weir_turn_seconds(s);
-	OPAQUE(class);
-	return s->until_s[class & (WEIR_CONNECTION_CLASSES - 1)];
+	const struct weir_harness *l = config.is_virtual ? weir_harness() : NULL;
+	struct weir_packet *pkt = &s->closing;
+
+	*cur = (struct weir_cursor){.ctx = ctx, .copy = s->header_copy, .frame_bytes = weir_context_bytes(ctx)};
+	cur->data = (void *)(long)ctx->data;
+	cur->end = (void *)(long)ctx->data_end;
+	if (l && l->frame_bytes)
+		cur->frame_bytes = l->frame_bytes;
+#ifdef WEIR_TC
+	if (is_bare)
+		cur->ethertype = ctx->protocol;
+	if (ctx->vlan_present)
+		cur->tag = ctx->vlan_tci | WEIR_TAG_GIVEN;
+#endif
+	if (!cur->ethertype && !weir_parse_link(cur, pkt))
+		return WEIR_PARSED_MALFORMED;
+	*ret_start = cur->offset;
+	pkt->fragment = WEIR_FRAGMENT_NONE;
+	return s->packet.is_ipv6 ? weir_parse_ipv6(cur, pkt) : weir_parse_ipv4(cur, pkt);
+}
+
+/* Copy the packet's TCP segment to s->segment. Returns its bytes; 0: it is too long, or a capture has only a part. */
+static __always_inline __u32 weir_copy_segment(weir_context *ctx, struct weir_scratch *s, __u32 is_bare)
+{
+	const struct weir_harness *l = config.is_virtual ? weir_harness() : NULL;
+	struct weir_packet *pkt = &s->closing;
+	struct weir_cursor cur;
+	__u32 start, bytes, last;
+
+	if (weir_parse_again(ctx, s, is_bare, &cur, &start) != WEIR_PARSED_IP)
+		return 0;
+	bytes = start + pkt->ip_length - cur.offset;
+	if (l && l->known_bytes && cur.offset + bytes > l->known_bytes)
+		return 0;
+	/* Each is bounded in the register that is used, and by tests of its own: of two at once, clang makes one
+	 * of a copy, from which Linux 6.1 learns nothing.
+	 */
+	last = bytes & ~3u;
+	OPAQUE(last);
+	if (last > WEIR_CLOSING_BYTES_MAX)
+		return 0;
+	*(__u32 *)&s->segment[last] = 0;
+	OPAQUE(bytes);
+	if (bytes > WEIR_CLOSING_BYTES_MAX)
+		return 0;
+	OPAQUE(bytes);
+	if (bytes < sizeof(struct tcphdr))
+		return 0;
+	cur.copy = s->segment;
+	return weir_load_header(&cur, cur.offset, bytes) ? 0 : bytes;
+}
+
+/* Find out whether the packet, if it closes, has a right checksum. A first fragment's is not in it. */
+__noinline int weir_verify_closing(weir_context *ctx, struct weir_scratch *s, __u32 is_bare)
+{
+	__u32 bytes;
+	bool is_right;
+
+	WEIR_GLOBAL(CLOSING, s && s->packet.tcp_flags & (WEIR_TCP_FIN | WEIR_TCP_RST), 0);
+	/* At XDP nothing reads it, and clang 14 then passes whatever the register holds, which the verifier refuses. */
+	OPAQUE(is_bare);
+	is_right = s->packet.fragment == WEIR_FRAGMENT_NONE;
+	if (is_right) {
+		bytes = weir_copy_segment(ctx, s, is_bare);
+		is_right = !bytes || weir_is_checksum_right(s, bytes);
+	}
+	if (!is_right)
+		s->packet.tcp_flags |= WEIR_TCP_CHECKSUM_WRONG;
+	return 0;
+}
+
+/* May the packet change its connection? weir_verify_closing() has found out. */
+static __always_inline bool weir_may_change(const struct weir_scratch *s)
+{
+	return !(s->packet.tcp_flags & WEIR_TCP_CHECKSUM_WRONG);
 }
 
 /* ---- events and states ---- */
@@ -167,12 +304,13 @@ static __always_inline bool weir_is_counted(__u32 state)
 
 /* ---- words ---- */
 
-static __always_inline __u64 weir_connection_word(const struct weir_scratch *s, __u32 tag, __u32 state, __u32 step)
+/* Of the connection with this tag, which counts in the flow with this number and tag. */
+static __always_inline __u64 weir_connection_word(__u32 tag, __u32 state, __u32 step, __u32 flow, __u32 flow_tag)
 {
 	return (step & WEIR_CONNECTION_STEP_MASK) | (__u64)state << WEIR_CONNECTION_STATE_SHIFT |
 	       (tag & WEIR_CONNECTION_TAG_MASK) << WEIR_CONNECTION_TAG_SHIFT |
-	       (s->counted_tag & WEIR_CONNECTION_CHECK) << WEIR_CONNECTION_FLOW_TAG_SHIFT |
-	       (__u64)s->counted_flow << WEIR_CONNECTION_FLOW_SHIFT;
+	       (flow_tag & WEIR_CONNECTION_CHECK) << WEIR_CONNECTION_FLOW_TAG_SHIFT |
+	       (__u64)flow << WEIR_CONNECTION_FLOW_SHIFT;
 }
 
 static __always_inline __u32 weir_word_state(__u64 word)

@@ -22,6 +22,15 @@
 	if (rule->key_fields & WEIR_KEY_##constant)                                                                    \
 		WEIR_ADD_##form(member);
 
+/* The bits of these fields: usually none is in the key. */
+#define WEIR_IS_BEYOND_ADDRESS 0
+#define WEIR_IS_BEYOND_PORT 0
+#define WEIR_IS_BEYOND_PROTOCOL 0
+#define WEIR_IS_BEYOND_VLAN 1
+#define WEIR_IS_BEYOND_NUMBER 1
+#define WEIR_BIT_BEYOND_TUPLE(constant, name, member, part, form) | WEIR_IS_BEYOND_##form *WEIR_KEY_##constant
+#define WEIR_KEY_BEYOND_TUPLE (0 WEIR_KEY_FIELDS(WEIR_BIT_BEYOND_TUPLE))
+
 /* A hash like that of weir_flow_hash(), over the whole 5-tuple and the other fields of the flow's key. Without these,
  * two tenants with the same addresses would end each other's connections.
  */
@@ -32,7 +41,7 @@ static __always_inline struct weir_flow_id weir_connection_id(const struct weir_
 	__u64 sum;
 
 	OPAQUE(seed);
-	sum = seed[0] + (__u64)(rule->slot << 1 | pkt->is_ipv6) * seed[1];
+	sum = seed[0] + (__u64)(rule->flows_slot << 1 | pkt->is_ipv6) * seed[1];
 	sum += (__u64)pkt->source[0] * seed[2] + (__u64)pkt->destination[0] * seed[6];
 	if (pkt->is_ipv6)
 		sum += (__u64)pkt->source[1] * seed[3] + (__u64)pkt->source[2] * seed[4] +
@@ -40,7 +49,9 @@ static __always_inline struct weir_flow_id weir_connection_id(const struct weir_
 		       (__u64)pkt->destination[2] * seed[8] + (__u64)pkt->destination[3] * seed[9];
 	sum += (__u64)((pkt->source_port & 0xffff) << 16 | (pkt->destination_port & 0xffff)) * seed[10];
 	sum += (__u64)(weir_protocol(pkt) << 16) * seed[11];
-	WEIR_KEY_FIELDS(WEIR_ADD_BEYOND_TUPLE)
+	if (unlikely(rule->key_fields & WEIR_KEY_BEYOND_TUPLE)) {
+		WEIR_KEY_FIELDS(WEIR_ADD_BEYOND_TUPLE)
+	}
 	return weir_shared_id(weir_hash_finish(sum, config.seed), sets);
 }
 
@@ -177,7 +188,8 @@ __noinline int weir_was_counted(struct weir_scratch *s, struct weir_connection_s
  * others. The present steps are in s->connection_clock. Without branches, because the verifier would follow each, way
  * after way.
  */
-#define WEIR_WORTH_SILENCE (1ull << 48) /* no silence is as long, in ns */
+#define WEIR_WORTH_SILENCE (1ull << 48)		   /* no silence is as long, in ns */
+#define WEIR_WORTH_LATEST (WEIR_WORTH_SILENCE | 1) /* more than any other that is not proven */
 #define WEIR_WORTH_PROVEN (1ull << 49)
 
 static __always_inline __u64 weir_connection_worth(const struct weir_scratch *s, __u64 word)
@@ -196,35 +208,45 @@ static __always_inline __u64 weir_connection_worth(const struct weir_scratch *s,
 }
 
 /* The connection to evict from a full set: one that is over, or else the one that has been silent for longest. It is
- * taken from the unproven connections if these use up their budget, otherwise from the proven ones. Without branches,
- * because the verifier would follow each.
+ * taken from the unproven connections if these use up their budget, otherwise from the proven ones. In a flood, many
+ * have been silent for the same number of steps; then each insertion begins at another way, or new connections would
+ * evict each other from the first one. The latest, whose word may not be written yet, is the last of them: were it
+ * evicted, the next packet would be admitted in its place, before it talks and counts again. Without branches, because
+ * the verifier would follow each.
  */
 __noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct weir_connection_set *set)
 {
-	__u64 least = ~0ull >> 1, least_proven = ~0ull >> 1, once = 0;
+	__u64 least = ~0ull >> 1, least_proven = ~0ull >> 1, once = 0, order, in_use;
 
 	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
+	order = WEIR_INSERTED_COUNT(s->place.latest) & 7;
+	in_use = WEIR_WORTH_LATEST << (WEIR_INSERTED_WAY(s->place.latest) & 7);
 	weir_turn_steps(s);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_FLOW_WAYS; way++) {
 		__u64 worth = weir_connection_worth(s, READ_ONCE(set->word[way]));
-		__u64 is_proven = worth / WEIR_WORTH_PROVEN;
+		__u64 is_proven;
 
+		worth |= in_use >> way & WEIR_WORTH_LATEST;
+		is_proven = worth / WEIR_WORTH_PROVEN;
 		once += (-worth >> 63) & (is_proven ^ 1);
-		least = weir_lesser(worth * 8 + way, least);
-		least_proven = weir_lesser((worth + (is_proven ^ 1) * 2 * WEIR_WORTH_PROVEN) * 8 + way, least_proven);
+		worth = worth * 8 + (way ^ order);
+		least = weir_lesser(worth, least);
+		least_proven = weir_lesser(worth + (is_proven ^ 1) * 16 * WEIR_WORTH_PROVEN, least_proven);
 	}
-	return (least < 8 || once >= WEIR_CONNECTION_BUDGET ? least : least_proven) & 7;
+	return ((least < 8 || once >= WEIR_CONNECTION_BUDGET ? least : least_proven) ^ order) & 7;
 }
 
-/* Evict the connection at this way, and leave a ghost. False: the entry has just changed. The latest insertion's number
- * selects the ghost to replace.
+/* Evict the connection at this way, and leave a ghost. False: the entry has just changed, or another CPU was faster.
+ * The latest insertion's number selects the ghost to replace.
  */
 static __always_inline bool weir_push_out_connection(struct weir_scratch *s, struct weir_connection_set *set, __u32 way,
 						     __u32 slot)
 {
 	__u64 *at = WEIR_ELEMENT(set->word, way), word = at ? READ_ONCE(*at) : 0;
 
+	if (!weir_is_latest(s, &set->flows))
+		return false;
 	weir_leave_ghost(set, way, word, WEIR_INSERTED_COUNT(s->place.latest));
 	return weir_evict_connection(s, at, word, slot);
 }
@@ -233,7 +255,7 @@ static __always_inline bool weir_push_out_connection(struct weir_scratch *s, str
 static __always_inline __u32 weir_try_insert_connection(struct weir_scratch *s, struct weir_connection_set *set,
 							__u32 tag, __u32 slot)
 {
-	__u32 way = weir_look_for_place(s, &set->flows, tag);
+	__u32 way = weir_look_for_place(s, &set->flows, tag, READ_ONCE(set->flows.inserted));
 
 	if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW)) {
 		way = weir_choose_connection(s, set);

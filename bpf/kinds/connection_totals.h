@@ -13,21 +13,31 @@ static __always_inline struct weir_connection_total *weir_total_of(__u32 slot)
 	return bpf_map_lookup_elem(&connection_totals, &slot);
 }
 
-/* Add `change` (1 or -1) to the connections of a keyed rule in a step. Returns whether the step still counts. */
-__noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step, __u64 change)
+/* Add `change` (1 or -1) to the connections of a keyed rule in a step. False: the step is over. */
+static __always_inline bool weir_change_total_cell(struct weir_connection_total *total, __u32 class, __u32 step,
+						   __u64 change)
 {
 	__u64 fresh = (__u64)(step & WEIR_CONNECTION_CELL_STEP_MASK) << WEIR_CONNECTION_CELL_STEP_SHIFT, *cell, old;
-	struct weir_connection_total *total = weir_total_of(slot);
 
-	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
 	cell = weir_step_cell(total->cell, class, step);
 	old = *cell;
 	if (weir_cell_step(old ^ fresh)) {
 		if (old && weir_is_later_cell(old, step))
-			return 0;
+			return false;
 		old = 0;
 	}
 	WRITE_ONCE(*cell, fresh | ((old + change) & WEIR_CONNECTION_TOTAL_MASK));
+	return true;
+}
+
+/* The same of a step that may be over. Returns whether it still counts. */
+__noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step, __u64 change)
+{
+	struct weir_connection_total *total = weir_total_of(slot);
+
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
+	if (!weir_change_total_cell(total, class, step, change))
+		return 0;
 	if (weir_step_age(weir_step_now(s, class), step) >= WEIR_STEP_AGE_OVER)
 		return 0;
 	total->open += change;

@@ -150,7 +150,7 @@ __noinline int weir_count_total_change(struct weir_scratch *s, __u32 slot, __u32
 __noinline int weir_count_learned(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_connection_total *total = weir_total_of(rule->slot);
+	struct weir_connection_total *total = weir_total_of(rule->flows_slot);
 	struct weir_connection_flow *flow;
 
 	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
@@ -216,11 +216,58 @@ __noinline int weir_take_back(struct weir_scratch *s, __u32 slot, __u32 class, _
 	return 0;
 }
 
+/* The first connection of a flow does not begin as such: from here on, it is a reservation like any other, which its
+ * rule's total counts, and no figure of its flow.
+ */
+__noinline int weir_begin_otherwise(struct weir_scratch *s, struct weir_connection_reservation *reservation, __u32 slot)
+{
+	struct weir_connection_flow *flow;
+
+	WEIR_GLOBAL(CONNECTIONS, s && reservation, 0);
+	reservation->is_first = 0;
+	weir_change_total(s, slot, reservation->class, reservation->step, 1);
+	flow = weir_flow_by_number(reservation->flow);
+	if (flow && weir_is_owner(flow, reservation->flow_tag) &&
+	    __sync_val_compare_and_swap((__u64 *)&flow->opened, WEIR_FIRST_FIGURES, 0) != WEIR_FIRST_FIGURES)
+		__sync_fetch_and_add(&flow->opened, -1);
+	return 0;
+}
+
+/* Give back what rule `index` of the packet has reserved, if anything. */
+__noinline int weir_abort_connection(struct weir_scratch *s, __u32 index)
+{
+	struct weir_connection_reservation *reservation;
+	__u32 slot;
+
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
+	reservation = &s->connection[index];
+	if (!reservation->is_reserved)
+		return 0;
+	slot = weir_rule(s->rule[index])->flows_slot;
+	if (reservation->is_first)
+		weir_begin_otherwise(s, reservation, slot);
+	s->counted_flow = reservation->flow;
+	s->counted_tag = reservation->flow_tag;
+	return weir_take_back(s, slot, reservation->class, reservation->step);
+}
+
+/* The packet's connection is counted in, in the flow s->counted_flow. */
+static __always_inline void weir_note_reserved(const struct weir_scratch *s,
+					       struct weir_connection_reservation *reservation, __u32 open, __u32 step)
+{
+	reservation->open = open;
+	reservation->flow = s->counted_flow;
+	reservation->flow_tag = s->counted_tag;
+	reservation->step = step;
+	reservation->is_reserved = 1;
+}
+
 /* Reserve room for one more connection in this packet's flow: count it in, and record where in the reservation. */
 static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u32 place,
-						     struct weir_connection_reservation *reservation, __u64 threshold)
+						     struct weir_connection_reservation *reservation, __u64 threshold,
+						     __u32 found)
 {
-	__u32 slot = weir_rule(place)->slot;
+	const struct weir_rule *rule = weir_rule(place);
 
 	/* 64 bits: clang 14 spills a counter of 32 into half a word, where the verifier of 6.18 loses it. */
 	for (__u64 attempt = 0; attempt < WEIR_RESERVE_ATTEMPTS; attempt++) {
@@ -228,9 +275,10 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 		__u32 step, open;
 		__u64 most;
 
-		flow = weir_get_connection_flow(s, place, attempt >= WEIR_RESERVE_PATIENCE)
-			       ? weir_flow_by_number(s->counted_flow)
-			       : NULL;
+		if (attempt)
+			found = weir_get_connection_flow(s, place,
+							 attempt >= WEIR_RESERVE_PATIENCE ? WEIR_GET_IMPATIENT : 0);
+		flow = found ? weir_flow_by_number(s->counted_flow) : NULL;
 		if (!flow)
 			break;
 		most = threshold + weir_counts_in_flow(s, reservation->counted);
@@ -238,11 +286,11 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 		if (open >= most) /* perhaps only because a connection that another CPU is moving counts double */
 			open = weir_sum_open(s, flow, s->counted_tag);
 		if (open >= most) {
-			weir_count_refusal(slot);
+			weir_count_refusal(rule->slot);
 			return weir_refuse(s, open, threshold);
 		}
 		step = weir_step_now(s, reservation->class);
-		if (!weir_count_in(s, slot, reservation->class, step)) {
+		if (!weir_count_in(s, rule->flows_slot, reservation->class, step)) {
 			weir_read_tick(s);
 			continue;
 		}
@@ -250,18 +298,14 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 		open = weir_sum_open(s, flow, s->counted_tag);
 		if (open <= most &&
 		    (!reservation->counted || weir_counted_word(s, reservation) == reservation->counted)) {
-			reservation->open = open - (most - threshold);
-			reservation->flow = s->counted_flow;
-			reservation->flow_tag = s->counted_tag;
-			reservation->step = step;
-			reservation->is_reserved = 1;
+			weir_note_reserved(s, reservation, open - (most - threshold), step);
 			return WEIR_ANSWER_ADMIT;
 		}
-		weir_take_back(s, slot, reservation->class, step);
+		weir_take_back(s, rule->flows_slot, reservation->class, step);
 		if (reservation->counted)
 			reservation->counted = weir_counted_word(s, reservation);
 	}
-	return weir_refuse_stalled(s, slot);
+	return weir_refuse_stalled(s, rule->slot);
 }
 
 /* Evaluate an opening. If its connection already counts, the sum leaves it out. */
@@ -271,11 +315,19 @@ __noinline int weir_evaluate_opening(struct weir_scratch *s, __u32 place, __u32 
 	struct weir_connection_reservation *reservation;
 	enum weir_answer answer;
 	__u64 threshold;
+	__u32 found;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	reservation = &s->connection[index];
 	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(s, place) : rule->threshold;
-	answer = weir_reserve(s, place, reservation, threshold & WEIR_THRESHOLD_MASK);
+	threshold &= WEIR_THRESHOLD_MASK;
+	found = weir_get_connection_flow(s, place, threshold ? WEIR_GET_COUNTS_FIRST : 0);
+	if (found == WEIR_FLOW_COUNTED) {
+		weir_note_reserved(s, reservation, 1, s->counted_step);
+		reservation->is_first = 1;
+		return WEIR_ANSWER_ADMIT;
+	}
+	answer = weir_reserve(s, place, reservation, threshold, found);
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
 	/* Under a rule that observes, the connection opens all the same, but it must not be taken for a learned one. */
@@ -283,6 +335,42 @@ __noinline int weir_evaluate_opening(struct weir_scratch *s, __u32 place, __u32 
 	if (!reservation->is_refused)
 		s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	return answer;
+}
+
+/* Evaluate the packet by a rule that shares connections with an earlier one, which has reserved room if the packet
+ * opens one. FOUND: that was more than this rule admits. Other CPUs may have done the same, so give it back, and
+ * reserve again for this rule. What is reserved passes from rule to rule, so that it ends once.
+ *
+ * Rules of one resource that enforce, with one flow key, count the same connections: a packet that one of them blocks
+ * opens none for any. So there is one entry of the connection and one of its flow, at the rules' `flows_slot`. The
+ * first of the rules does with them what a single rule does, and the others compare what it has found with their
+ * thresholds.
+ */
+__noinline int weir_evaluate_shared(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u32 holder = 0;
+	__u64 threshold;
+
+	WEIR_GLOBAL(SHARED_CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
+	if (!s->must_commit) /* no rule has reserved anything */
+		return WEIR_ANSWER_ADMIT;
+#pragma nounroll
+	while (holder < index && (s->reservation[holder].kind != WEIR_RESERVATION_OF_KIND ||
+				  weir_rule(s->rule[holder])->shares_with != rule->shares_with))
+		holder++;
+	OPAQUE(holder);
+	if (holder >= index || !s->connection[holder].is_reserved)
+		return WEIR_ANSWER_ADMIT;
+	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(s, place) : rule->threshold;
+	if (s->connection[holder].open <= (threshold & WEIR_THRESHOLD_MASK))
+		return WEIR_ANSWER_ADMIT;
+	weir_abort_connection(s, holder);
+	s->connection[index] = s->connection[holder];
+	s->connection[index].is_reserved = 0;
+	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
+	s->reservation[holder].kind = WEIR_RESERVATION_GIVEN;
+	return WEIR_ANSWER_FOUND;
 }
 
 /* Evaluate the packet by a rule that limits connections, and record how it will change its connection. */
@@ -298,6 +386,8 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	if (s->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
+	if (config.shares_connections && weir_rule(place)->shares_with != place)
+		return weir_evaluate_shared(s, place, index);
 	id = weir_connection_id(weir_rule(place), &s->packet, config.sizes[WEIR_TABLE_CONNECTIONS]);
 	reservation = &s->connection[index];
 	reservation->set = id.set;
@@ -319,6 +409,7 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	reservation->class = weir_state_class(next);
 	reservation->is_reserved = 0;
 	reservation->is_refused = 0;
+	reservation->is_first = 0;
 	reservation->counted = weir_is_counted(state) ? word : 0;
 	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
 	s->must_commit = 1;
@@ -365,7 +456,7 @@ __noinline int weir_keep_flow(struct weir_scratch *s, __u32 place)
 			return true;
 		}
 	}
-	return weir_get_connection_flow(s, place, false);
+	return weir_get_connection_flow(s, place, 0) != WEIR_FLOW_NONE;
 }
 
 /* An attempt to commit consists of three successive calls, because the stack has no room for nested ones. The first
@@ -417,7 +508,7 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 	} else if (config.limits_both) {
 		if (!weir_keep_flow(s, s->rule[index]))
 			return WEIR_ATTEMPT_AGAIN;
-	} else if (!weir_get_connection_flow(s, s->rule[index], false)) {
+	} else if (weir_get_connection_flow(s, s->rule[index], 0) == WEIR_FLOW_NONE) {
 		return WEIR_ATTEMPT_AGAIN;
 	}
 	return WEIR_ATTEMPT_GOES_ON;
@@ -437,14 +528,15 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 	opened_us = WEIR_ELEMENT(set->flows.opened_us, s->change.way);
 	if (!at || !opened_us)
 		return WEIR_ATTEMPT_DONE;
-	slot = weir_rule(s->rule[index])->slot;
+	slot = weir_rule(s->rule[index])->flows_slot;
 	class = weir_state_class(s->change.next);
 	step = reservation->is_reserved ? reservation->step
 					: weir_step_to_move_to(s, s->change.word, reservation->tag, class);
 	counts = !reservation->is_reserved && weir_is_counted(s->change.next);
 	if (counts && !weir_count_in(s, slot, class, step))
 		return WEIR_ATTEMPT_AGAIN;
-	s->change.changed = weir_connection_word(s, reservation->tag, s->change.next, step);
+	s->change.changed =
+		weir_connection_word(reservation->tag, s->change.next, step, s->counted_flow, s->counted_tag);
 	if (s->change.state == WEIR_CONNECTION_HALF_OPEN)
 		s->handshake_us = (__u32)(weir_monotonic_ns(s) / 1000) - READ_ONCE(*opened_us);
 	if (__sync_val_compare_and_swap(at, s->change.word, s->change.changed) != s->change.word) {
@@ -462,7 +554,8 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 /* The third: the connection has changed, so update the figures, and the flow for which it counted before. */
 __noinline int weir_reap_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
 {
-	__u32 state, next, slot, *tag;
+	const struct weir_rule *rule;
+	__u32 state, next, *tag;
 	__u64 *at, word, changed;
 
 	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, 0);
@@ -470,20 +563,20 @@ __noinline int weir_reap_connection(struct weir_scratch *s, __u32 index, struct 
 	tag = WEIR_ELEMENT(set->flows.tag, s->change.way);
 	if (!at || !tag)
 		return 0;
-	slot = weir_rule(s->rule[index])->slot;
+	rule = weir_rule(s->rule[index]);
 	word = s->change.word;
 	changed = s->change.changed;
 	state = s->change.state;
 	next = s->change.next;
 	/* A former owner's word, which another CPU wrote while the entry changed hands. */
 	if (!state && weir_state_now(s, word))
-		weir_count_evicted(s, word, slot);
+		weir_count_evicted(s, word, rule->slot);
 	/* For the figures, a connection that did not count in this flow is new. */
 	if (weir_is_counted(state) && !(weir_count_word_out(s, word) && weir_counts_in_flow(s, word)))
 		state = WEIR_CONNECTION_NONE;
 	if (next == WEIR_CONNECTION_LEARNED && state != next)
 		weir_count_learned(s, s->rule[index]);
-	weir_count_changes(s, slot, state, next, s->connection[index].event);
+	weir_count_changes(s, rule->flows_slot, state, next, s->connection[index].event);
 	if (config.has_tracker && s->rule[index] == config.tracker && state == WEIR_CONNECTION_HALF_OPEN &&
 	    next == WEIR_CONNECTION_OPEN)
 		weir_note_handshake(s);
@@ -491,7 +584,7 @@ __noinline int weir_reap_connection(struct weir_scratch *s, __u32 index, struct 
 	 * it.
 	 */
 	if (READ_ONCE(*tag) != s->connection[index].tag && __sync_val_compare_and_swap(at, changed, 0) == changed)
-		weir_count_evicted(s, changed, slot);
+		weir_count_evicted(s, changed, rule->slot);
 	return 0;
 }
 
@@ -507,32 +600,70 @@ static __always_inline enum weir_attempt weir_try_commit(struct weir_scratch *s,
 	return attempt;
 }
 
-/* Give back what rule `index` of the packet has reserved, if anything. */
-__noinline int weir_abort_connection(struct weir_scratch *s, __u32 index)
+/* The packet opens the first connection of its flow, which is counted already: write its word, at this way of the set
+ * or at a free one. False: there is none, the connection was known, or another CPU has just written a word there.
+ */
+__noinline int weir_begin_first(struct weir_scratch *s, __u32 index, __u32 way)
 {
 	struct weir_connection_reservation *reservation;
+	struct weir_connection_total *total;
+	struct weir_connection_set *set;
+	const struct weir_rule *rule;
+	__u64 *at, changed;
+	bool is_new;
 
-	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, false);
 	reservation = &s->connection[index];
-	if (!reservation->is_reserved)
-		return 0;
-	s->counted_flow = reservation->flow;
-	s->counted_tag = reservation->flow_tag;
-	return weir_take_back(s, weir_rule(s->rule[index])->slot, reservation->class, reservation->step);
+	rule = weir_rule(s->rule[index]);
+	set = weir_connection_set(reservation);
+	total = weir_total_of(rule->flows_slot);
+	if (!set || !total)
+		return false;
+	if (way == WEIR_FLOW_WAYS)
+		way = weir_take_free_way(s, &set->flows, reservation->tag, &is_new);
+	OPAQUE(way);
+	if (way >= WEIR_FLOW_WAYS)
+		return false;
+	at = &set->word[way];
+	changed = weir_connection_word(reservation->tag,
+				       reservation->class == WEIR_CONNECTION_CLASS_HALF ? WEIR_CONNECTION_HALF_OPEN
+											: WEIR_CONNECTION_OTHER_ONCE,
+				       reservation->step, reservation->flow, reservation->flow_tag);
+	if (__sync_val_compare_and_swap(at, 0, changed))
+		return false;
+	WRITE_ONCE(set->flows.opened_us[way], weir_monotonic_ns(s) / 1000);
+	reservation->is_reserved = 0;
+	if (weir_change_total_cell(total, reservation->class, reservation->step, 1))
+		total->open++;
+	total->opened++;
+	weir_raise_total(s, total, rule->flows_slot);
+	/* as in weir_reap_connection() */
+	if (READ_ONCE(set->flows.tag[way]) != reservation->tag &&
+	    __sync_val_compare_and_swap(at, changed, 0) == changed)
+		weir_count_evicted(s, changed, rule->slot);
+	return true;
 }
 
-/* The packet passes: do to the connection what rule `index` of the packet has reserved. */
-__noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
+/* The connection is known, or its set is full, or it is not the first of its flow. */
+__noinline int weir_commit_other(struct weir_scratch *s, __u32 index)
 {
 	struct weir_connection_reservation *reservation;
 	struct weir_connection_set *set;
 	__u32 way;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
+	if (!weir_may_change(s))
+		return weir_abort_connection(s, index);
 	OPAQUE(index); /* clang 19 puts it on the stack before its bound is tested */
 	index &= WEIR_PACKET_RULES_MAX - 1;
 	reservation = &s->connection[index];
 	set = weir_connection_set(reservation);
+	if (reservation->is_first && set) {
+		way = weir_insert_connection(s, set, reservation->tag, weir_rule(s->rule[index])->slot);
+		if (weir_begin_first(s, index, way))
+			return 0;
+		weir_begin_otherwise(s, reservation, weir_rule(s->rule[index])->flows_slot);
+	}
 	/* Do this before inserting anything, which may replace the connection's ghost. */
 	reservation->was_counted =
 		reservation->event == WEIR_EVENT_TALKS && set && weir_was_counted(s, set, reservation->tag);
@@ -547,6 +678,13 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 	if (reservation->is_reserved) /* and not used */
 		weir_abort_connection(s, index);
 	return 0;
+}
+
+/* The packet passes: do to the connection what rule `index` of the packet has reserved. */
+static __always_inline void weir_commit_connection(struct weir_scratch *s, __u32 index)
+{
+	if (!s->connection[index & (WEIR_PACKET_RULES_MAX - 1)].is_first || !weir_begin_first(s, index, WEIR_FLOW_WAYS))
+		weir_commit_other(s, index);
 }
 
 #endif

@@ -6,7 +6,7 @@
  * A key never gets two entries, even if two CPUs insert it at once. An insertion is one compare-and-swap of the set's
  * word `inserted`, which says which tag takes which way. The tag itself is written after that. Any CPU may write it: a
  * CPU that wants to insert first completes the latest insertion. (Helping: Herlihy, "A methodology for implementing
- * highly concurrent data objects", 1993. docs/connections-internals.md has the argument, and what is left to the
+ * highly concurrent data objects", 1993. docs/internals/connections.md has the argument, and what is left to the
  * entries.)
  *
  * When all ways are taken, the head of the set (struct weir_flow_set) alone determines which entry is evicted. Only
@@ -19,6 +19,10 @@
 
 /* Attempts to insert. One fails if another CPU inserts first; more than a few failures were never seen. */
 #define WEIR_INSERT_ATTEMPTS 16
+
+/* How long to wait for a CPU that has claimed a way. Rebuilding takes less than a microsecond. Chosen, not derived. */
+#define WEIR_CLAIM_WAIT_NS 10000
+#define WEIR_CLAIM_LOOKS 1024 /* for the verifier; each reads the clock */
 
 static __always_inline struct weir_flow_id weir_shared_id(__u64 hash, __u32 sets)
 {
@@ -115,11 +119,11 @@ static __always_inline void weir_complete_insertion(struct weir_scratch *s, stru
 #define WEIR_WAY_IS_NEW 64u /* the key is not there; otherwise another CPU had inserted it */
 
 /* The place of the key with this tag, if another CPU has just inserted it. Otherwise, with WEIR_WAY_IS_NEW, a free way,
- * or WEIR_FLOW_WAYS if an entry must be evicted. Also sets s->place.latest.
+ * or WEIR_FLOW_WAYS if an entry must be evicted. `latest` was read from `inserted`, and becomes s->place.latest.
  */
-static __always_inline __u32 weir_look_for_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
+static __always_inline __u32 weir_look_for_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag,
+						 __u64 latest)
 {
-	__u64 latest = READ_ONCE(set->inserted);
 	__u32 way;
 
 	weir_order(s); /* the tags read from here on are not older */
@@ -129,6 +133,15 @@ static __always_inline __u32 weir_look_for_place(struct weir_scratch *s, struct 
 		return way;
 	s->place.latest = latest;
 	return weir_way_of(set, 0) | WEIR_WAY_IS_NEW;
+}
+
+/* Has nobody been inserted since weir_look_for_place()? To be asked after the word of the entry to evict was read: a
+ * CPU that was faster may have taken the same way, and that word be of its connection, which has just begun.
+ */
+static __always_inline bool weir_is_latest(struct weir_scratch *s, const struct weir_flow_set *set)
+{
+	weir_order(s);
+	return READ_ONCE(set->inserted) == s->place.latest;
 }
 
 /* Take the way that weir_look_for_place() found. False: another CPU was faster. */
@@ -141,6 +154,35 @@ static __always_inline bool weir_take_way(struct weir_scratch *s, struct weir_fl
 		return false;
 	weir_complete_insertion(s, set, mine);
 	return true;
+}
+
+/* Find the way of the key with this tag, or else give it a free one, which no key has ever had: so only we, or a CPU
+ * that completes our insertion, write its first tag. WEIR_FLOW_WAYS: there is none, or another CPU was faster.
+ */
+static __always_inline __u32 weir_take_free_way(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag,
+						bool *ret_is_new)
+{
+	__u64 latest = READ_ONCE(set->inserted), mine;
+	__u32 way;
+
+	weir_order(s); /* as in weir_look_for_place() */
+	weir_complete_insertion(s, set, latest);
+	way = weir_way_of(set, tag);
+	if (way == WEIR_FLOW_WAYS) {
+		way = weir_way_of(set, 0);
+		FORGET(s->forgotten, way);
+		OPAQUE(way);
+		if (way >= WEIR_FLOW_WAYS)
+			return WEIR_FLOW_WAYS;
+		mine = WEIR_INSERTED(tag, way, WEIR_INSERTED_COUNT(latest) + 1);
+		if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
+			return WEIR_FLOW_WAYS;
+		__sync_val_compare_and_swap(&set->tag[way], 0, tag);
+		*ret_is_new = true;
+		return way;
+	}
+	FORGET(s->forgotten, way);
+	return way;
 }
 
 /* ---- who goes ---- */
@@ -166,11 +208,12 @@ static __always_inline __u64 weir_keep_order(__u32 keep, __u32 now)
  * The entry to evict: the one that is over first, whether it is over now or later. But among entries that still count,
  * flows that were refused are evicted last. (Among new flows, a heavy flow's entry would soon be the first to be over,
  * so it would be forgotten and start from zero again and again.) The way taken latest counts as in use; otherwise two
- * CPUs with a new flow each would both write into one entry.
+ * CPUs with a new flow each would both write into one entry. Among equal ranks, each insertion begins at another way:
+ * in a flood, all entries may end in one step of the clock, and new flows would evict each other from the first way.
  */
 __noinline __u32 weir_choose_flow(const struct weir_flow_set *set, __u64 latest, __u32 now)
 {
-	__u64 least = ~0ull >> 1;
+	__u64 least = ~0ull >> 1, order = WEIR_INSERTED_COUNT(latest) & 7;
 
 	WEIR_GLOBAL(FLOW_SETS, set, 0);
 #pragma unroll
@@ -180,27 +223,66 @@ __noinline __u32 weir_choose_flow(const struct weir_flow_set *set, __u64 latest,
 			weir_greater(weir_keep_order(keep, now), (WEIR_KEEP_NOW + 1) * weir_is_latest_way(latest, way));
 
 		rank += ((WEIR_KEEP_NOW - rank) >> 63 & keep >> 31) << 32;
-		least = weir_lesser(rank * 8 + way, least);
+		least = weir_lesser(rank * 8 + (way ^ order), least);
 		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
 	}
-	return (least & 7) | (least / 8 > WEIR_KEEP_NOW ? WEIR_WAY_EVICTS : 0);
+	return ((least ^ order) & 7) | (least / 8 > WEIR_KEEP_NOW ? WEIR_WAY_EVICTS : 0);
 }
 
-/* Like weir_look_for_place(), but if all ways are taken, choose the entry to evict and describe it in s->place. */
+/* Wait until no way of the set is claimed, and return the latest insertion. It is still a claim if its CPU has stalled.
+ * Real time, in replay as well.
+ */
+__noinline __u64 weir_await_claim(const struct weir_flow_set *set)
+{
+	__u64 latest, until_ns;
+
+	WEIR_GLOBAL(FLOW_SETS, set, 0);
+	latest = READ_ONCE(set->inserted);
+	until_ns = bpf_ktime_get_ns() + WEIR_CLAIM_WAIT_NS;
+#pragma nounroll
+	for (int look = 0; look < WEIR_CLAIM_LOOKS && latest & WEIR_INSERTED_CLAIMED; look++) {
+		if (bpf_ktime_get_ns() > until_ns)
+			break;
+		latest = READ_ONCE(set->inserted);
+	}
+	return latest;
+}
+
+/* Like weir_look_for_place(), but if all ways are taken, choose the entry to evict. WEIR_FLOW_WAYS: a CPU that has
+ * claimed a way of the set has stalled.
+ */
 __noinline __u32 weir_find_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
 {
+	__u64 latest;
 	__u32 way;
 
 	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
-	way = weir_look_for_place(s, set, tag);
+	latest = READ_ONCE(set->inserted);
+	if (unlikely(latest & WEIR_INSERTED_CLAIMED)) {
+		latest = weir_await_claim(set);
+		if (latest & WEIR_INSERTED_CLAIMED)
+			return WEIR_FLOW_WAYS;
+	}
+	way = weir_look_for_place(s, set, tag, latest);
 	if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW))
 		way = weir_choose_flow(set, s->place.latest, weir_keep_step(weir_now_ns(s))) | WEIR_WAY_IS_NEW;
-	OPAQUE(way);
-	if (way & WEIR_WAY_IS_NEW && WEIR_WAY(way) < WEIR_FLOW_WAYS) {
-		s->place.tag = READ_ONCE(set->tag[WEIR_WAY(way)]);
-		s->place.keep = READ_ONCE(set->keep[WEIR_WAY(way)]);
-	}
 	return way;
+}
+
+/* Nothing of the way's new owner is to be kept yet. `before` is the former owner's. If another CPU's packet of it
+ * has just raised it, the new owner is kept for longer.
+ */
+static __always_inline void weir_reset_keep(struct weir_scratch *s, struct weir_flow_set *set, __u32 way, __u32 before)
+{
+	__u32 *keep = WEIR_ELEMENT(set->keep, way);
+
+	if (keep)
+		__sync_val_compare_and_swap(keep, before, weir_keep_step(weir_now_ns(s)) & WEIR_KEEP_STEP_MASK);
+}
+
+static __always_inline __u32 weir_step_after(__u64 now_ns)
+{
+	return (weir_keep_step(now_ns) + 1) & WEIR_KEEP_STEP_MASK;
 }
 
 /* Take the way that weir_find_place() found. False: another CPU was faster. */
@@ -213,41 +295,104 @@ __noinline int weir_take_place(struct weir_scratch *s, struct weir_flow_set *set
 		return false;
 	keep = WEIR_ELEMENT(set->keep, WEIR_WAY(way));
 	if (keep)
-		WRITE_ONCE(*keep, (weir_keep_step(weir_now_ns(s)) + 1) & WEIR_KEEP_STEP_MASK);
+		WRITE_ONCE(*keep, weir_step_after(weir_now_ns(s)));
 	return true;
 }
 
-/*
- * Insert the flow with this tag. Returns its way, with WEIR_WAY_IS_NEW unless another CPU has inserted it;
- * WEIR_FLOW_WAYS if others were faster at every attempt. *ret_former is the former content of the way's element of
- * `words`, if there are any.
+/* Insert the flow with this tag, into an entry that its first packet rebuilds, under the rule in `slot`, which counts
+ * an eviction. Returns its way, with WEIR_WAY_IS_NEW unless another CPU has inserted it; WEIR_FLOW_WAYS if others were
+ * faster at every attempt.
  */
-static __always_inline __u32 weir_insert_flow_over(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag,
-						   const __u64 *words, __u64 *ret_former)
+__noinline __u32 weir_insert_flow(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 slot)
 {
+	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
 		__u32 way = weir_find_place(s, set, tag);
-		const __u64 *word = words ? weir_element(words, WEIR_WAY(way), WEIR_FLOW_WAYS, sizeof(*word)) : NULL;
 
-		if (word)
-			*ret_former = READ_ONCE(*word);
-		if (!(way & WEIR_WAY_IS_NEW) || weir_take_place(s, set, tag, way))
-			return way;
+		if (way & WEIR_WAY_IS_NEW && !weir_take_place(s, set, tag, way))
+			continue;
+		if (way & WEIR_WAY_EVICTS)
+			weir_count_eviction(slot);
+		return way;
 	}
 	return WEIR_FLOW_WAYS;
 }
 
-/* The same, under the rule in `slot`, which counts the eviction. */
-__noinline __u32 weir_insert_flow(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 slot)
-{
-	__u32 way;
+/* ---- insertion of a flow whose entry is rebuilt before it can be seen ----
+ *
+ * Claim a way; leave the ghost of its owner, if that still counts, and take its state out of the entry; put the new
+ * flow's state there, from its ghost or fresh; publish. So no packet of the flow finds an entry without its state, and
+ * none of the evicted flow finds neither entry nor ghost. The set's other ways are used as ever; only insertions into
+ * the set wait, for WEIR_CLAIM_WAIT_NS at most. Nobody takes a claimed way over: if its CPU has stalled (a virtual CPU
+ * that does not run), packets of new flows of this set are dropped, and counted as stalled.
+ * (docs/internals/ordering.md, tests/model/evict.pml)
+ */
 
+/* Claim a way for the flow with this tag, under the rule in `slot`. Returns the way, with WEIR_WAY_IS_NEW if the caller
+ * must rebuild and publish it, or release it; WEIR_FLOW_WAYS if that is not possible now.
+ */
+__noinline __u32 weir_claim_flow(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 slot)
+{
 	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
-	way = weir_insert_flow_over(s, set, tag, NULL, NULL);
-	if (way & WEIR_WAY_EVICTS)
-		weir_count_eviction(slot);
-	return way;
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
+		__u32 way = weir_find_place(s, set, tag);
+		__u64 latest = s->place.latest, mine;
+
+		if (!(way & WEIR_WAY_IS_NEW))
+			return way;
+		mine = WEIR_INSERTED(tag, WEIR_WAY(way), WEIR_INSERTED_COUNT(latest) + 1) | WEIR_INSERTED_CLAIMED;
+		if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
+			continue;
+		s->place.latest = mine;
+		s->place.ghost = 0;
+		if (way & WEIR_WAY_EVICTS)
+			weir_count_eviction(slot);
+		return way;
+	}
+	return WEIR_FLOW_WAYS;
 }
+
+/* The owner of the claimed way keeps it, since its state cannot be taken now. */
+static __always_inline void weir_release_flow_claim(struct weir_scratch *s, struct weir_flow_set *set)
+{
+	__u64 mine = s->place.latest;
+
+	weir_order(s);
+	WRITE_ONCE(set->inserted, mine & ~WEIR_INSERTED_CLAIMED & ~(__u64)~0u); /* an insertion of no flow */
+}
+
+/* The entry at the claimed way is rebuilt: show it. */
+__noinline int weir_publish_flow(struct weir_scratch *s, struct weir_flow_set *set)
+{
+	__u64 mine;
+
+	WEIR_GLOBAL(FLOW_SETS, s && set, 0);
+	mine = s->place.latest;
+	weir_complete_insertion(s, set, mine);
+	__sync_val_compare_and_swap(&set->inserted, mine, mine & ~WEIR_INSERTED_CLAIMED);
+	return 0;
+}
+
+/* Is this way still the flow's, which was found there, or is it being rebuilt for another one? To be called after a
+ * word of the entry was read that may not be the flow's: who writes such a word has claimed the way before. Out of
+ * line, because the verifier would follow it in each attempt of each kind.
+ */
+__noinline int weir_owns_way(struct weir_scratch *s, const struct weir_flow_set *set, __u32 way, __u32 tag)
+{
+	const __u32 *owner;
+	__u64 latest;
+
+	WEIR_GLOBAL(FLOW_SETS, s && set, false);
+	weir_order(s);
+	latest = READ_ONCE(set->inserted);
+	weir_order(s); /* a claim that is published by now has written the tag */
+	owner = WEIR_ELEMENT(set->tag, way);
+	if (!owner || READ_ONCE(*owner) != tag)
+		return false;
+	return !(latest & WEIR_INSERTED_CLAIMED) || WEIR_INSERTED_WAY(latest) != way || (__u32)latest == tag;
+}
+
+/* ---- until when an entry counts ---- */
 
 /* The last step of an entry that counts nothing from over_ns on. For a time too far ahead, the latest step that can be
  * represented.
@@ -271,6 +416,45 @@ static __always_inline void weir_keep_until(struct weir_scratch *s, struct weir_
 		after |= WEIR_KEEP_REFUSED;
 	if (after != before)
 		WRITE_ONCE(*keep, after);
+}
+
+/*
+ * The entry at `way` counts for left_ns from now on. For entries that leave a ghost: called before the word that makes
+ * the entry count for so long is swapped in, so that who swaps that word out, and reads `keep` after it, leaves a ghost
+ * that is long enough. While the entry counts, `keep` never falls, as another CPU may have raised it for a packet of
+ * its own. False: try again.
+ */
+static __always_inline bool weir_raise_keep(struct weir_scratch *s, struct weir_flow_set *set, __u32 way, __u64 left_ns)
+{
+	__u32 *keep = WEIR_ELEMENT(set->keep, way), before, after, now, left, steps;
+	__u64 now_ns = weir_now_ns(s);
+
+	if (!keep)
+		return true;
+	if (left_ns > WEIR_KEEP_NS_MAX)
+		left_ns = WEIR_KEEP_NS_MAX;
+	now = weir_keep_step(now_ns);
+	after = weir_keep_step(now_ns + left_ns) + 1;
+	steps = after - now;
+	after &= WEIR_KEEP_STEP_MASK;
+	before = READ_ONCE(*keep);
+	left = (before - now) & WEIR_KEEP_STEP_MASK;
+	if (left - 1 < WEIR_KEEP_STEPS_MAX) { /* it counts */
+		if (left >= steps)
+			return true;
+		after |= before & WEIR_KEEP_REFUSED;
+	}
+	return __sync_val_compare_and_swap(keep, before, after) == before;
+}
+
+/* The same for the claimed way, as long as its word is nobody's: nobody else swaps one in. */
+static __always_inline void weir_set_keep(struct weir_scratch *s, struct weir_flow_set *set, __u32 way, __u64 left_ns)
+{
+	__u32 *keep = WEIR_ELEMENT(set->keep, way);
+	__u64 now_ns = weir_now_ns(s);
+
+	if (keep)
+		WRITE_ONCE(*keep, weir_step_over(now_ns + weir_lesser(left_ns, WEIR_KEEP_NS_MAX), now_ns));
 }
 
 /* It is over already, so it is evicted first. */

@@ -47,29 +47,78 @@ static __always_inline __u64 weir_occupy_bucket(const struct weir_rule *rule, __
 	return now_ns / rule->bucket_ns - rule->base_bucket;
 }
 
-/* The flow of s->place is evicted from this entry: leave a ghost of what it used. Ghosts can name only the first window
- * specs.
- */
-static __always_inline void weir_leave_occupy(struct weir_scratch *s, const struct weir_occupy_window *flow)
-{
-	__u64 word = READ_ONCE(flow->leaves);
-	__u32 tag = s->place.tag, spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
-	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
+/* What an entry keeps for the ghost that it will leave: the ghost's name, and how to read the cells. */
+#define WEIR_OCCUPY_LEAVES(tag, spec, unit_bits)                                                                       \
+	((__u64)WEIR_ROW_GHOST_NAME(tag, spec) << WEIR_ROW_GHOST_NAME_SHIFT | (unit_bits))
 
-	if (!t || spec == WEIR_ROW_GHOST_SPECS || word >> WEIR_ROW_GHOST_NAME_SHIFT != WEIR_ROW_GHOST_NAME(tag, spec))
-		return;
+/* In that word: ghost[0] is a copy of the overflow window, which no ghost of the flow has. */
+#define WEIR_OCCUPY_INHERITED 64ull
+
+/* The units in all cells of a flow's window, whose newest bucket is `newest` (numbered as in the ring), and whether any
+ * of them are occupied: the highest bit.
+ */
+#define WEIR_OCCUPIED (1ull << 63)
+__noinline __u64 weir_sum_occupy(const struct weir_occupy_window *flow, __u64 newest, __u32 window_cells, __u32 tag,
+				 __u32 unit_bits)
+{
+	__u64 ring = 2 * window_cells, bucket = newest + 1 - window_cells, sum = 0, is_occupied = 0;
+
+	WEIR_GLOBAL(OCCUPY, flow && ring, 0);
+#pragma nounroll
+	for (__u32 at = 0; at < WEIR_OCCUPY_CELLS; at++, bucket++) {
+		const __u64 *cell = WEIR_ELEMENT(flow->cell, bucket % ring);
+		__u64 word;
+
+		if (at >= ring || !cell)
+			break;
+		word = READ_ONCE(*cell);
+		if (word >> unit_bits != weir_occupy_mark(bucket / ring, tag, unit_bits))
+			continue;
+		sum += word & weir_occupy_units_max(unit_bits);
+		if (at >= window_cells && word & weir_occupy_units_max(unit_bits))
+			is_occupied = WEIR_OCCUPIED;
+	}
+	return sum | is_occupied;
+}
+
+/* The flow with this tag is evicted from this entry, in which no packet counts any more: leave a ghost of what its
+ * cells hold, as if it were all in the newest bucket or, if units are occupied, in the last future bucket. Ghosts can
+ * name only the first window specs.
+ */
+__noinline int weir_leave_occupy(struct weir_scratch *s, const struct weir_occupy_window *flow, __u64 newest_ns,
+				 __u32 tag)
+{
+	const struct weir_window_spec *t;
+	__u64 leaves, name, bucket, sum;
+	__u32 spec;
+
+	WEIR_GLOBAL(OCCUPY, s && flow, 0);
+	leaves = READ_ONCE(flow->leaves);
+	name = leaves >> WEIR_ROW_GHOST_NAME_SHIFT;
+	spec = name & 15;
+	t = bpf_map_lookup_elem(&timings, &spec);
+	if (!t || !t->bucket_ns || spec == WEIR_ROW_GHOST_SPECS || name != WEIR_ROW_GHOST_NAME(tag, spec))
+		return 0;
+	bucket = newest_ns / t->bucket_ns;
+	sum = weir_sum_occupy(flow, bucket + 2 * t->window_cells, t->window_cells, tag, leaves & 63);
 	weir_name_row_ghost(s, tag, WEIR_OCCUPY_ROW_SET(s->view.flow.set, tag), WEIR_OCCUPY_PAGE_SETS, spec);
 	s->row_ghost.expired = weir_expired_bucket(s, spec, WEIR_NARROW);
-	if (!weir_row_ghost_counts(word, s->row_ghost.expired))
-		return;
-	s->row_ghost.newest = word >> WEIR_ROW_GHOST_START_SHIFT;
-	s->row_ghost.units = weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
+	s->row_ghost.newest = bucket - t->base_bucket + (sum & WEIR_OCCUPIED ? t->window_cells : 0);
+	s->row_ghost.units = sum & ~WEIR_OCCUPIED;
+	if (leaves & WEIR_OCCUPY_INHERITED)
+		s->row_ghost.units +=
+			weir_row_ghost_in_window(READ_ONCE(flow->ghost[0]), bucket - t->base_bucket, t->window_cells);
+	if (!s->row_ghost.units ||
+	    !weir_row_ghost_counts(WEIR_ROW_GHOST_WORD(name, s->row_ghost.newest, 0, 1, 0), s->row_ghost.expired))
+		return 0;
+	weir_stamp_row_ghost(s, t, spec, WEIR_NARROW);
 	s->row_ghost.window_cells = t->window_cells;
 	s->row_ghost.span_ns = (2 * t->window_cells + 1) * t->bucket_ns;
 	s->row_ghost.overflow_class =
 		spec < WEIR_OVERFLOW_SPECS ? WEIR_OVERFLOW_CLASS(spec, false) : WEIR_OVERFLOW_CLASSES;
 	if (!weir_keep_row_ghost(s))
 		weir_join_overflow_window(s);
+	return 0;
 }
 
 /* The ghost in this set with the name in s->row_ghost; 0: there is none. */
@@ -86,20 +135,17 @@ static __always_inline __u64 weir_find_row_ghost(const struct weir_scratch *s, _
 	return 0;
 }
 
-/* The flow of s->view has just got this entry. Leave a ghost of the former owner, and look for the flow's own ghost or,
- * if the rule aggregates, its overflow window.
+/* The flow of s->view has claimed the way s->row_number. Look for the flow's ghost or, if the rule aggregates, its
+ * overflow window.
  */
-__noinline int weir_begin_occupy(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place, __u32 evicts)
+static __always_inline void weir_restore_occupy(struct weir_scratch *s, struct weir_occupy_window *flow,
+						const struct weir_rule *rule)
 {
-	const struct weir_rule *rule = weir_rule(place);
-	__u64 one = 0, other = 0, *until_ns, entered, newest;
+	__u64 one = 0, other = 0, newest = READ_ONCE(flow->newest), entered, *until_ns;
+	__u32 tag = s->view.flow.tag;
+	__u64 leaves = WEIR_OCCUPY_LEAVES(tag, rule->spec, rule->unit_bits);
 	const __u64 *overflow;
-	__u32 tag;
 
-	WEIR_GLOBAL(OCCUPY, s && flow && rule->bucket_ns, 0);
-	if (evicts)
-		weir_leave_occupy(s, flow);
-	tag = s->view.flow.tag;
 	weir_name_row_ghost(s, tag, WEIR_OCCUPY_ROW_SET(s->view.flow.set, tag), WEIR_OCCUPY_PAGE_SETS, rule->spec);
 	until_ns = weir_page_until_ns(s->row_ghost.set);
 	if (until_ns && READ_ONCE(*until_ns) > s->tick_ns) {
@@ -107,26 +153,61 @@ __noinline int weir_begin_occupy(struct weir_scratch *s, struct weir_occupy_wind
 		other = weir_find_row_ghost(s, s->row_ghost.other_set);
 		s->row_ghost.overflow_class = rule->overflow - 1;
 		overflow = config.overflow_classes && rule->overflow && !(one | other) ? weir_overflow_window(s) : NULL;
-		if (overflow)
+		if (overflow) {
+			leaves |= WEIR_OCCUPY_INHERITED;
 			one = (READ_ONCE(*overflow) & ((1ull << WEIR_ROW_GHOST_NAME_SHIFT) - 1)) |
 			      (__u64)s->row_ghost.name << WEIR_ROW_GHOST_NAME_SHIFT;
+		}
 	}
 	WRITE_ONCE(flow->ghost[0], one);
 	WRITE_ONCE(flow->ghost[1], other);
-	if (!(one | other))
-		return 0;
-	/* Set the present bucket first; otherwise the ghost would look like a leftover from long ago. */
-	newest = READ_ONCE(flow->newest);
+	WRITE_ONCE(flow->leaves, leaves);
+	/* With a ghost, set the present bucket; otherwise it would look like a leftover from long ago. */
 	entered = weir_now_ns(s) / rule->bucket_ns * rule->bucket_ns * 2;
-	if (newest < entered)
-		__sync_val_compare_and_swap(&flow->newest, newest, entered);
-	return 0;
+	if (newest >= entered || !(one | other))
+		entered = newest & ~WEIR_OCCUPY_TAKEN;
+	__sync_val_compare_and_swap(&flow->newest, newest, entered);
+}
+
+/* The flow of s->view has claimed the way s->row_number. Leave a ghost of the former owner, rebuild the window, and
+ * show it. From the mark in `newest` on, no packet of the former owner counts, because each reads `newest` once more
+ * after it has counted. False: that is not possible now.
+ */
+__noinline int weir_begin_occupy(struct weir_scratch *s, struct weir_occupy_set *set, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_occupy_window *flow;
+	__u32 *owner, *keep, tag, before;
+	bool is_taken = false;
+	__u64 newest = 0;
+
+	WEIR_GLOBAL(OCCUPY, s && set && rule->bucket_ns, false);
+	flow = WEIR_ELEMENT(set->flow, s->row_number);
+	owner = WEIR_ELEMENT(set->flows.tag, s->row_number);
+	keep = WEIR_ELEMENT(set->flows.keep, s->row_number);
+	if (!flow || !owner || !keep)
+		return false;
+	before = READ_ONCE(*keep);
+	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS && !is_taken; attempt++) {
+		newest = READ_ONCE(flow->newest);
+		is_taken = __sync_val_compare_and_swap(&flow->newest, newest, newest | WEIR_OCCUPY_TAKEN) == newest;
+	}
+	if (!is_taken) {
+		weir_release_flow_claim(s, &set->flows);
+		return false;
+	}
+	tag = READ_ONCE(*owner);
+	if (tag)
+		weir_leave_occupy(s, flow, newest >> 1, tag);
+	weir_restore_occupy(s, flow, rule);
+	weir_reset_keep(s, &set->flows, s->row_number, before);
+	weir_publish_flow(s, &set->flows);
+	return true;
 }
 
 /* Find or insert the window of this packet's flow; s->view then names the flow, and s->row_number the entry. */
 static __always_inline struct weir_occupy_window *weir_get_occupy(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	struct weir_occupy_window *flow;
 	struct weir_occupy_set *set;
 	__u32 index = rule->slot, way;
 
@@ -141,26 +222,23 @@ static __always_inline struct weir_occupy_window *weir_get_occupy(struct weir_sc
 	way = weir_way_of(&set->flows, s->view.flow.tag);
 	/* The former owner's cells then belong to no flow. */
 	if (way == WEIR_FLOW_WAYS)
-		way = weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
+		way = weir_claim_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
 	FORGET(s->forgotten, way);
 	s->row_number = WEIR_WAY(way);
-	flow = WEIR_ELEMENT(set->flow, s->row_number);
-	if (flow && way & WEIR_WAY_IS_NEW)
-		weir_begin_occupy(s, flow, rule->place, way & WEIR_WAY_EVICTS);
-	return flow;
+	if (way & WEIR_WAY_IS_NEW && !weir_begin_occupy(s, set, rule->place))
+		return NULL;
+	return WEIR_ELEMENT(set->flow, s->row_number);
 }
 
 /* Is the entry that weir_get_occupy() found still the flow's? */
-static __always_inline bool weir_has_occupy_entry(const struct weir_scratch *s)
+static __always_inline bool weir_has_occupy_entry(struct weir_scratch *s)
 {
 	const struct weir_occupy_set *set;
-	const __u32 *tag;
 
 	if (!s->view.flow.tag)
 		return true; /* a whole resource has a window to itself */
 	set = weir_occupy_set(s);
-	tag = set ? WEIR_ELEMENT(set->flows.tag, s->row_number) : NULL;
-	return tag && READ_ONCE(*tag) == s->view.flow.tag;
+	return set && weir_owns_way(s, &set->flows, s->row_number, s->view.flow.tag);
 }
 
 /* ---- what the window holds ---- */
@@ -180,6 +258,8 @@ static __always_inline bool weir_enter_occupy(struct weir_scratch *s, struct wei
 	if (!bucket_ns)
 		return false;
 	word = READ_ONCE(flow->newest);
+	if (unlikely(word & WEIR_OCCUPY_TAKEN))
+		return false;
 	newest = (word >> 1) / bucket_ns + ring;
 	occupy->time_ns = weir_now_ns(s);
 	bucket = occupy->time_ns / bucket_ns + ring;
@@ -227,17 +307,19 @@ static __always_inline __u64 weir_units_of_ghosts(struct weir_scratch *s, struct
 		if (likely(word >> WEIR_ROW_GHOST_NAME_SHIFT != name))
 			continue;
 		if (WEIR_ROW_GHOST_AGE(word, bucket) >= WEIR_ROW_GHOST_AHEAD)
-			units = weir_row_ghost_in_window(word, word >> WEIR_ROW_GHOST_START_SHIFT, rule->window_cells);
+			units = weir_row_ghost_in_window(word, WEIR_ROW_GHOST_START(word), rule->window_cells);
 		else
 			units = weir_row_ghost_in_window(word, bucket, rule->window_cells);
-		if (!units)
-			WRITE_ONCE(flow->ghost[i], 0);
+		if (!units) /* unless it is the next owner's by now */
+			__sync_val_compare_and_swap(&flow->ghost[i], word, 0);
 		sum += units;
 	}
 	return sum;
 }
 
-/* Read all cells. False: a newer bucket has begun meanwhile, so that cells may belong to another round. */
+/* Read all cells. False: a newer bucket has begun meanwhile, so that cells may belong to another round; or the entry is
+ * being taken over, and whether our unit is in the ghost is not known.
+ */
 __noinline int weir_look_at_cells(struct weir_scratch *s, struct weir_occupy_window *flow, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -268,7 +350,7 @@ __noinline int weir_look_at_cells(struct weir_scratch *s, struct weir_occupy_win
 	s->occupy.ghost = s->view.flow.tag ? weir_units_of_ghosts(s, flow, rule) : 0;
 	s->occupy.current = current + s->occupy.ghost;
 	weir_order(s);
-	return READ_ONCE(flow->newest) >> 1 == s->occupy.newest_ns;
+	return READ_ONCE(flow->newest) == s->occupy.newest_ns << 1;
 }
 
 /* The units of one of the buckets that were read. */
@@ -476,23 +558,25 @@ static __always_inline void weir_mark_refused(struct weir_scratch *s, __u32 plac
 		weir_write_key_sample(s, place);
 }
 
-/* Record until when the unit just counted is in a window, and the ghost that the flow would leave. A ghost counts all
- * units as if they were in the newest bucket or, if units are occupied, in the last future bucket.
- */
+/* Record until when the unit just counted is in a window, and what a ghost of the flow will be called. */
 static __always_inline void weir_note_occupy(struct weir_scratch *s, struct weir_occupy_window *flow,
 					     const struct weir_rule *rule)
 {
 	struct weir_occupy_set *set = s->view.flow.tag ? weir_occupy_set(s) : NULL;
-	__u64 ahead = s->occupy.occupied ? rule->window_cells : 0, bucket, units;
+	__u64 ahead = s->occupy.occupied ? rule->window_cells : 0, leaves, seen;
 
 	if (!set)
 		return;
 	weir_keep_until(s, &set->flows, s->row_number,
 			s->occupy.newest_ns + (ahead + rule->window_cells + 1) * rule->bucket_ns);
-	bucket = weir_occupy_bucket(rule, s->occupy.newest_ns) + ahead;
-	units = s->occupy.current + s->occupy.occupied - s->occupy.ghost;
-	WRITE_ONCE(flow->leaves, WEIR_ROW_GHOST_WORD(WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->spec), bucket, 0,
-						     weir_row_ghost_count_of(units), 0));
+	leaves = WEIR_OCCUPY_LEAVES(s->view.flow.tag, rule->spec, rule->unit_bits);
+	/* If the rule has changed; not if the entry is another flow's by now, which would leave no ghost by our
+	 * name.
+	 */
+	seen = READ_ONCE(flow->leaves);
+	if (unlikely((seen ^ leaves) & ~WEIR_OCCUPY_INHERITED) &&
+	    !((seen ^ leaves) >> (WEIR_ROW_GHOST_NAME_SHIFT + WEIR_ROW_GHOST_NAME_SPEC_BITS)))
+		__sync_val_compare_and_swap(&flow->leaves, seen, leaves);
 }
 
 /* One evaluation. ADMIT: counted, and the reservation says where. */
@@ -515,7 +599,8 @@ __noinline int weir_try_occupy(struct weir_scratch *s, struct weir_occupy_window
 		return weir_refuse(s, s->occupy.current, allowed);
 	if (!weir_reserve_unit(s, flow, place, at, index))
 		return WEIR_ANSWER_AGAIN;
-	if (weir_look_at_cells(s, flow, place) && weir_still_fits(s, place, at))
+	/* The entry may have been another flow's from the start, with cells that this flow has left there long ago. */
+	if (weir_look_at_cells(s, flow, place) && weir_still_fits(s, place, at) && weir_has_occupy_entry(s))
 		return WEIR_ANSWER_ADMIT;
 	weir_end_occupy(s, index, false);
 	return WEIR_ANSWER_AGAIN;
@@ -527,7 +612,7 @@ weir_evaluate_attempts_at(struct weir_scratch *s, struct weir_occupy_window *flo
 	for (int attempt = 0; attempt < WEIR_OCCUPY_ATTEMPTS; attempt++) {
 		enum weir_answer answer = weir_try_occupy(s, flow, place, index);
 
-		if (answer != WEIR_ANSWER_AGAIN)
+		if (answer != WEIR_ANSWER_AGAIN || !weir_has_occupy_entry(s))
 			return answer;
 		s->has_now = 0;
 	}
@@ -543,6 +628,8 @@ __noinline int weir_evaluate_occupy(struct weir_scratch *s, __u32 place, __u32 i
 	__u64 wait_ns;
 
 	WEIR_GLOBAL(OCCUPY, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
+	OPAQUE(index); /* clang 14 puts it on the stack before its bound is tested */
+	index &= WEIR_PACKET_RULES_MAX - 1;
 	s->reservation[index].kind = WEIR_RESERVATION_NONE;
 	if ((s->allowed.word & WEIR_THRESHOLD_MASK) < WEIR_SEGMENTS(s))
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, s->allowed.word & WEIR_THRESHOLD_MASK);

@@ -82,14 +82,14 @@ static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const
 	way = weir_way_of(&set->flows, tag);
 	FORGET(s->forgotten, way);
 	until = WEIR_ELEMENT(set->until, way);
-	/* An evicted flow is penalised by its ghost, and needs no entry. */
-	if (!until)
-		return weir_find_flow_ghost(s, tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, false);
-	word = READ_ONCE(*until);
-	if (!weir_has_tat(word, tag) || !weir_is_running(s, word))
-		return false;
-	weir_order(s); /* the entry is still the flow's: a CPU that takes it over changes the tag before the word */
-	if (weir_way_of(&set->flows, tag) != way)
+	word = until ? READ_ONCE(*until) : 0;
+	/* Is the entry still the flow's? A flow that is being evicted, or was, is penalised by its ghost, and needs no
+	 * entry. The ghost is there before the word or the tag changes.
+	 */
+	weir_order(s);
+	if (!weir_has_tat(word, tag) || weir_way_of(&set->flows, tag) != way)
+		return weir_find_flow_ghost(s, tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS);
+	if (!weir_is_running(s, word))
 		return false;
 	weir_remember_penalised(s, rule, word);
 	return true;
@@ -133,26 +133,22 @@ static __always_inline void weir_note_penalised(struct weir_scratch *s, const st
 	WRITE_ONCE(noted->tag, s->penalised.tag);
 }
 
-/* Insert the flow s->penalised. Returns its way, or one beyond the last. */
-__noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penalty_set *set, __u32 place)
+/* The flow s->penalised has claimed this way. Leave a ghost of the former owner, and show the flow. Returns the flow's
+ * way; one beyond the last if that is not possible now.
+ */
+__noinline __u32 weir_begin_penalised(struct weir_scratch *s, struct weir_penalty_set *set, __u32 way, __u32 place)
 {
-	const struct weir_rule *rule = weir_rule(place);
-	__u64 former = 0, *word;
-	__u32 way;
+	__u64 *word;
 
 	WEIR_GLOBAL(PENALTIES, s && set, WEIR_FLOW_WAYS);
-	way = weir_insert_flow_over(s, &set->flows, s->penalised.tag, set->until, &former);
-	word = WEIR_ELEMENT(set->until, WEIR_WAY(way));
-	if (way & WEIR_WAY_EVICTS) {
-		weir_count_eviction(rule->slot);
-		weir_leave_flow_ghost(s, s->place.tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, s->place.keep);
-	}
-	if (way & WEIR_WAY_IS_NEW && word) {
-		/* Do not overwrite a penalty that a packet of the same flow has begun here on another CPU. */
-		__sync_val_compare_and_swap(word, former, weir_no_tat_word(s->penalised.tag));
-		weir_note_penalised(s, rule, WEIR_WAY(way));
-	}
-	return WEIR_WAY(way);
+	word = WEIR_ELEMENT(set->until, way);
+	if (!word ||
+	    !weir_take_entry(s, &set->flows, word, weir_nobodys_word(s), s->penalised.set, WEIR_TABLE_PENALISED_FLOWS))
+		return WEIR_FLOW_WAYS;
+	WRITE_ONCE(*word, weir_no_tat_word(s->penalised.tag));
+	weir_publish_flow(s, &set->flows);
+	weir_note_penalised(s, weir_rule(place), way);
+	return way;
 }
 
 /* ---- beginning one ---- */
@@ -205,16 +201,15 @@ static __always_inline __u64 weir_penalty_ms(const struct weir_rule *rule, __u64
  * flow's past is forgotten between the times of their packets.)
  */
 static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const struct weir_rule *rule, __u64 *until,
-					       __u32 *lasted_ms, const __u32 *owner)
+					       __u32 *lasted_ms, struct weir_flow_set *set, __u32 way)
 {
 	__u64 now_ns = weir_now_ns(s), until_ns, ms;
-	__u32 tag = owner ? s->penalised.tag : 0;
+	__u32 tag = set ? s->penalised.tag : 0;
 
 	for (int attempt = 0; attempt < WEIR_PENALTY_ATTEMPTS; attempt++) {
 		__u64 word = READ_ONCE(*until), copy = word >> WEIR_PENALTY_COPY_SHIFT & 1;
 
-		weir_order(s);
-		if (owner && READ_ONCE(*owner) != tag)
+		if (set && !weir_owns_way(s, set, way, tag))
 			break; /* just evicted: another flow's time must not be overwritten */
 		s->penalty_until_ns = now_ns + weir_ahead_ns(word, now_ns);
 		if (weir_has_tat(word, tag) && weir_ahead_ns(word, now_ns) > 0)
@@ -222,8 +217,10 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 		ms = weir_penalty_ms(rule, word, tag, READ_ONCE(lasted_ms[0]) * !copy + READ_ONCE(lasted_ms[1]) * copy,
 				     now_ns);
 		until_ns = now_ns + ms * WEIR_NSEC_PER_MSEC;
-		if (owner && !weir_raise_bound(rule->slot, until_ns, now_ns))
+		if (set && !weir_raise_bound(rule->slot, until_ns, now_ns))
 			break;
+		if (set && !weir_raise_keep(s, set, way, until_ns - now_ns))
+			continue;
 		if (copy)
 			WRITE_ONCE(lasted_ms[0], ms);
 		else
@@ -246,28 +243,27 @@ __noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_rule_penalty *of_rule;
 	struct weir_penalty_set *set;
-	__u32 slot = rule->slot, way, *lasted_ms, *owner;
+	__u32 slot = rule->slot, way, *lasted_ms;
 	bool is_known = false;
 	__u64 *until;
 
 	WEIR_GLOBAL(PENALTIES, s, 0);
 	if (!rule->key_fields) {
 		of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
-		is_known = of_rule && weir_begin_penalty(s, rule, &of_rule->until, of_rule->lasted_ms, NULL);
+		is_known = of_rule && weir_begin_penalty(s, rule, &of_rule->until, of_rule->lasted_ms, NULL, 0);
 	} else {
 		set = weir_penalty_set(s, rule);
 		if (!set)
 			return 0;
 		way = weir_way_of(&set->flows, s->penalised.tag);
 		if (way == WEIR_FLOW_WAYS)
-			way = weir_insert_penalised(s, set, place);
+			way = weir_claim_flow(s, &set->flows, s->penalised.tag, slot);
+		if (way & WEIR_WAY_IS_NEW)
+			way = weir_begin_penalised(s, set, WEIR_WAY(way), place);
 		FORGET(s->forgotten, way);
 		until = WEIR_ELEMENT(set->until, way);
-		owner = WEIR_ELEMENT(set->flows.tag, way);
 		lasted_ms = (__u32 *)WEIR_ELEMENT(set->lasted_ms, way);
-		is_known = until && owner && lasted_ms && weir_begin_penalty(s, rule, until, lasted_ms, owner);
-		if (is_known)
-			weir_keep_until(s, &set->flows, way, s->penalty_until_ns);
+		is_known = until && lasted_ms && weir_begin_penalty(s, rule, until, lasted_ms, &set->flows, way);
 	}
 	/* No penalty could be begun. The packet is blocked all the same, and the flow's next blocked packet will begin
 	 * one.

@@ -37,6 +37,21 @@ static __always_inline __u64 weir_find_word(struct weir_scratch *s, struct weir_
 	return READ_ONCE(request->word);
 }
 
+/* The server's only packets that say anything about a request. */
+static __always_inline bool weir_is_server_answer(const struct weir_packet *pkt)
+{
+	const __u32 flags = pkt->tcp_flags;
+
+	return flags & WEIR_TCP_RST || (flags & WEIR_TCP_SYN && flags & WEIR_TCP_ACK);
+}
+
+/* The packet goes the other way than the opening of its request, and is no answer to it. */
+static __always_inline bool weir_is_beside_request(const struct weir_packet *pkt, __u64 word)
+{
+	return config.limits_both && word && !!(word & WEIR_REQUEST_WENT_OUT) != WEIR_IS_OUT(pkt) &&
+	       !weir_is_server_answer(pkt);
+}
+
 /* Evaluate the packet by a breaker, and record its effect on its request. FOUND: weir_evaluate_request() gives the
  * answer.
  */
@@ -57,6 +72,8 @@ __noinline int weir_evaluate_breaker(struct weir_scratch *s, __u32 place, __u32 
 	reservation->probe = 0;
 	reservation->era = 0;
 	reservation->word = weir_find_word(s, reservation);
+	if (weir_is_beside_request(&s->packet, reservation->word))
+		return WEIR_ANSWER_ADMIT;
 	if (reservation->event == WEIR_EVENT_OPENS && !reservation->word)
 		return WEIR_ANSWER_FOUND;
 	if (reservation->word) {
@@ -162,11 +179,11 @@ static __always_inline __u64 weir_request_due(const struct weir_rule *rule, __u6
 }
 
 /*
- * Find or make an entry for a request. Returns its way, or one beyond the last. The set records until when requests may
- * wait. A request that is evicted stays in its group, and fails when the group is due. Its word is cleared before any
- * CPU can take it for the new request's.
+ * Find or make an entry for a request. Returns its way, with WEIR_WAY_EVICTS if it was taken from another one, or one
+ * beyond the last. The set records until when requests may wait. A request that is evicted stays in its group, and
+ * fails when the group is due. Its word is cleared before any CPU can take it for the new request's.
  */
-__noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request_set *set, __u32 tag, __u32 slot)
+__noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request_set *set, __u32 tag)
 {
 	WEIR_GLOBAL(BREAKERS, s && set, WEIR_FLOW_WAYS);
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
@@ -177,13 +194,12 @@ __noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request
 		if (!request || !(way & WEIR_WAY_IS_NEW))
 			return WEIR_WAY(way);
 		old = READ_ONCE(request->word);
+		if (!weir_is_latest(s, &set->flows))
+			continue;
 		if (old && __sync_val_compare_and_swap(&request->word, old, 0) != old)
 			continue;
-		if (!weir_take_place(s, &set->flows, tag, way))
-			continue;
-		if (way & WEIR_WAY_EVICTS)
-			weir_count_eviction(slot);
-		return WEIR_WAY(way);
+		if (weir_take_place(s, &set->flows, tag, way))
+			return way;
 	}
 	return WEIR_FLOW_WAYS;
 }
@@ -203,7 +219,10 @@ __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 inde
 	set = weir_request_set(reservation);
 	if (!set)
 		return 0;
-	way = weir_insert_request(s, set, reservation->tag, weir_rule(place)->slot);
+	way = weir_insert_request(s, set, reservation->tag);
+	if (way & WEIR_WAY_EVICTS)
+		weir_count_eviction(weir_rule(place)->slot);
+	way = WEIR_WAY(way);
 	FORGET(s->forgotten, way);
 	request = WEIR_ELEMENT(set->request, way);
 	if (!request)
@@ -211,7 +230,9 @@ __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 inde
 	old = READ_ONCE(request->word);
 	WRITE_ONCE(request->first_ns, weir_monotonic_ns(s));
 	WRITE_ONCE(request->silent_ns, silent_ns);
-	__sync_val_compare_and_swap(&request->word, old, WEIR_REQUEST_WORD(number, s->group_position));
+	__sync_val_compare_and_swap(&request->word, old,
+				    WEIR_REQUEST_WORD(number, s->group_position) |
+					    (WEIR_IS_OUT(&s->packet) ? WEIR_REQUEST_WENT_OUT : 0));
 	weir_keep_until(s, &set->flows, way, silent_ns);
 	return 0;
 }
@@ -255,12 +276,14 @@ static __always_inline void weir_repeat_request(struct weir_scratch *s, struct w
 {
 	__u64 until_ns = weir_monotonic_ns(s) + config.request_timeout_ns, first = READ_ONCE(request->first_ns);
 	__u64 due = weir_request_due(weir_rule(place), first, until_ns);
-	__u32 number = old >> WEIR_REQUEST_POSITION_BITS, left;
+	__u32 number = old >> WEIR_REQUEST_NUMBER_SHIFT, left;
 
 	if (due != weir_request_due(weir_rule(place), first, READ_ONCE(request->silent_ns))) {
 		left = weir_leave_group(breaker, number, old - 1);
 		if (left && weir_join_group(s, breaker, number, left & WEIR_BREAKER_ERA_MASK, due))
-			__sync_val_compare_and_swap(&request->word, old, WEIR_REQUEST_WORD(number, s->group_position));
+			__sync_val_compare_and_swap(&request->word, old,
+						    WEIR_REQUEST_WORD(number, s->group_position) |
+							    (config.limits_out ? old & WEIR_REQUEST_WENT_OUT : 0));
 	}
 	WRITE_ONCE(request->silent_ns, until_ns);
 }
@@ -269,7 +292,7 @@ static __always_inline void weir_repeat_request(struct weir_scratch *s, struct w
 static __always_inline void weir_end_request(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place,
 					     struct weir_breaker_request *request, __u64 old)
 {
-	__u32 number = old >> WEIR_REQUEST_POSITION_BITS, left;
+	__u32 number = old >> WEIR_REQUEST_NUMBER_SHIFT, left;
 	__u64 now_ns = weir_monotonic_ns(s), due;
 
 	due = weir_request_due(weir_rule(place), READ_ONCE(request->first_ns), READ_ONCE(request->silent_ns));
@@ -304,8 +327,10 @@ __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 in
 	__u64 over_ns;
 
 	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
+	if (!weir_may_change(s))
+		return 0;
 	reservation = &s->request[index];
-	number = reservation->word >> WEIR_REQUEST_POSITION_BITS;
+	number = reservation->word >> WEIR_REQUEST_NUMBER_SHIFT;
 	breaker = weir_breaker_by_number(number);
 	set = weir_request_set(reservation);
 	if (!set || !breaker)
@@ -346,20 +371,19 @@ static __always_inline void weir_commit_request(struct weir_scratch *s, __u32 in
  * A packet that comes in belongs to no resource of `out`. But the server's SYN,ACK or RST is the outcome of a request
  * that went out, so it is shown to these breakers when it has passed. None of them has anything to say about it.
  */
-static __always_inline void weir_show_answer(struct weir_scratch *s, __u32 verdict)
+static __always_inline void weir_show_answer(weir_context *ctx, struct weir_scratch *s, __u32 verdict, __u32 is_bare)
 {
-	__u32 flags = s->packet.tcp_flags;
-
 	if ((verdict != WEIR_VERDICT_PASS && verdict != WEIR_VERDICT_UNMATCHED_PASS) ||
-	    weir_protocol(&s->packet) != IPPROTO_TCP ||
-	    !(flags & WEIR_TCP_RST || (flags & WEIR_TCP_SYN && flags & WEIR_TCP_ACK)))
+	    weir_protocol(&s->packet) != IPPROTO_TCP || !weir_is_server_answer(&s->packet))
 		return;
 	for (__u32 i = 0; i < WEIR_ANSWERED_MAX && i < config.answered_count; i++) {
 		__u32 place = config.answered[i];
 
 		weir_evaluate_breaker(s, place, 0);
-		if (s->request[0].word)
-			weir_change_request(s, place, 0);
+		if (!s->request[0].word)
+			continue;
+		weir_verify_closing(ctx, s, is_bare);
+		weir_change_request(s, place, 0);
 	}
 }
 

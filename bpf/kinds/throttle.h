@@ -21,12 +21,12 @@
 /*
  * A word is the TAT in ns, plus one, with five bits of the tag above it. These bits distinguish most words of an
  * entry's former owner from ours. That is not enough, because one new flow in 32 would wait for another flow's packets.
- * So a CPU that takes over an entry first writes a word without a time, and checks the tag before it overwrites a word
- * that is not its own. The bit between time and tag is that of penalties (penalties.h).
+ * So a CPU that takes over an entry first writes a word without a time, and every packet checks the tag after it has
+ * read the word that it overwrites. The bit between time and tag is that of penalties (penalties.h).
  *
  * The word has only the lowest bits of the time, and means the nearest time that ends in them, so no clock outgrows it.
  * Half of its range is 4.5 years. A queue is at most 50 days long, and in replay no two packets are that far apart
- * (user/core/kinds/throttle.c).
+ * (user/lib/core/kinds/throttle.c).
  */
 static __always_inline __u64 weir_tat_word(__u64 tat_ns, __u32 tag)
 {
@@ -36,6 +36,14 @@ static __always_inline __u64 weir_tat_word(__u64 tat_ns, __u32 tag)
 static __always_inline __u64 weir_no_tat_word(__u32 tag)
 {
 	return (__u64)tag << WEIR_LAST_TAG_SHIFT;
+}
+
+/* The word of an entry that is being rebuilt. It has no time, and differs from that of earlier insertions; otherwise a
+ * packet that found the flow's way before the flow was evicted could take it for one of those.
+ */
+static __always_inline __u64 weir_nobodys_word(const struct weir_scratch *s)
+{
+	return WEIR_INSERTED_COUNT(s->place.latest) << WEIR_LAST_TAG_SHIFT | 1ull << WEIR_LAST_BITS;
 }
 
 /* Does the word have a time, and this flow's five bits? 0 or 1, without a branch. */
@@ -62,44 +70,50 @@ static __always_inline struct weir_throttle_set *weir_throttle_set(const struct 
 	return bpf_map_lookup_elem(&throttled_flows, &index);
 }
 
-/* The first word of the packet's flow at `way`: the TAT from the flow's ghost. A ghost older than two months seems to
- * lie in the future, but farther ahead than any rule schedules packets, so it is ignored.
+/* How long the packet's flow, which has no entry, has to wait because of its ghost, or of the overflow bucket, in ns. A
+ * ghost older than two months seems to lie in the future, but farther ahead than any rule schedules packets, so it is
+ * ignored.
  */
-static __always_inline __u64 weir_first_word(struct weir_scratch *s, const struct weir_rule *rule,
-					     struct weir_throttle_set *set, __u32 way)
+static __always_inline __u64 weir_left_of_ghost(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	__u64 batch = weir_units(s, rule), now_ns = weir_now_ns(s);
 	__u64 farthest_ns =
 		rule->queueing_ns_max + weir_emission_ns(&s->allowed.emission, rule->counts_bytes ? 65535 : 1);
-	__u64 left_ns = weir_find_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS, true);
+	__u64 left_ns = weir_find_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS);
 
 	if (!left_ns && config.has_overflow && rule->overflow)
 		left_ns = weir_join_overflow(s, s->view.flow.set, WEIR_OVERFLOW_TAT,
-					     weir_emission_ns(&s->allowed.emission, batch), farthest_ns);
-	if (!left_ns || left_ns > farthest_ns + (2 << WEIR_KEEP_STEP_BITS))
-		return weir_no_tat_word(s->view.flow.tag);
-	weir_keep_until(s, &set->flows, way, now_ns + left_ns);
-	return weir_tat_word(now_ns + left_ns - weir_emission_ns(&s->allowed.emission, batch), s->view.flow.tag);
+					     weir_emission_ns(&s->allowed.emission, weir_units(s, rule)), farthest_ns);
+	if (left_ns > farthest_ns + (2 << WEIR_KEEP_STEP_BITS))
+		return 0;
+	/* Not later with every return, or it would seem to be two months old. */
+	return weir_lesser(left_ns, farthest_ns);
 }
 
-/* Insert the flow of s->view. Returns its way, or one beyond the last. */
-__noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throttle_set *set, __u32 place)
+/* The flow of s->view has claimed the way s->row_number. Leave a ghost of the former owner, rebuild the flow's TAT from
+ * its own ghost, and show it. False: that is not possible now.
+ */
+__noinline int weir_begin_tat(struct weir_scratch *s, struct weir_throttle_set *set, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	__u64 former = 0, *word;
-	__u32 way;
+	__u64 *word, last, left_ns;
 
-	WEIR_GLOBAL(KIND(THROTTLE), s && set, WEIR_FLOW_WAYS);
-	way = weir_insert_flow_over(s, &set->flows, s->view.flow.tag, set->last, &former);
-	word = WEIR_ELEMENT(set->last, WEIR_WAY(way));
-	if (way & WEIR_WAY_EVICTS) {
-		weir_count_eviction(rule->slot);
-		weir_leave_flow_ghost(s, s->place.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS, s->place.keep);
+	WEIR_GLOBAL(KIND(THROTTLE), s && set, false);
+	word = WEIR_ELEMENT(set->last, s->row_number);
+	if (!word ||
+	    !weir_take_entry(s, &set->flows, word, weir_nobodys_word(s), s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS))
+		return false;
+	left_ns = weir_left_of_ghost(s, rule);
+	last = weir_no_tat_word(s->view.flow.tag);
+	if (left_ns) {
+		last = weir_tat_word(weir_now_ns(s) + left_ns -
+					     weir_emission_ns(&s->allowed.emission, weir_units(s, rule)),
+				     s->view.flow.tag);
+		weir_set_keep(s, &set->flows, s->row_number, left_ns);
 	}
-	/* Do not overwrite a time that a packet of the same flow has written here on another CPU. */
-	if (way & WEIR_WAY_IS_NEW && word)
-		__sync_val_compare_and_swap(word, former, weir_first_word(s, rule, set, WEIR_WAY(way)));
-	return WEIR_WAY(way);
+	WRITE_ONCE(*word, last);
+	weir_publish_flow(s, &set->flows);
+	weir_remove_flow_ghost(s, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS);
+	return true;
 }
 
 /* Find or insert the packet's flow in its set; s->row_number then says where it is. */
@@ -107,10 +121,14 @@ static __always_inline __u64 *weir_get_tat(struct weir_scratch *s, struct weir_t
 {
 	__u32 way = weir_way_of(&set->flows, s->view.flow.tag);
 
-	if (way == WEIR_FLOW_WAYS)
-		way = weir_insert_throttled(s, set, place);
 	s->row_number = way;
-	return WEIR_ELEMENT(set->last, way);
+	if (way == WEIR_FLOW_WAYS) {
+		way = weir_claim_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
+		s->row_number = WEIR_WAY(way);
+		if (way & WEIR_WAY_IS_NEW && !weir_begin_tat(s, set, place))
+			return NULL;
+	}
+	return WEIR_ELEMENT(set->last, s->row_number);
 }
 
 /* The one word of a whole resource. */
@@ -120,20 +138,6 @@ static __always_inline __u64 *weir_lone_tat(struct weir_scratch *s, const struct
 
 	s->view.flow.tag = 0;
 	return bpf_map_lookup_elem(&throttled_resources, &index);
-}
-
-/* Is the entry that weir_get_tat() found still the flow's? */
-__noinline int weir_has_throttle_entry(struct weir_scratch *s)
-{
-	const struct weir_throttle_set *set;
-	const __u32 *tag;
-
-	WEIR_GLOBAL(KIND(THROTTLE), s, false);
-	if (!s->view.flow.tag)
-		return true; /* a whole resource has a word to itself */
-	set = weir_throttle_set(s);
-	tag = set ? WEIR_ELEMENT(set->flows.tag, s->row_number) : NULL;
-	return tag && READ_ONCE(*tag) == s->view.flow.tag;
 }
 
 /* ---- the decision ---- */
@@ -147,7 +151,7 @@ static __always_inline __u64 weir_wait_ns(__u64 word, __u32 tag, __u64 now_ns, _
 }
 
 /* Schedule the packet: advance the flow's time by the packet's emission interval, and return how long it waits. `set`
- * is the flow's set; NULL for a whole resource.
+ * is the flow's set; NULL for a whole resource. AGAIN: the flow has just lost its entry.
  */
 static __always_inline enum weir_answer weir_advance_tat(struct weir_scratch *s, const struct weir_rule *rule,
 							 __u64 *last, struct weir_throttle_set *set, __u64 emission_ns,
@@ -160,22 +164,18 @@ static __always_inline enum weir_answer weir_advance_tat(struct weir_scratch *s,
 		__u64 word = READ_ONCE(*last);
 		__u64 wait_ns = weir_wait_ns(word, tag, now_ns, emission_ns), tat;
 
-		/* This is the flow's first packet, or the flow has just lost its entry; then another flow's time must
-		 * not be overwritten. The tag is read after the word, and a new owner changes the tag before it writes
-		 * a time.
-		 */
-		weir_order(s);
-		if (!weir_has_tat(word, tag) && !weir_has_throttle_entry(s))
-			break;
 		if (wait_ns > rule->queueing_ns_max) {
 			if (set)
 				weir_keep_refused(&set->flows, s->row_number);
 			return weir_refuse(s, wait_ns, rule->queueing_ns_max);
 		}
+		/* The flow may just have lost its entry. One new owner in 32 has the same five bits. */
+		if (set && !weir_owns_way(s, &set->flows, s->row_number, tag))
+			return WEIR_ANSWER_AGAIN;
+		if (set && !weir_raise_keep(s, &set->flows, s->row_number, wait_ns + emission_ns))
+			continue;
 		tat = weir_tat_word(now_ns + wait_ns, tag);
 		if (__sync_val_compare_and_swap(last, word, tat) == word) {
-			if (set)
-				weir_keep_until(s, &set->flows, s->row_number, now_ns + wait_ns + emission_ns);
 			*ret_wait_ns = wait_ns;
 			return WEIR_ANSWER_ADMIT;
 		}
@@ -205,7 +205,7 @@ __noinline int weir_evaluate_throttle(struct weir_scratch *s, __u32 place, __u32
 		last = weir_lone_tat(s, rule);
 	}
 	if (!last)
-		return weir_refuse_stalled(s, rule->slot);
+		return set ? WEIR_ANSWER_AGAIN : weir_refuse_stalled(s, rule->slot);
 	answer = weir_advance_tat(s, rule, last, set, weir_emission_ns(&s->allowed.emission, batch), &wait_ns);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;

@@ -130,7 +130,6 @@ static __always_inline struct weir_token_bucket *weir_lone_bucket(struct weir_sc
 __noinline int weir_has_bucket(struct weir_scratch *s)
 {
 	const struct weir_token_set *set;
-	const __u32 *tag;
 	__u32 index;
 
 	WEIR_GLOBAL(KIND(TOKENS), s, false);
@@ -138,16 +137,13 @@ __noinline int weir_has_bucket(struct weir_scratch *s)
 		return true; /* a whole resource has a bucket to itself */
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&token_flows, &index);
-	tag = set ? WEIR_ELEMENT(set->flows.tag, s->row_number) : NULL;
-	return tag && READ_ONCE(*tag) == s->view.flow.tag;
+	return set && weir_owns_way(s, &set->flows, s->row_number, s->view.flow.tag);
 }
 
-/* Note roughly when the flow's bucket will be full, for CPUs that choose an entry to evict. */
-static __always_inline void weir_note_full(struct weir_scratch *s, struct weir_token_set *set, __u64 lacks)
+/* When the bucket of s->row_number, which is about to lack this much, will be full, in ns from now. */
+static __always_inline __u64 weir_full_in_ns(const struct weir_scratch *s, __u64 lacks)
 {
-	__u64 steps = weir_token_steps(&s->tokens.clock.rate, lacks);
-
-	weir_keep_until(s, &set->flows, s->row_number, weir_now_ns(s) + (steps << WEIR_TOKEN_STEP_BITS));
+	return (__u64)weir_token_steps(&s->tokens.clock.rate, lacks) << WEIR_TOKEN_STEP_BITS;
 }
 
 /* ---- WEIR_SHORTCUT_SOURCE: the flow that had no token just now has none until the next one comes ---- */
@@ -220,9 +216,12 @@ static __always_inline bool weir_touch_bucket(const struct weir_scratch *s, stru
 	       touched;
 }
 
-/* Take the packet's tokens, if they are there. */
-static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s, struct weir_token_bucket *bucket,
-							 __u64 cost, struct weir_taken *taken)
+/* Take the packet's tokens, if they are there. `set` is the flow's set; NULL for a whole resource. AGAIN: the flow has
+ * just lost its entry, which is another's now.
+ */
+static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s, struct weir_token_set *set,
+							 struct weir_token_bucket *bucket, __u64 cost,
+							 struct weir_taken *taken)
 {
 	for (int attempt = 0; attempt < WEIR_TOKEN_ATTEMPTS; attempt++) {
 		__u64 word = READ_ONCE(bucket->word), touched;
@@ -237,9 +236,9 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 		if (state == WEIR_BUCKET_PAST) {
 			__u64 full = WEIR_BUCKET_FULL | s->tokens.owner;
 
-			/* The flow's first packet; or it has just lost its entry, which is another's now. */
+			/* Long past; or the flow's first packet under this rule as it is now. */
 			if (!weir_has_bucket(s))
-				break;
+				return WEIR_ANSWER_AGAIN;
 			if (__sync_val_compare_and_swap(&bucket->word, word, full) != word)
 				continue;
 			word = full;
@@ -256,6 +255,8 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 			}
 		}
 		if (!weir_touch_bucket(s, bucket, touched, word & WEIR_BUCKET_FULL))
+			continue;
+		if (set && !weir_raise_keep(s, &set->flows, s->row_number, weir_full_in_ns(s, ahead + cost)))
 			continue;
 		if (__sync_val_compare_and_swap(&bucket->word, word,
 						(s->tokens.now + ahead + cost) & WEIR_TOKEN_TIME_MASK) == word) {
@@ -293,7 +294,7 @@ static __always_inline __u64 weir_lacks_of_ghost(const struct weir_scratch *s, _
 	__u64 lacks = left_ns * rate->whole + weir_product_high(left_ns, rate->fraction);
 	__u64 late = ((__u64)rate->whole + 1) << (WEIR_KEEP_STEP_BITS + 1);
 
-	if (left_ns >> (64 - WEIR_TOKEN_RATE_BITS - 1) || lacks > s->tokens.capacity + late)
+	if (weir_product_high(left_ns, rate->whole) || lacks > s->tokens.capacity + late)
 		return 0;
 	return lacks < s->tokens.capacity ? lacks : s->tokens.capacity;
 }
@@ -311,34 +312,49 @@ static __always_inline __u64 weir_overflow_ns(struct weir_scratch *s, const stru
 				  (__u64)weir_token_steps(rate, s->tokens.capacity) << WEIR_TOKEN_STEP_BITS);
 }
 
-/* The flow of s->view has just got the bucket s->row_number. Leave a ghost of the bucket's former owner. Then take from
- * the bucket, as a packet would, the deficit that the flow's own ghost records.
- */
-__noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *set, __u32 evicts, __u32 nth)
+/* What the bucket of the flow of s->view lacks, which has no entry. (By itself, because the stack has no room.) */
+__noinline __u64 weir_restored_lacks(struct weir_scratch *s, __u32 nth)
 {
-	struct weir_token_bucket *bucket;
-	const struct weir_rule *rule;
-	__u64 left_ns, lacks;
+	__u64 left_ns;
 
-	WEIR_GLOBAL(GHOSTS, s && set, 0);
-	if (evicts)
-		weir_leave_flow_ghost(s, s->place.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS, s->place.keep);
-	left_ns = weir_find_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS, true);
-	rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
+	WEIR_GLOBAL(KIND(TOKENS), s, 0);
+	left_ns = weir_find_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS);
 	if (!left_ns)
-		left_ns = weir_overflow_ns(s, rule);
-	lacks = left_ns ? weir_lacks_of_ghost(s, left_ns) : 0;
-	bucket = WEIR_ELEMENT(set->bucket, s->row_number);
-	if (!lacks || !bucket)
-		return 0;
-	weir_take_tokens(s, bucket, lacks, &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)]);
-	weir_note_full(s, set, lacks);
-	return 0;
+		left_ns = weir_overflow_ns(s, weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]));
+	return left_ns ? weir_lacks_of_ghost(s, left_ns) : 0;
 }
 
-/* Find or insert the flow's bucket in its set; s->row_number then says where it is. The owner in the bucket's words
- * shows whether they are a former owner's.
+/* The flow of s->view has claimed the bucket s->row_number. Leave a ghost of the former owner; make it a bucket that
+ * lacks what the flow's own ghost records; then show it. Until that is done, the bucket is nobody's: a packet of the
+ * flow on another CPU may have found this way before the flow was evicted. (The insertion's number is in that word, or
+ * such a packet could take it for that of an earlier insertion.) False: that is not possible now.
  */
+__noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *set, __u32 nth)
+{
+	struct weir_token_bucket *bucket;
+	__u64 lacks, nobodys, word;
+
+	WEIR_GLOBAL(KIND(TOKENS), s && set, false);
+	bucket = WEIR_ELEMENT(set->bucket, s->row_number);
+	nobodys = WEIR_BUCKET_FULL | WEIR_INSERTED_COUNT(s->place.latest) << 32 | (__u32)~s->tokens.owner;
+	if (!bucket ||
+	    !weir_take_entry(s, &set->flows, &bucket->word, nobodys, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS))
+		return false;
+	lacks = weir_restored_lacks(s, nth);
+	word = nobodys ^ (__u32)~0u; /* full, with the owner */
+	if (lacks) {
+		WRITE_ONCE(bucket->touched, WEIR_TOUCHED(s->tokens.owner, s->tokens.epoch));
+		weir_set_keep(s, &set->flows, s->row_number, weir_full_in_ns(s, lacks));
+		word = (s->tokens.now + lacks) & WEIR_TOKEN_TIME_MASK;
+		weir_order(s);
+	}
+	WRITE_ONCE(bucket->word, word);
+	weir_publish_flow(s, &set->flows);
+	weir_remove_flow_ghost(s, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS);
+	return true;
+}
+
+/* Find or insert the flow's bucket in its set; s->row_number then says where it is. */
 static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, struct weir_token_set *set,
 								 __u32 nth)
 {
@@ -346,10 +362,10 @@ static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scr
 
 	s->row_number = way;
 	if (way == WEIR_FLOW_WAYS) {
-		way = weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
+		way = weir_claim_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
 		s->row_number = WEIR_WAY(way);
-		if (way & WEIR_WAY_IS_NEW)
-			weir_begin_bucket(s, set, way & WEIR_WAY_EVICTS, nth);
+		if (way & WEIR_WAY_IS_NEW && !weir_begin_bucket(s, set, nth))
+			return NULL;
 	}
 	return WEIR_ELEMENT(set->bucket, s->row_number);
 }
@@ -392,9 +408,9 @@ __noinline int weir_evaluate_tokens(struct weir_scratch *s, __u32 place, __u32 n
 	else
 		bucket = weir_lone_bucket(s, rule);
 	if (!bucket)
-		return weir_refuse_stalled(s, rule->slot);
+		return set ? WEIR_ANSWER_AGAIN : weir_refuse_stalled(s, rule->slot);
 	/* Not above the capacity, because the batch is at most what a full bucket has. */
-	answer = weir_take_tokens(s, bucket, batch * rule->tokens.unit, taken);
+	answer = weir_take_tokens(s, set, bucket, batch * rule->tokens.unit, taken);
 	if (answer == WEIR_ANSWER_BLOCK && taken->lacks && !nth)
 		weir_remember_spent(s, rule, taken->lacks);
 	if (answer == WEIR_ANSWER_BLOCK && set)
@@ -404,8 +420,6 @@ __noinline int weir_evaluate_tokens(struct weir_scratch *s, __u32 place, __u32 n
 	lacks = taken->word;
 	weir_reserve_tokens(s, reservation, taken, lacks);
 	reservation->batch = batch;
-	if (set)
-		weir_note_full(s, set, lacks);
 	return answer;
 }
 

@@ -99,6 +99,7 @@ static __always_inline void weir_report(struct weir_scratch *s, enum weir_verdic
 	l->resource_count = s->resource_count;
 	__builtin_memcpy(l->resource, s->resource, sizeof(l->resource));
 	weir_report_packet(&s->packet, &l->packet);
+	l->has_ports = s->packet.source_port != WEIR_PORT_NONE;
 	if (!l->wants_flows)
 		return;
 	l->flow_count = s->resource_count ? s->rule_count : 0;

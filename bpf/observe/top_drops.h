@@ -7,8 +7,8 @@
  * set has missed, and that is at most a fifteenth of the set's drops (Misra and Gries, "Finding repeated elements",
  * 1982; the bound is that of space-saving, as Agarwal et al. show in "Mergeable summaries", 2012).
  *
- * While a reload changes one interface after the other, a packet of the other load ends this load's run, which is then
- * not counted.
+ * A run of drops of one flow is counted in its slot when it ends; until then, readers add it (weir_drop_run). It lies
+ * outside of what begins with a load, so a load settles the run of the one before.
  *
  * A flow without drops for an hour gives its slot to another flow, and starts from zero if it returns. Otherwise
  * yesterday's flood would keep out today's. No verdict depends on this file. It takes no lock, and reads no clock but
@@ -47,7 +47,9 @@ static __always_inline bool weir_is_drop_past(__u32 now, __u32 then, __u64 ns)
 
 /* ---- a place for a flow that has none ---- */
 
-/* The way with the lowest sum of packets, and that sum times 16; that of a free way counts as 0. */
+/* The way with the lowest sum of packets, and that sum times 16; that of a free way counts as 0. Among equal sums it is
+ * the first. The flow that replaces it has more than the set has missed, so the next one replaces another.
+ */
 static __always_inline __u64 weir_least_dropped(const struct weir_top_drops_set *set)
 {
 	__u64 least = ~0ull >> 1;
@@ -127,35 +129,57 @@ static __always_inline void weir_place_dropped(struct weir_scratch *s, const str
 
 /* ---- counting ---- */
 
-/* Count drops in a slot, if it is still this flow's. */
-static __always_inline bool weir_count_flow_drops(const struct weir_scratch *s, struct weir_top_drops_set *set,
-						  __u32 way, __u32 tag, __u64 packets, __u64 bytes)
+/* Count the run of the last dropped flow in its slot, if it still has it. The sums are those of the run, so settling it
+ * again changes nothing.
+ */
+static __always_inline void weir_settle_run(struct weir_scratch *s)
 {
+	const __u64 slot = s->drop_run.slot, packets = s->drop_run.packets;
+	struct weir_top_drops_set *set;
+	__u32 way = WEIR_DROP_RUN_WAY(slot);
+
+	s->last_dropped.began = packets;
+	set = weir_top_drops_at(weir_this_cpu(s) * WEIR_TOP_DROPS_SETS + WEIR_DROP_RUN_SET(slot));
+	OPAQUE(way);
+	if (!set || way >= WEIR_TOP_DROPS_WAYS || !(__u32)slot || set->tag[way] != (__u32)slot)
+		return;
+	set->sum[way].packets += weir_drop_run_ahead(packets, set->sum[way].packets);
+	set->sum[way].bytes += weir_drop_run_ahead(s->drop_run.bytes, set->sum[way].bytes);
+	set->last[way] = weir_drop_time(s);
+}
+
+/* Count the packet, and those that it stands for, in its flow's slot. A run begins with the slot's sums. False: the
+ * flow has no slot.
+ */
+static __always_inline bool weir_begin_run(struct weir_scratch *s, struct weir_top_drops_set *set, __u32 index,
+					   __u32 way, __u32 tag, __u32 weight)
+{
+	const __u64 number = ((s->drop_run.slot >> WEIR_DROP_RUN_SHIFT) + 1) << WEIR_DROP_RUN_SHIFT;
+	__u64 packets, bytes;
+
 	OPAQUE(way);
 	if (way >= WEIR_TOP_DROPS_WAYS || set->tag[way] != tag)
 		return false;
-	set->sum[way].packets += packets;
-	set->sum[way].bytes += bytes;
+	if (weight > 1)
+		WRITE_ONCE(set->sum[way].bytes, set->sum[way].bytes | WEIR_TOP_DROPS_ESTIMATED);
+	packets = set->sum[way].packets + (__u64)weight * WEIR_SEGMENTS(s);
+	bytes = READ_ONCE(set->sum[way].bytes) + (__u64)s->packet.frame_bytes * weight;
+	set->sum[way].packets = packets;
+	set->sum[way].bytes = bytes;
 	set->last[way] = weir_drop_time(s);
+	packets = number | (packets & WEIR_DROP_RUN_SUM_MASK);
+	s->last_dropped.began = packets;
+	WRITE_ONCE(s->drop_run.slot, number | WEIR_DROP_RUN_SLOT(index & (WEIR_TOP_DROPS_SETS - 1), way, tag));
+	WRITE_ONCE(s->drop_run.packets, packets);
+	WRITE_ONCE(s->drop_run.bytes, number | (bytes & WEIR_DROP_RUN_SUM_MASK));
 	return true;
-}
-
-/* Count the run of the last dropped flow. The run has ended, or the tick has, so that the drops are shown soon. */
-static __always_inline void weir_end_run(struct weir_scratch *s)
-{
-	struct weir_last_dropped *last = &s->last_dropped;
-	struct weir_top_drops_set *set = weir_top_drops_at(last->index);
-
-	if (set)
-		weir_count_flow_drops(s, set, last->way, last->tag, last->packets, last->bytes);
-	last->packets = last->bytes = 0;
 }
 
 /* A tick begins. */
 static __always_inline void weir_allot_drops(struct weir_scratch *s)
 {
-	if (s->last_dropped.packets)
-		weir_end_run(s);
+	if (s->drop_run.packets != s->last_dropped.began)
+		weir_settle_run(s);
 	s->drops_left = config.is_virtual ? ~0u : config.tick_ns / WEIR_DROP_BUDGET_NS;
 }
 
@@ -176,14 +200,6 @@ static __always_inline __u32 weir_drop_weight(struct weir_scratch *s)
 	return weight;
 }
 
-/* From now on, the count in this slot is an estimate. */
-static __always_inline void weir_estimate(struct weir_top_drops_set *set, __u32 way)
-{
-	OPAQUE(way);
-	if (way < WEIR_TOP_DROPS_WAYS)
-		set->sum[way].bytes |= WEIR_TOP_DROPS_ESTIMATED;
-}
-
 /* Count the current packet, and those that it stands for. Out of line, because most drops of a flood do not come here.
  */
 __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
@@ -198,8 +214,7 @@ __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 		return 0;
 	weight = weir_drop_weight(s);
 	hash = weir_flow_hash(s, rule);
-	/* Packets that would have been dropped have another slot than packets that were. */
-	tag = hash >> 32 ^ (config.observes || rule->observes);
+	tag = hash >> 32 ^ rule->drops_mark;
 	if (!tag)
 		tag = 2;
 	index = weir_this_cpu(s) * WEIR_TOP_DROPS_SETS + (hash & (WEIR_TOP_DROPS_SETS - 1));
@@ -207,8 +222,8 @@ __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 	if (!set)
 		return 0;
 	last = &s->last_dropped;
-	if (last->packets)
-		weir_end_run(s);
+	if (s->drop_run.packets != last->began)
+		weir_settle_run(s);
 	way = weir_find_tag(set->tag, WEIR_TOP_DROPS_WAYS, tag);
 	FORGET(s->forgotten, way);
 	if (way >= WEIR_TOP_DROPS_WAYS) {
@@ -216,16 +231,10 @@ __noinline int weir_note_dropped(struct weir_scratch *s, __u32 place)
 		FORGET(s->forgotten, way);
 		weir_place_dropped(s, rule, set, index, way, tag, hash);
 	}
-	if (!weir_count_flow_drops(s, set, way, tag, (__u64)weight * WEIR_SEGMENTS(s),
-				   (__u64)s->packet.frame_bytes * weight))
+	if (!weir_begin_run(s, set, index, way, tag, weight))
 		return 0;
-	if (weight > 1)
-		weir_estimate(set, way);
-	last->tag = tag;
-	last->index = index;
 	last->flow_tag = s->flow.tag;
 	last->rule = rule->place + 1;
-	last->way = way;
 	last->is_ipv6 = s->packet.is_ipv6;
 	weir_mask_address((__u8 *)last->source, s->packet.source, rule->source_mask6, rule->source_mask4,
 			  s->packet.is_ipv6);
@@ -253,8 +262,8 @@ static __always_inline void weir_note_block(struct weir_scratch *s, const struct
 {
 	if (likely(!s->drops_left)) {
 		if (weir_is_last_dropped(s, rule)) {
-			s->last_dropped.packets += WEIR_SEGMENTS(s);
-			s->last_dropped.bytes += s->packet.frame_bytes;
+			s->drop_run.packets += WEIR_SEGMENTS(s);
+			s->drop_run.bytes += s->packet.frame_bytes;
 			return;
 		}
 		if (s->drops_skipped < s->drops_gap) {

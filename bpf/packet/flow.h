@@ -166,6 +166,57 @@ static __always_inline __u64 weir_flow_hash(struct weir_scratch *s, const struct
 							   : weir_hash_key(s, rule->place);
 }
 
+/* ---- the flows of the packet before ---- */
+
+static __always_inline __u64 weir_address_differs(const __be32 one[4], const __be32 other[4], bool is_ipv6)
+{
+	if (!is_ipv6)
+		return one[0] ^ other[0];
+	return (weir_half(one, 0) ^ weir_half(other, 0)) | (weir_half(one, 1) ^ weir_half(other, 1));
+}
+
+#define WEIR_DIFFERS_ADDRESS(member) weir_address_differs(pkt->member, memory->member, pkt->is_ipv6)
+#define WEIR_DIFFERS_NUMBER(member) (pkt->member ^ memory->member)
+#define WEIR_DIFFERS_PORT WEIR_DIFFERS_NUMBER
+#define WEIR_DIFFERS_VLAN WEIR_DIFFERS_NUMBER
+#define WEIR_DIFFERS_PROTOCOL(member) 0 /* the rules would not be the same */
+
+/* Has the packet the same flows as the one before it, in the same tick? Family, protocol and rules are the same. */
+static __always_inline bool weir_is_same_flow(const struct weir_scratch *s)
+{
+	const struct weir_flow_memory *memory = &s->flow_memory;
+	const struct weir_packet *pkt = &s->packet;
+	__u64 differs = 0;
+
+	if (!s->flows_and_one || memory->entry != s->entry)
+		return false;
+#define WEIR_DIFFERS(constant, name, member, part, form)                                                               \
+	differs |= config.asked_fields & WEIR_MATCH_##part ? WEIR_DIFFERS_##form(member) : 0;
+	WEIR_KEY_FIELDS(WEIR_DIFFERS)
+	return !differs;
+}
+
+#define WEIR_REMEMBER_ADDRESS(member) __builtin_memcpy(memory->member, pkt->member, sizeof(memory->member))
+#define WEIR_REMEMBER_NUMBER(member) memory->member = pkt->member
+#define WEIR_REMEMBER_PORT WEIR_REMEMBER_NUMBER
+#define WEIR_REMEMBER_VLAN WEIR_REMEMBER_NUMBER
+#define WEIR_REMEMBER_PROTOCOL(member)
+
+static __always_inline void weir_remember_flow(struct weir_scratch *s)
+{
+	struct weir_flow_memory *memory = &s->flow_memory;
+	const struct weir_packet *pkt = &s->packet;
+
+	s->known = 0;
+	s->flows_and_one = 1;
+	memory->entry = s->entry;
+#define WEIR_REMEMBER(constant, name, member, part, form)                                                              \
+	if (config.asked_fields & WEIR_MATCH_##part) {                                                                 \
+		WEIR_REMEMBER_##form(member);                                                                          \
+	}
+	WEIR_KEY_FIELDS(WEIR_REMEMBER)
+}
+
 /* ---- the id ---- */
 
 /* Tag 0 means an empty row, so no flow has it. The tag of a narrow or medium row ends with the number of its window

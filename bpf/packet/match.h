@@ -4,7 +4,7 @@
  * resources that accept the packet's value. The packet belongs to the resources that are in all vectors. So the cost
  * grows with the number of fields in use, not with that of resources. Summaries say which words of the vectors are not
  * zero, and only those are read (aggregated bit vectors: Baboescu and Varghese, SIGCOMM 2001).
- * user/core/compile/order.c gives similar resources bits in the same words. A field that no resource asks about is a
+ * core/compile/order.c gives similar resources bits in the same words. A field that no resource asks about is a
  * constant to the verifier, which removes its code.
  */
 #ifndef WEIR_MATCH_H
@@ -109,15 +109,18 @@ static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, c
 	return 0;
 }
 
-/* `fields` is config.match_fields, read once: the verifier knows its value and removes the branches, but not a load. */
+/* `fields` is config.match_fields, read once: the verifier knows its value and removes the branches, but not the
+ * instructions that compute their conditions. So one test leaves out all rare fields.
+ */
 #define WEIR_USES(fields, part) ((fields) >> (part)&1)
+#define WEIR_USES_NO_MORE(fields, part) ((part) == WEIR_MATCH_FIRST_RARE && !((fields) >> WEIR_MATCH_FIRST_RARE))
 
 static __always_inline void weir_classify(struct weir_scratch *s)
 {
 	__u32 fields = config.match_fields;
 
 #pragma unroll
-	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
+	for (int part = 0; part < WEIR_MATCH_PARTS && !WEIR_USES_NO_MORE(fields, part); part++)
 		if (WEIR_USES(fields, part))
 			s->vector[part] = weir_vector_number(&s->packet, part);
 }
@@ -143,7 +146,7 @@ static __always_inline __u64 weir_and_vectors(const struct weir_scratch *s, int 
 		return vector ? (index < 0 ? vector->summary : vector->word[index]) : WEIR_WORD_MISSING;
 	}
 #pragma unroll
-	for (int part = 0; part < WEIR_MATCH_PARTS; part++) {
+	for (int part = 0; part < WEIR_MATCH_PARTS && !WEIR_USES_NO_MORE(fields, part); part++) {
 		if (!WEIR_USES(fields, part))
 			continue;
 		vector = weir_vector(s->vector[part]);
@@ -211,7 +214,7 @@ static __always_inline int weir_match_only_word(struct weir_scratch *s)
 	__u32 fields = config.match_fields, numbers = 0;
 
 #pragma unroll
-	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
+	for (int part = 0; part < WEIR_MATCH_PARTS && !WEIR_USES_NO_MORE(fields, part); part++)
 		if (WEIR_USES(fields, part)) {
 			__u32 number = weir_vector_number(&s->packet, part);
 

@@ -205,6 +205,8 @@ static __always_inline enum weir_parsed weir_parse_ipv4(struct weir_cursor *cur,
 	pkt->destination[0] = ip->daddr;
 	pkt->parsed_protocol = ip->protocol;
 	pkt->dscp = ip->tos >> 2;
+	pkt->ttl = ip->ttl;
+	pkt->ip_length = total_bytes;
 	cur->offset = start + hdr_bytes;
 
 	fragment = bpf_ntohs(ip->frag_off);
@@ -292,6 +294,8 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 	__builtin_memcpy(pkt->destination, &ip6->daddr, sizeof(pkt->destination));
 	pkt->parsed_protocol = ip6->nexthdr;
 	pkt->dscp = weir_dscp6(ip6);
+	pkt->ttl = ip6->hop_limit;
+	pkt->ip_length = sizeof(*ip6) + payload_bytes;
 	pkt->is_ipv6 = 1;
 	/* A jumbogram, whose length is in an option (RFC 2675, 2), in a frame that cannot hold one. */
 	if (payload_bytes == 0 && pkt->parsed_protocol == IPPROTO_HOPOPTS)
@@ -338,6 +342,7 @@ static __always_inline enum weir_parsed weir_parse_headers(struct weir_cursor *c
 	pkt->is_ipv6 = 0;
 	pkt->fragment = WEIR_FRAGMENT_NONE;
 	pkt->parsed_protocol = 0;
+	pkt->pad = 0; /* one store for all four */
 	pkt->frame_bytes = cur->frame_bytes;
 	pkt->source_port = WEIR_PORT_NONE;
 	pkt->destination_port = WEIR_PORT_NONE;
@@ -439,6 +444,8 @@ static __always_inline bool weir_parse_usual_ipv4(const struct weir_usual *usual
 		usual->pkt->destination[0] = ip->daddr;
 		usual->pkt->dscp = ip->tos >> 2;
 	}
+	if (usual->asked & WEIR_MATCH_TTL)
+		usual->pkt->ttl = ip->ttl;
 	weir_fill_usual(usual, 0, protocol);
 	return weir_parse_usual_transport(usual, ip + 1, protocol, total_bytes - sizeof(*ip));
 }
@@ -467,6 +474,8 @@ static __always_inline bool weir_parse_usual_ipv6(const struct weir_usual *usual
 		weir_copy_address(usual->pkt->destination, &ip6->daddr);
 		usual->pkt->dscp = weir_dscp6(ip6);
 	}
+	if (usual->asked & WEIR_MATCH_TTL)
+		usual->pkt->ttl = ip6->hop_limit;
 	weir_fill_usual(usual, 1, protocol);
 	return weir_parse_usual_transport(usual, ip6 + 1, protocol, payload_bytes);
 }

@@ -77,6 +77,8 @@ static __always_inline int weir_gather_rules(struct weir_scratch *s)
 
 	s->rule_count = 0;
 	s->last_rule = 0;
+	if (WEIR_PART_SEVERAL_RULES)
+		s->flows_and_one = 0;
 	s->first_slot = resource->slot;
 	if (config.system_rules || s->resource_count > 1 || resource->rule_count > 1)
 		return weir_list_all_rules(s);
@@ -96,7 +98,8 @@ static __always_inline int weir_gather_rules(struct weir_scratch *s)
 /* Fields that differ from packet to packet, or that take long to compare. A load that uses them remembers no matches.
  */
 #define WEIR_MATCH_EACH                                                                                                \
-	(WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_LENGTH | WEIR_MATCH_INTERFACE | WEIR_MATCH_DSCP)
+	(WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_INTERFACE | WEIR_MATCH_DSCP | WEIR_MATCH_LENGTH |     \
+	 WEIR_MATCH_IP_LENGTH | WEIR_MATCH_TTL)
 _Static_assert((WEIR_MATCH_EACH | WEIR_MATCH_KIND | WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_SELDOM) == WEIR_MATCH_ALL,
 	       "each field is matched for every packet, or compared with that of the packet before");
 

@@ -5,8 +5,8 @@
  * Every CPU counts a flow in a row of its own and admits from a *lease*: units that it has already counted in its
  * present bucket and not yet spent. To take a lease it adds first, then announces itself (a full barrier), then sums
  * the rows of all CPUs that may have counted the flow: the last CPU to announce itself sees all others. A CPU may also
- * stall between any two steps, which is why the code below reads some words twice. docs/lease.md has the proof, and
- * tests/model/lease.pml the model.
+ * stall between any two steps, which is why the code below reads some words twice. docs/internals/lease.md has the
+ * proof, and tests/model/lease.pml the model.
  */
 #ifndef WEIR_LEASE_H
 #define WEIR_LEASE_H

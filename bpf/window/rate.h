@@ -62,6 +62,8 @@ static __always_inline bool weir_open_evaluation(struct weir_scratch *s, struct 
 static __always_inline void weir_replace_row(struct weir_scratch *s, void *chosen, const struct weir_clock *clk,
 					     __u64 threshold_word, __u64 units, const enum weir_width wide)
 {
+	if (WEIR_PART_SEVERAL_RULES)
+		s->is_new_flow = 1;
 	ROW_SET(chosen, wide, tag, 0);
 	weir_order(s);
 	ROW_SET(chosen, wide, newest, clk->bucket);
@@ -283,6 +285,7 @@ static __always_inline enum weir_answer weir_evaluate_row(struct weir_scratch *s
 	if (held + add > fair)
 		add = fair - held;
 	if (j->is_backdated) {
+		s->must_abort = 1;
 		weir_cell_set(j->row, j->own_cell, counted + add, wide);
 		return WEIR_ANSWER_ADMIT;
 	}

@@ -4,7 +4,7 @@
  * full. A ghost is one word in a table that all CPUs share (include/weir_row_ghosts.h). It says which flow it belongs
  * to, until when it counts, and how many units. A CPU that evaluates the flow adds its ghosts to the counts of the
  * rows, until the ghosts expire; ghosts are never turned back into rows. A flow that is over its limit by its ghosts
- * alone needs no row. docs/lease.md says why this is exact.
+ * alone needs no row. docs/internals/lease.md says why this is exact.
  *
  * If both sets are full, the ghost with the lowest count is replaced. But if some rule with the same class of windows
  * has `whenFull: aggregate`, these ghosts stay, and the new one is added to an *overflow window*. A flow of such a rule
@@ -90,7 +90,7 @@ static __always_inline bool weir_is_named(const struct weir_scratch *s, __u64 wo
 static __always_inline __u64 weir_units_of_row_ghost(const struct weir_view *view, __u64 word)
 {
 	if (config.is_virtual && WEIR_ROW_GHOST_AGE(word, view->bucket) >= WEIR_ROW_GHOST_AHEAD)
-		return weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
+		return weir_row_ghost_units(weir_row_ghost_stored(word));
 	return weir_row_ghost_in_window(word, view->bucket, view->window_cells);
 }
 
@@ -185,9 +185,9 @@ static __always_inline __u64 weir_left_without_row(struct weir_scratch *s)
 
 /* The rank of a word says how much it would hurt to lose it. In ascending order: the flow's own word, to which the
  * units are added; a word that is free or has expired; a word of a window spec whose buckets only its own flows know,
- * so that nothing is known about its age; a word that counts, by its units and then by its age; a word that stays,
- * because a rule with such windows has `whenFull: aggregate`. The rank of a free word is RANK_FREE plus the number of
- * words in its set that are not free, so that the emptier of two sets is taken.
+ * so that nothing is known about its age; a word that counts, by its units, then by its age and its stamp; a word that
+ * stays, because a rule with such windows has `whenFull: aggregate`. The rank of a free word is RANK_FREE plus the
+ * number of words in its set that are not free, so that the emptier of two sets is taken.
  */
 #define WEIR_ROW_GHOST_RANK_OWN 0ull
 #define WEIR_ROW_GHOST_RANK_FREE 1ull
@@ -195,10 +195,12 @@ static __always_inline __u64 weir_left_without_row(struct weir_scratch *s)
 #define WEIR_ROW_GHOST_RANK_COUNTS (WEIR_ROW_GHOST_RANK_UNKNOWN + 1)
 #define WEIR_ROW_GHOST_RANK_STAYS (1ull << 56)
 
+#define WEIR_ROW_GHOST_WORTH_SHIFT (WEIR_ROW_GHOST_START_BITS + WEIR_ROW_GHOST_STAMP_BITS) /* no word is older */
+
 /* No word of this window spec without units ranks higher. A word does not say which rows it comes from. */
 static __always_inline __u64 weir_row_ghost_highest(__u32 spec)
 {
-	__u64 highest = WEIR_ROW_GHOST_RANK_COUNTS + WEIR_ROW_GHOST_START_MASK;
+	__u64 highest = WEIR_ROW_GHOST_RANK_COUNTS + WEIR_ROW_GHOST_PARTS_MASK;
 	__u32 stay = config.overflow_classes;
 
 	if (stay && spec < WEIR_OVERFLOW_SPECS && (stay | stay >> WEIR_OVERFLOW_SPECS) >> spec & 1)
@@ -206,14 +208,17 @@ static __always_inline __u64 weir_row_ghost_highest(__u32 spec)
 	return highest;
 }
 
-/* The last bucket of the word's window spec that has expired is WEIR_ROW_GHOST_AHEAD_MAX before `latest`. */
+/* The last bucket of the word's window spec that has expired is WEIR_ROW_GHOST_AHEAD_MAX before `latest`. As in
+ * weir_row_ghost_counts(); but a span is stored plus one.
+ */
 static __always_inline __u64 weir_rank_in_spec(__u64 word, __u32 latest, __u64 highest)
 {
-	__u32 age = WEIR_ROW_GHOST_AGE(word, latest); /* as in weir_row_ghost_counts() */
+	__u32 parts = WEIR_ROW_GHOST_PARTS_BEHIND(word, latest);
+	__u32 span = word & WEIR_ROW_GHOST_SPAN_MASK;
 
-	if (age >= WEIR_ROW_GHOST_AHEAD_MAX + weir_row_ghost_span(word))
+	if (parts >= (WEIR_ROW_GHOST_AHEAD_MAX - 1 + span) << WEIR_ROW_GHOST_STAMP_BITS)
 		return WEIR_ROW_GHOST_RANK_FREE;
-	return ((word & WEIR_ROW_GHOST_COUNT_MASK) << WEIR_ROW_GHOST_START_BITS) - age + highest;
+	return (WEIR_ROW_GHOST_WORTH(word) << WEIR_ROW_GHOST_WORTH_SHIFT) - parts + highest;
 }
 
 __noinline __u64 weir_rank_other_spec(struct weir_scratch *s, __u64 word)
@@ -284,31 +289,32 @@ __noinline __u32 weir_row_ghost_count_of(__u64 units)
 /* The flow's word after adding the units of s->row_ghost, which its row counted up to bucket s->row_ghost.newest. */
 __noinline __u64 weir_row_ghost_with(struct weir_scratch *s, __u64 word)
 {
-	__u32 age, span = 0, cells;
-	__u64 units, start, before = 0;
+	__u32 age, span, cells;
+	__u64 units, start, before;
 
 	if (!s)
 		return 0;
-	age = WEIR_ROW_GHOST_AGE(word, s->row_ghost.newest);
-	cells = s->row_ghost.window_cells;
 	units = s->row_ghost.units;
 	start = s->row_ghost.newest;
-	if (word && weir_is_named(s, word)) {
-		span = weir_row_ghost_span(word);
-		before = word >> WEIR_ROW_GHOST_COUNT_BITS & WEIR_ROW_GHOST_COUNT_MASK;
-		if (age >= WEIR_ROW_GHOST_AHEAD || age <= span || (before && age + 1 < cells)) {
-			/* `before` still counts, or what is new is not newer than `units` */
-			if (age < WEIR_ROW_GHOST_AHEAD && age > span)
-				span = age;
-			units += weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
-			start = word >> WEIR_ROW_GHOST_START_SHIFT;
-		} else if (age < span + cells) {
-			before = word & WEIR_ROW_GHOST_COUNT_MASK;
-			start -= age - span - 1; /* the bucket after those of `before` */
-			span = age - span - 1;
-		} else {
-			before = span = 0;
-		}
+	if (!word || !weir_is_named(s, word))
+		return WEIR_ROW_GHOST_STAMPED(s->row_ghost.name, start, weir_row_ghost_count_of(units),
+					      s->row_ghost.stamp);
+	age = WEIR_ROW_GHOST_AGE(word, start);
+	cells = s->row_ghost.window_cells;
+	span = weir_row_ghost_span(word);
+	before = weir_row_ghost_before(word);
+	if (age >= WEIR_ROW_GHOST_AHEAD || age <= span || (before && age + 1 < cells)) {
+		/* `before` still counts, or what is new is not newer than `units` */
+		if (age < WEIR_ROW_GHOST_AHEAD && age > span)
+			span = age;
+		units += weir_row_ghost_units(weir_row_ghost_stored(word));
+		start = WEIR_ROW_GHOST_START(word);
+	} else if (age < span + cells) {
+		before = weir_row_ghost_stored(word);
+		start -= age - span - 1; /* the bucket after those of `before` */
+		span = age - span - 1;
+	} else {
+		before = span = 0;
 	}
 	return WEIR_ROW_GHOST_WORD(s->row_ghost.name, start, span, weir_row_ghost_count_of(units), before);
 }
@@ -429,6 +435,24 @@ static __always_inline __u64 weir_units_after(void *row, __u64 newest, __u64 exp
 	       weir_lease_get(row, wide);
 }
 
+/* Stamp s->row_ghost, whose units are in buckets up to s->row_ghost.newest; its window spec's clock is current. After
+ * that bucket, it is as new as any ghost of the bucket.
+ */
+static __always_inline void weir_stamp_row_ghost(struct weir_scratch *s, const struct weir_window_spec *t, __u32 spec,
+						 const enum weir_width wide)
+{
+	const struct weir_clock *clk = weir_clock_of(s, spec, wide);
+	__u64 stamp;
+
+	s->row_ghost.stamp = WEIR_ROW_GHOST_STAMP_MAX;
+	if (!clk || (s->row_ghost.newest ^ clk->bucket) & WEIR_ROW_GHOST_START_MASK)
+		return;
+	stamp = ((t->goes_by_ticks ? s->tick_ns : weir_now_ns(s)) - clk->start_ns) /
+		(t->bucket_ns >> WEIR_ROW_GHOST_STAMP_BITS);
+	if (stamp < WEIR_ROW_GHOST_STAMP_MAX)
+		s->row_ghost.stamp = stamp;
+}
+
 /* Our row is given to another flow, so its count becomes a ghost. The compare-and-swap that writes the ghost is a full
  * barrier when it succeeds. It must come before the row's tag changes, so that a CPU that no longer finds the row finds
  * the ghost.
@@ -449,6 +473,7 @@ static __always_inline void weir_leave(struct weir_scratch *s, void *row, __u32 
 		spec < WEIR_OVERFLOW_SPECS ? WEIR_OVERFLOW_CLASS(spec, wide == WEIR_NARROW) : WEIR_OVERFLOW_CLASSES;
 	s->row_ghost.expired =
 		spec == s->view.spec ? s->view.bucket - s->view.window_cells : weir_expired_bucket(s, spec, wide);
+	weir_stamp_row_ghost(s, t, spec, wide);
 	s->row_ghost.units = weir_units_after(row, newest, s->row_ghost.expired, wide);
 	if (s->row_ghost.units && !weir_keep_row_ghost(s))
 		weir_join_overflow_window(s);
@@ -474,6 +499,8 @@ static __always_inline __u32 weir_evict(struct weir_scratch *s, const enum weir_
 	if (rank >= WEIR_RANK_COUNTS) {
 		weir_leave(s, row, number, wide);
 		weir_count_eviction(s->view.slot);
+		if (WEIR_PART_SEVERAL_RULES)
+			s->ghosts_of_rules = ~0u; /* it may be the packet's own flow, under a later rule */
 	}
 	return number;
 }

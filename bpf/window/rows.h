@@ -20,8 +20,8 @@
 
 /* ---- order between CPUs ---- */
 
-/* A full barrier: orders our stores before our loads, as the lease needs (docs/lease.md). On arm64, an atomic whose
- * result is not used would not be a barrier.
+/* A full barrier: orders our stores before our loads, as the lease needs (docs/internals/lease.md). On arm64, an atomic
+ * whose result is not used would not be a barrier.
  */
 static __always_inline void weir_fence(struct weir_scratch *s)
 {
@@ -395,7 +395,9 @@ __noinline __u32 weir_find_free(struct weir_scratch *s, __u32 wide)
 #define WEIR_RANK_RESERVED (1ull << 57) /* an earlier rule of this packet has a reservation in it: it must not go */
 
 /* The row of a set with the lowest rank: rank * WEIR_WAYS + way. `is_plain`: all rows are of the view's window spec,
- * and none is reserved.
+ * and none is reserved. Among equal ranks it is the first row, again and again. That loses nothing: its flow's count
+ * goes to a ghost, and the sooner a row's does, the sooner it is added to what the ghost had. (With ways in any order,
+ * a flow that begins in a flood had 7 packets instead of 6 admitted in 9 of 60 trials, not in 2.)
  */
 static __always_inline __u64 weir_rank_set(struct weir_scratch *s, void *chunk, __u32 set, const bool is_plain,
 					   const enum weir_width wide)

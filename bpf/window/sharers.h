@@ -8,8 +8,8 @@
  * A cell has an *epoch* and two fields: the CPUs that counted in this epoch, and those of the one before. An epoch is
  * 2^sharers_shift ns long, and no window that uses the table looks back further. (Other rules ask all CPUs:
  * weir_rule.asks_all.) With up to twelve CPUs, each has a bit. With more, a single CPU is stored as a number, and
- * several CPUs share bits; then some CPUs may be asked without need. docs/lease.md has the proof, and what happens at
- * an epoch's edge.
+ * several CPUs share bits; then some CPUs may be asked without need. docs/internals/lease.md has the proof, and what
+ * happens at an epoch's edge.
  */
 #ifndef WEIR_SHARERS_H
 #define WEIR_SHARERS_H

@@ -4,7 +4,7 @@
  * from the answer of the rule's kind (rate.h). While nothing is evicted, a program loaded with config.shortcuts = 0
  * gives the same verdict for every packet on one CPU, and tests compare the two. Each shortcut has a bit of enum
  * weir_shortcut, and its comment says what it saves: ns a packet by `make bench-shortcuts` (table in
- * docs/bench-changes.md; Zen 4, 2 virtual cores).
+ * docs/internals/bench-changes.md; Zen 4, 2 virtual cores).
  */
 #ifndef WEIR_SHORTCUTS_H
 #define WEIR_SHORTCUTS_H
@@ -77,11 +77,13 @@ __noinline int weir_fetch_rules(struct weir_scratch *s)
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
 		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
 			s->fetched_flow[i] = weir_flow_id(s, weir_rule(s->rule[i]), WEIR_NARROW);
+	s->ghosts_of_rules = 0;
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
-		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
-			weir_fetch_flow(s, &s->fetched_flow[i], weir_chunk_of(s->fetched_flow[i].set, -1, WEIR_NARROW),
-					WEIR_NARROW);
-	s->fetched = s->rule_count;
+		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW &&
+		    weir_fetch_flow(s, &s->fetched_flow[i], weir_chunk_of(s->fetched_flow[i].set, -1, WEIR_NARROW),
+				    WEIR_NARROW))
+			s->ghosts_of_rules |= 1u << i;
+	s->flows_and_one = s->rule_count + 1;
 	return 0;
 }
 
@@ -235,10 +237,10 @@ static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struc
 	if (rule->window == WEIR_WINDOW_SMOOTH || lease < batch)
 		return false;
 	reservation->kind = WEIR_RESERVATION_SPENT;
-	if (nth + 1 < s->rule_count) /* else no later rule can block it */
+	if (WEIR_PART_SEVERAL_RULES && nth + 1 < s->rule_count) /* else no later rule can block it */
 		weir_set_reservation(s, reservation, lease == batch ? WEIR_RESERVATION_LEASE : WEIR_RESERVATION_SPENT,
 				     s->flow.tag, batch, clk->cell, rule->storage);
-	if (reservation->kind == WEIR_RESERVATION_SPENT)
+	if (!WEIR_PART_SEVERAL_RULES || reservation->kind == WEIR_RESERVATION_SPENT)
 		weir_spend(row, clk->cell, lease, batch, wide);
 	if (wide && rule->storage != WEIR_STORAGE_LONE)
 		weir_sample_key(s, rule, false);
@@ -353,7 +355,7 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 		return false;
 	}
 	weir_sample_key(s, rule, false);
-	if (s->nth + 1 >= s->rule_count) {
+	if (!WEIR_PART_SEVERAL_RULES || s->nth + 1 >= s->rule_count) {
 		if (s->first.units == batch)
 			weir_cell_set(row, clk->cell, s->first.before + batch, wide);
 		else
@@ -431,7 +433,7 @@ __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 /* The packet's flow under a rule with narrow rows: s->flow. */
 static __always_inline void weir_enter_narrow(struct weir_scratch *s, const struct weir_rule *rule, __u32 nth)
 {
-	if (nth < s->fetched)
+	if (WEIR_PART_SEVERAL_RULES && nth + 1 < s->flows_and_one)
 		s->flow = s->fetched_flow[nth & (WEIR_PACKET_RULES_MAX - 1)];
 	else
 		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
@@ -443,8 +445,11 @@ static __always_inline void *weir_find_narrow_in(struct weir_scratch *s, void *c
 	__u32 number;
 	void *row;
 
-	s->may_have_ghosts =
-		!s->expects_admission || !weir_begin_fetch(s, nth) || weir_fetch_flow(s, &s->flow, chunk, WEIR_NARROW);
+	if (WEIR_PART_SEVERAL_RULES && s->rule_count > 1)
+		s->may_have_ghosts = s->ghosts_of_rules >> (nth & (WEIR_PACKET_RULES_MAX - 1)) & 1;
+	else
+		s->may_have_ghosts = !s->expects_admission || !weir_begin_fetch(s, nth) ||
+				     weir_fetch_flow(s, &s->flow, chunk, WEIR_NARROW);
 	row = weir_find_row_in(chunk, &s->flow, &number, WEIR_NARROW);
 	s->row_number = number;
 	return row;
@@ -518,6 +523,109 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 	if (!wide && weir_takes(WEIR_SHORTCUT_FIRST) && (!row || is_in_force))
 		return weir_ask_first_of_flow(s, rule, chunk, row, clk, reservation, wide);
 	return WEIR_ANSWER_UNSURE;
+}
+
+/* ---- plain rules ---- */
+
+/*
+ * A rule is *plain* if it is enforced, Reject, without penalties, of packets, and its window goes by the tick and has a
+ * constant threshold (weir_rule.is_plain). Where a packet has several rules, the first of them are mostly plain, and
+ * admit by a lease until one says that its flow is over its limit. Nobody else can change any of that on this CPU
+ * before its next packet, and nothing counts where a rule blocks. So if all are asked before any is spent from, a
+ * packet that is blocked leaves no trace, and the next one of the same flows, in the same tick, needs no question.
+ */
+
+/* Ask one of them, with rows of this width. ADMIT: the units are spent, or set aside where the packet is expected to be
+ * blocked by a later rule.
+ */
+static __always_inline enum weir_answer weir_ask_plain(struct weir_scratch *s, const struct weir_rule *rule,
+						       struct weir_reservation *reservation, __u32 nth,
+						       const enum weir_width wide)
+{
+	const struct weir_clock *clk = weir_clock_of(s, rule->spec, wide);
+	__u64 batch = wide ? WEIR_SEGMENTS(s) : 1, lease;
+	void *row;
+
+	if (!clk || !weir_clock_is_current(s, clk))
+		return WEIR_ANSWER_UNSURE;
+	if (!wide)
+		weir_enter_narrow(s, rule, nth);
+	else if (rule->storage != WEIR_STORAGE_LONE)
+		weir_enter_flow(s, rule, wide);
+	row = weir_find_other(s, rule, wide);
+	if (!row || ROW_GET(row, wide, newest) != clk->bucket || !weir_is_row_in_force(s, rule, row, wide))
+		return WEIR_ANSWER_UNSURE;
+	lease = weir_lease_get(row, wide);
+	if (lease < batch)
+		return weir_is_known_over(s, rule, row, clk, false, wide) ? WEIR_ANSWER_BLOCK : WEIR_ANSWER_UNSURE;
+	s->known = nth + 1;
+	weir_set_reservation(s, reservation,
+			     s->expects_admission && lease > batch ? WEIR_RESERVATION_SPENT : WEIR_RESERVATION_LEASE,
+			     s->flow.tag, batch, clk->cell, rule->storage);
+	if (reservation->kind == WEIR_RESERVATION_SPENT)
+		ROW_SET(row, wide, lease, lease - batch);
+	if (wide && rule->storage != WEIR_STORAGE_LONE)
+		weir_sample_key(s, rule, false);
+	return WEIR_ANSWER_ADMIT;
+}
+
+/* Spend once more what the packet before has spent, in the same tick: so the row still is in the present bucket. */
+static __always_inline bool weir_spend_again(struct weir_scratch *s, struct weir_reservation *reservation,
+					     const enum weir_width wide)
+{
+	void *row = weir_reserved_row(reservation, wide);
+	__u64 batch = wide ? WEIR_SEGMENTS(s) : 1, lease = row ? weir_lease_get(row, wide) : 0;
+
+	if (!row || lease <= batch)
+		return false;
+	ROW_SET(row, wide, lease, lease - batch);
+	reservation->kind = WEIR_RESERVATION_SPENT;
+	reservation->batch = batch;
+	return true;
+}
+
+/* How many rules are asked so; others follow one by one. Each costs the verifier some thousand instructions. */
+#define WEIR_PLAIN_RULES_MAX 8
+
+/* Ask the packet's rules while they are plain and admit by a lease, unless its flows are likely to be new, as those of
+ * the packet before. s->nth is the last rule asked. UNSURE: go on there.
+ */
+__noinline int weir_ask_plain_rules(struct weir_scratch *s)
+{
+	enum weir_answer answer = WEIR_ANSWER_UNSURE;
+	__u32 nth = 0;
+
+	WEIR_GLOBAL(SEVERAL_RULES, s, WEIR_ANSWER_ERROR);
+	if (s->is_new_flow || !weir_takes(WEIR_SHORTCUT_LEASE) || !weir_takes(WEIR_SHORTCUT_OVER)) {
+		s->is_new_flow = s->known = 0;
+		return WEIR_ANSWER_UNSURE;
+	}
+	for (; s->expects_admission && nth < WEIR_PLAIN_RULES_MAX && nth < s->known; nth++) {
+		struct weir_reservation *reservation = &s->reservation[nth];
+
+		if (!OF_STORAGE(reservation->storage, weir_spend_again, s, reservation))
+			break;
+		s->nth = nth;
+		s->must_abort = 1;
+		answer = WEIR_ANSWER_ADMIT;
+	}
+	for (; nth < WEIR_PLAIN_RULES_MAX && nth < s->rule_count; nth++) {
+		const struct weir_rule *rule = weir_rule(s->rule[nth]);
+		struct weir_reservation *reservation = weir_reservation_at(s, nth);
+
+		s->nth = nth;
+		answer = rule->is_plain && reservation
+				 ? OF_STORAGE(rule->storage, weir_ask_plain, s, rule, reservation, nth)
+				 : WEIR_ANSWER_UNSURE;
+		if (answer != WEIR_ANSWER_ADMIT)
+			break;
+	}
+	if (answer == WEIR_ANSWER_UNSURE)
+		s->known = s->nth; /* other reservations follow */
+	else
+		s->expects_admission = answer == WEIR_ANSWER_ADMIT;
+	s->flow_memory.is_blocked = answer == WEIR_ANSWER_BLOCK && !s->must_abort && WEIR_SEGMENTS(s) == 1;
+	return answer;
 }
 
 #endif

@@ -363,9 +363,9 @@ static void send_many(void *data, int i)
 {
 	struct large *large = data;
 	struct setup *setup = &large->setup;
-	uint64_t now_ns, after_ns;
+	uint64_t after_ns;
 
-	for (now_ns = rig_now_ns(); now_ns < setup->end_ns; now_ns = after_ns) {
+	for (uint64_t now_ns = rig_now_ns(); now_ns < setup->end_ns; now_ns = after_ns) {
 		rig_run(setup->object_fd, &setup->frame[0], LARGE_REPEAT);
 		after_ns = rig_now_ns();
 		note_sent(setup, i, 0, now_ns, after_ns, LARGE_REPEAT);

@@ -32,16 +32,6 @@ static inline __u32 bench_scatter(__u32 number)
 	return number ^ number >> 16;
 }
 
-struct bench_trie_key4 {
-	__u32 bits;
-	__be32 address;
-};
-
-struct bench_trie_key6 {
-	__u32 bits;
-	__be32 address[4];
-};
-
 /* Where one CPU's driver stands. */
 struct bench_cursor {
 	__u64 random; /* state of xorshift64, never 0 */

@@ -40,20 +40,6 @@ void contest_run(struct rig *rig, const struct contest *contest, struct report *
 		 is_new ? "insert" : "hit", trial_ns(&result, 0));
 }
 
-void contest_expect(const struct contest *contest, const struct weir_object *object, enum contest_end end)
-{
-	const struct weir_rule_counters counters = rig_rule_counters(object, 0);
-	/* A limit per second lets one through now and then. */
-	const uint64_t nearly_all = (uint64_t)ROUNDS * contest->repeat * 99 / 100;
-	bool is_so = end == CONTEST_BLOCKS
-			     ? counters.blocked.packets >= nearly_all
-			     : !counters.blocked.packets && (end == CONTEST_ADMITS || counters.delayed >= nearly_all);
-
-	if (!is_so)
-		rig_fail(0, "%s: %llu were blocked and %llu occupied", contest->what,
-			 (unsigned long long)counters.blocked.packets, (unsigned long long)counters.delayed);
-}
-
 /* ---- what the blocks know ---- */
 
 static int fill_fd(const struct rig *rig, int family)

@@ -23,10 +23,6 @@ struct contest {
 /* Adds the row: the ratio, and the ns of both. The block's maps have been filled, as far as `sources` need them. */
 void contest_run(struct rig *rig, const struct contest *contest, struct report *report);
 
-/* What became of all packets that contest_run sent: half a measurement is none. The object has one rule. */
-enum contest_end { CONTEST_ADMITS, CONTEST_OCCUPIES, CONTEST_BLOCKS };
-void contest_expect(const struct contest *contest, const struct weir_object *object, enum contest_end end);
-
 /* Let the blocks of a family know the one source, all that are drawn from many, and be full of spoofed ones. */
 void contest_fill_one(struct rig *rig, int family);
 void contest_fill_many(struct rig *rig, int family);

@@ -3,7 +3,7 @@
  * The bench: is the shipped BPF object as fast and as exact as it must be, and what stands beside it? `make bench`
  * runs every part and writes docs/bench.md; `make bench-quick` only those that a change of the program is likely
  * to move. Exit 3 when a must is missed. How each part measures is described at the head of its file, and for users in
- * docs/bench-method.md.
+ * docs/internals/bench-method.md.
  *
  * Whatever is attached, to devices of our own network namespace, goes away with the process, however it ends. What
  * would not (the kernel's statistics switched off, an instance attached by commands) is put right in clean_up().
@@ -35,12 +35,9 @@ static const struct part {
 } parts[] = {
 	{'s', QUICK, bench_speed, "S1 to S4, beside building blocks"},
 	{'f', FULL, bench_floods, "S10 to S13: SYN flood, bytes, WarmUp, MemoryAdaptive, tokens"},
-	{'o', FULL, bench_breakers, "S15: openings under circuit breakers"},
-	{'h', FULL, bench_system, "S16: system rules"},
-	{'w', FULL, bench_occupy, "S17: borrowing"},
 	{'b', FULL, bench_blocks, "what building blocks cost"},
 	{'p', FULL, bench_packets, "what a packet costs, by kind of packet and of rule"},
-	{'c', FULL, bench_connections, "S6: connections"},
+	{'j', FULL, bench_dearest, "S18: the dearest packet, SYN and RST under 16 rules"},
 	{'n', FULL, bench_many, "S5, S8, S9: many rules"},
 	{'v', QUICK, bench_accuracy_virtual, "accuracy under the virtual clock"},
 	{'r', QUICK, bench_accuracy_real, "accuracy under the real clock"},
@@ -49,11 +46,7 @@ static const struct part {
 	{'y', FULL, bench_syn_flood, "S10e: a SYN flood end to end, beside peers"},
 	{'t', FULL, bench_tcp, "S14: legitimate TCP through a rule, and through eight"},
 	{'x', NAMED, bench_shortcuts, "what each shortcut is worth; only when named"},
-	{'d', NAMED, bench_top_drops, "what counting drops by flow costs; only when named"},
-	{'z', NAMED, bench_penalties, "penalised flows beside full ones; only when named"},
-	{'k', NAMED, bench_resources, "many resources, of several kinds; only when named"},
 	{'u', NAMED, bench_trees, "S1 to S4, S7, S8, S10, S14 of two weirs in turns; only when named"},
-	{'l', NAMED, bench_lists, "allow and deny lists; only when named"},
 };
 
 static const char stats_path[] = "/proc/sys/kernel/bpf_stats_enabled";

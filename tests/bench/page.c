@@ -104,7 +104,7 @@ int report_write_page(const struct report *report, json_t *machine, const char *
 	fputs("`make bench` writes this page in one run. `docs/bench.json` has the same figures for programs, and the "
 	      "accuracy of every run. Nanoseconds\n"
 	      "differ from machine to machine, so what counts is the ratio to something measured in the same run.\n"
-	      "[How the bench measures](bench-method.md) describes each part.\n\n",
+	      "`docs/internals/bench-method.md`, in the source, describes each part.\n\n",
 	      stream);
 	write_machine(stream, machine);
 	write_rows(stream, report);

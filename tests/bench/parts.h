@@ -26,39 +26,20 @@ void bench_syn_flood(struct rig *rig, struct report *report);
 /* S14: what legitimate TCP pays. */
 void bench_tcp(struct rig *rig, struct report *report);
 
-/* S6: packets of TCP connections under a rule that limits these. */
-void bench_connections(struct rig *rig, struct report *report);
+/* S18: the dearest packets that a sender can make, under 16 rules of connections and tokens. */
+void bench_dearest(struct rig *rig, struct report *report);
 
 /* Several rules on a packet, thousands of resources, thousands of rules to load. */
 void bench_many(struct rig *rig, struct report *report);
 /* Detach what bench_many has attached by commands, if it has. Async-signal-safe. */
 void bench_many_clean_up(void);
 
-/* What an allow or deny list costs, beside a trie of the kernel's. */
-void bench_lists(struct rig *rig, struct report *report);
-
 /* The program with and without each of its shortcuts. */
 void bench_shortcuts(struct rig *rig, struct report *report);
-
-/* Packets of penalised sources, beside those of full ones. */
-void bench_top_drops(struct rig *rig, struct report *report);
-void bench_penalties(struct rig *rig, struct report *report);
 
 /* S1 to S4, S7, S8, S10 and S14 of two binaries of weir in turns; these, each as "NAME:PATH". */
 void bench_trees(struct rig *rig, struct report *report);
 void bench_trees_use(bool is_new, const char *name_and_path);
-
-/* S15: openings under circuit breakers, and packets that open nothing. */
-void bench_breakers(struct rig *rig, struct report *report);
-
-/* S16: inbound packets under a system rule. */
-void bench_system(struct rig *rig, struct report *report);
-
-/* S17: packets of a prioritised resource, those that occupy among them. */
-void bench_occupy(struct rig *rig, struct report *report);
-
-/* One of thousands of resources, of several kinds. */
-void bench_resources(struct rig *rig, struct report *report);
 
 /* A1 to A5 packet by packet under the virtual clock; A6 and A7 during a flood of spoofed sources; A8. */
 void bench_accuracy_virtual(struct rig *rig, struct report *report);

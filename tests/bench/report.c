@@ -88,7 +88,6 @@ static const struct {
 	{"S3", "every packet a new source"},
 	{"S4", "both CPUs on one flow against one"},
 	{"S5", "1,024 and 4,096 resources against one"},
-	{"S6", "established TCP under a connections rule"},
 	{"S7", "end to end, beside nftables and hashlimit"},
 	{"S8", "each further rule on the same packet"},
 	{"S9", "load and reload of 8,192 rules"},

@@ -74,8 +74,6 @@ struct weir_object *rig_load(const struct rig_limit *limits, size_t limit_count,
 struct weir_object *rig_load_text(const char *text);
 /* ... without these shortcuts (enum weir_shortcut, or-ed). */
 struct weir_object *rig_load_text_without(const char *text, uint32_t without_shortcuts);
-/* ... which does not count drops by flow. */
-struct weir_object *rig_load_text_without_top_drops(const char *text);
 
 /* Attach a program to the second device, without which two runs of it take turns. Close it to detach. */
 int rig_attach(const struct rig *rig, int program_fd);

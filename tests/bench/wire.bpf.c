@@ -90,9 +90,8 @@ static __always_inline __u16 wire_checksum(const struct iphdr *ip)
 {
 	const __u16 *word = (const __u16 *)ip;
 	__u32 sum = 0;
-	int i;
 
-	for (i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++)
 		sum += word[i];
 	return wire_fold(sum);
 }

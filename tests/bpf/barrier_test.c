@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A full barrier is where docs/lease.md and docs/ordering.md need one, and no run shows that it is missing: on x86 a
- * store is late by some nanoseconds at most, and 40,000 races found nothing; others are needed on weakly ordered
- * machines alone, and are in the object for all. So the instructions are looked at.
+ * A full barrier is where docs/internals/lease.md and docs/internals/ordering.md need one, and no run shows that it is
+ * missing: on x86 a store is late by some nanoseconds at most, and 40,000 races found nothing; others are needed on
+ * weakly ordered machines alone, and are in the object for all. So the instructions are looked at.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <elf.h>
 #include <linux/bpf.h>
-#include <stdbool.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "weir_abi.h"
 #include "weir.skel.h"
 
@@ -60,7 +53,7 @@ static bool is_jump(const struct bpf_insn *insn)
 }
 
 /* A cell has 32 bits. The barrier of those that ask everybody is followed by no load. */
-static void a_cpu_that_its_cell_names_already_looks_at_it_again_behind_a_barrier(void **state)
+CLAIM(a_cpu_that_its_cell_names_already_looks_at_it_again_behind_a_barrier)
 {
 	const struct function announce = find_function("weir_announce_or_ask_all");
 	uint32_t looks = 0;
@@ -98,7 +91,7 @@ static bool is_compared_with_zero(const struct bpf_insn *insn, uint8_t reg)
 /* Another CPU may have written the tag: then the compare-and-swap that would have has failed, and is no barrier. The
  * word is compared with 0 when it has been read, and before that perhaps its address.
  */
-static void a_new_connections_word_is_looked_at_behind_a_barrier(void **state)
+CLAIM(a_new_connections_word_is_looked_at_behind_a_barrier)
 {
 	const struct function insert = find_function("weir_insert_connection");
 	uint32_t looks = 0;
@@ -115,19 +108,10 @@ static void a_new_connections_word_is_looked_at_behind_a_barrier(void **state)
 }
 
 /* Whoever reads the count goes by what it counts: by the mean, or by the shortest one and the count. */
-static void handshakes_are_counted_behind_a_barrier_and_their_times_read_behind_one(void **state)
+CLAIM(handshakes_are_counted_behind_a_barrier_and_their_times_read_behind_one)
 {
 	assert_int_equal(full_barriers_in("weir_note_handshake"), 1);
 	assert_int_equal(full_barriers_in("weir_evaluate_system"), 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_cpu_that_its_cell_names_already_looks_at_it_again_behind_a_barrier),
-		cmocka_unit_test(a_new_connections_word_is_looked_at_behind_a_barrier),
-		cmocka_unit_test(handshakes_are_counted_behind_a_barrier_and_their_times_read_behind_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

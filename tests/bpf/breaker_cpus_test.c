@@ -3,13 +3,6 @@
  * Circuit breakers on two CPUs: of the openings that come from both at the retry time exactly one is the probe, and
  * what both count is all there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -17,6 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -136,7 +130,7 @@ static void run(struct rig *rig, void *(*work)(void *), struct sender senders[CP
 static void each_opening_of_a_breaker_has_one_probe(uint32_t key_fields)
 {
 	static struct sender senders[CPUS];
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, key_fields,
 	      (struct weir_breaker_fields){.strategy = WEIR_BREAKER_ERROR_COUNT,
@@ -159,18 +153,12 @@ static void each_opening_of_a_breaker_has_one_probe(uint32_t key_fields)
 			fail_msg("round %u: %u and %u probes", round, senders[0].passed[round],
 				 senders[1].passed[round]);
 	assert_int_equal(rig_rule_counters(&rig, 0).stalled, 0);
-	rig_end(&rig);
 }
 
-static void of_a_flow_each_opening_has_one_probe(void **state)
-{
-	each_opening_of_a_breaker_has_one_probe(WEIR_KEY_SOURCE);
-}
-
-static void of_a_whole_resource_each_opening_has_one_probe(void **state)
-{
-	each_opening_of_a_breaker_has_one_probe(0);
-}
+CASE_WITHIN(of_a_flow_each_opening_has_one_probe, NULL, rig_detach,
+	    each_opening_of_a_breaker_has_one_probe(WEIR_KEY_SOURCE));
+CASE_WITHIN(of_a_whole_resource_each_opening_has_one_probe, NULL, rig_detach,
+	    each_opening_of_a_breaker_has_one_probe(0));
 
 static void *send_requests(void *data)
 {
@@ -186,10 +174,10 @@ static void *send_requests(void *data)
 }
 
 /* 2,000 requests are done, 2,000 fail: the next failure, and nothing before it, opens the breaker. */
-static void outcomes_of_two_cpus_are_all_counted(void **state)
+CLAIM_WITHIN(outcomes_of_two_cpus_are_all_counted, NULL, rig_detach)
 {
 	static struct sender senders[CPUS];
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, 0,
 	      (struct weir_breaker_fields){.strategy = WEIR_BREAKER_ERROR_COUNT,
@@ -208,16 +196,6 @@ static void outcomes_of_two_cpus_are_all_counted(void **state)
 	assert_true(passes(&senders[0], 10, RST));
 	assert_false(passes(&senders[0], 11, SYN));
 	assert_int_equal(rig_rule_counters(&rig, 0).stalled, 0);
-	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(of_a_flow_each_opening_has_one_probe, rig_detach),
-		cmocka_unit_test_teardown(of_a_whole_resource_each_opening_has_one_probe, rig_detach),
-		cmocka_unit_test_teardown(outcomes_of_two_cpus_are_all_counted, rig_detach),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

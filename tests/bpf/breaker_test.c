@@ -4,18 +4,12 @@
  * retry, who is the probe and what becomes of it; and that on two CPUs each opening has one probe. (replay_test
  * compares random traffic with a model; docs/breakers.md says what is tested here.)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <netinet/in.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -63,18 +57,6 @@ static struct weir_breaker_fields *breaker(struct rig *rig, enum weir_breaker_st
 	return &rule->breaker;
 }
 
-static void start(struct rig *rig, cpu_set_t *ret_before)
-{
-	rig_load(rig, true);
-	rig_stay(ret_before);
-}
-
-static void end(struct rig *rig, const cpu_set_t *before)
-{
-	rig_roam(before);
-	rig_end(rig);
-}
-
 /* From 10.x.x.x */
 static void build(uint32_t source, uint16_t port, uint8_t flags, uint8_t frame[FRAME_BYTES])
 {
@@ -109,17 +91,16 @@ static bool request(struct rig *rig, uint64_t now_ns, uint16_t port, uint8_t ans
 
 /* ---- opening ---- */
 
-static void the_request_that_completes_the_minimum_opens_it(void **state)
+CLAIM(the_request_that_completes_the_minimum_opens_it)
 {
 	static const uint32_t keys[] = {0, WEIR_KEY_SOURCE};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		cpu_set_t before;
-		struct rig rig;
+		_cleanup_(rig_end) struct rig rig = {};
 
 		begin(&rig, keys[i]);
 		breaker(&rig, WEIR_BREAKER_ERROR_RATIO, 500000, 4);
-		start(&rig, &before);
+		rig_load_here(&rig);
 		assert_true(request(&rig, START, 1, ACK));
 		assert_true(request(&rig, START + 2 * MS, 2, RST));
 		assert_true(request(&rig, START + 4 * MS, 3, RST)); /* 2 of 3, but four it takes */
@@ -138,18 +119,16 @@ static void the_request_that_completes_the_minimum_opens_it(void **state)
 		assert_true(passes(&rig, START + 13 * MS + 2 * SECOND, 1, 10, SYN)); /* closed */
 		assert_int_equal(rig_rule_counters(&rig, 0).blocked.packets, 3 + !keys[i]);
 		assert_int_equal(rig_rule_counters(&rig, 0).stalled, 0);
-		end(&rig, &before);
 	}
 }
 
-static void silence_fails_at_its_own_nanosecond(void **state)
+CLAIM(silence_fails_at_its_own_nanosecond)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 1);
-	start(&rig, &before);
+	rig_load_here(&rig);
 	assert_true(passes(&rig, START, 1, 1, SYN));
 	assert_true(passes(&rig, START + 7, 1, 2, SYN));
 	assert_true(passes(&rig, START + T + 6, 1, 3, SYN));
@@ -160,50 +139,44 @@ static void silence_fails_at_its_own_nanosecond(void **state)
 	/* The probe is silent: open again from the end of its time-out on. */
 	assert_false(passes(&rig, START + 2 * T + 6 + 4 * SECOND, 1, 6, SYN));
 	assert_true(passes(&rig, START + 2 * T + 7 + 4 * SECOND, 1, 6, SYN));
-	end(&rig, &before);
 }
 
-static void nobody_looks_and_yet_it_opens_in_time(void **state)
+CLAIM(nobody_looks_and_yet_it_opens_in_time)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 1);
-	start(&rig, &before);
+	rig_load_here(&rig);
 	assert_true(passes(&rig, START, 1, 1, SYN));
 	assert_true(passes(&rig, START, 1, 2, SYN));
 	/* Open from START + T on, so this is the probe. */
 	assert_true(passes(&rig, START + T + 2 * SECOND, 1, 3, SYN));
 	assert_false(passes(&rig, START + T + 2 * SECOND, 1, 4, SYN));
-	end(&rig, &before);
 }
 
-static void a_repeated_opening_ends_the_silence(void **state)
+CLAIM(a_repeated_opening_ends_the_silence)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, 0);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, WEIR_MICRO, 1);
-	start(&rig, &before);
+	rig_load_here(&rig);
 	assert_true(passes(&rig, START, 1, 1, SYN));
 	assert_true(passes(&rig, START + T / 2, 1, 1, SYN));
 	assert_true(passes(&rig, START + T, 1, 2, SYN));
 	assert_true(passes(&rig, START + T + 1, 1, 2, ACK));
 	assert_true(passes(&rig, START + T + T / 2 - 1, 1, 3, SYN));
 	assert_false(passes(&rig, START + T + T / 2, 1, 4, SYN));
-	end(&rig, &before);
 }
 
-static void slow_is_known_after_the_time_it_may_take(void **state)
+CLAIM(slow_is_known_after_the_time_it_may_take)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, 0);
 	breaker(&rig, WEIR_BREAKER_SLOW_RATIO, 500000, 2)->max_rt_ns = 50 * MS;
-	start(&rig, &before);
+	rig_load_here(&rig);
 	assert_true(passes(&rig, START, 1, 1, SYN));
 	assert_true(passes(&rig, START + 50 * MS, 1, 1, ACK)); /* in time */
 	assert_true(passes(&rig, START + SECOND, 1, 2, SYN));
@@ -213,7 +186,6 @@ static void slow_is_known_after_the_time_it_may_take(void **state)
 	assert_true(passes(&rig, START + SECOND + 60 * MS, 1, 2, ACK));
 	assert_false(passes(&rig, START + 3 * SECOND + 50 * MS - 1, 1, 5, SYN));
 	assert_true(passes(&rig, START + 3 * SECOND + 50 * MS, 1, 5, SYN));
-	end(&rig, &before);
 }
 
 /* ---- half-open ---- */
@@ -225,15 +197,14 @@ static void open_it(struct rig *rig)
 	assert_false(passes(rig, START + MS, 1, 2, SYN));
 }
 
-static void so_many_good_probes_close_it_and_one_bad_one_opens_it(void **state)
+CLAIM(so_many_good_probes_close_it_and_one_bad_one_opens_it)
 {
 	uint64_t retry_ns = START + MS + 2 * SECOND;
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, WEIR_MICRO, 1)->probes = 3;
-	start(&rig, &before);
+	rig_load_here(&rig);
 	open_it(&rig);
 	for (uint16_t port = 10; port < 15; port++)
 		assert_true(passes(&rig, retry_ns, 1, port, SYN));
@@ -253,20 +224,18 @@ static void so_many_good_probes_close_it_and_one_bad_one_opens_it(void **state)
 	assert_true(request(&rig, retry_ns + 2, 40, ACK));
 	assert_true(request(&rig, retry_ns + 2 * MS, 41, RST));
 	assert_false(passes(&rig, retry_ns + 3 * MS, 1, 42, SYN));
-	end(&rig, &before);
 }
 
 /* Two bad ones open it when it is closed, and one when it is half-open: so a single one shows which it is. */
-static void so_many_good_probes_close_it_and_no_fewer(void **state)
+CLAIM(so_many_good_probes_close_it_and_no_fewer)
 {
 	for (uint16_t good = 2; good <= 3; good++) {
 		uint64_t now_ns = START + 3 * MS + 2 * SECOND;
-		cpu_set_t before;
-		struct rig rig;
+		_cleanup_(rig_end) struct rig rig = {};
 
 		begin(&rig, WEIR_KEY_SOURCE);
 		breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 2)->probes = 3;
-		start(&rig, &before);
+		rig_load_here(&rig);
 		assert_true(request(&rig, START, 1, RST));
 		assert_true(request(&rig, START + 2 * MS, 2, RST));
 		assert_false(passes(&rig, START + 3 * MS, 1, 3, SYN));
@@ -274,19 +243,17 @@ static void so_many_good_probes_close_it_and_no_fewer(void **state)
 			assert_true(request(&rig, now_ns, port, ACK));
 		assert_true(request(&rig, now_ns, 20, RST));
 		assert_int_equal(passes(&rig, now_ns + 2 * MS, 1, 21, SYN), good == 3);
-		end(&rig, &before);
 	}
 }
 
-static void what_began_before_the_probe_does_not_count_in_half_open(void **state)
+CLAIM(what_began_before_the_probe_does_not_count_in_half_open)
 {
 	uint64_t retry_ns = START + MS + 100 * MS;
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, 0);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, WEIR_MICRO, 1)->retry_ns = 100 * MS;
-	start(&rig, &before);
+	rig_load_here(&rig);
 	assert_true(passes(&rig, START, 1, 50, SYN));
 	assert_true(passes(&rig, START, 1, 51, SYN));
 	open_it(&rig);
@@ -296,19 +263,17 @@ static void what_began_before_the_probe_does_not_count_in_half_open(void **state
 	assert_true(passes(&rig, retry_ns + 2, 1, 51, RST)); /* nor open it */
 	assert_true(passes(&rig, retry_ns + 3, 1, 60, ACK));
 	assert_true(passes(&rig, retry_ns + 3, 1, 61, SYN));
-	end(&rig, &before);
 }
 
-static void a_probe_that_another_rule_drops_is_none(void **state)
+CLAIM(a_probe_that_another_rule_drops_is_none)
 {
 	uint64_t retry_ns = START + MS + 2 * SECOND;
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, 0);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, WEIR_MICRO, 1);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, WEIR_MICRO, 1)->retry_ns = 3 * SECOND;
-	start(&rig, &before);
+	rig_load_here(&rig);
 	open_it(&rig);
 	/* The first would take it as its probe, the second does not. */
 	assert_false(passes(&rig, retry_ns, 1, 60, SYN));
@@ -317,19 +282,17 @@ static void a_probe_that_another_rule_drops_is_none(void **state)
 	assert_false(passes(&rig, retry_ns + SECOND, 1, 63, SYN));
 	assert_true(passes(&rig, retry_ns + SECOND + 1, 1, 62, ACK));
 	assert_true(passes(&rig, retry_ns + SECOND + 1, 1, 63, SYN));
-	end(&rig, &before);
 }
 
-static void one_that_observes_counts_what_it_would_drop(void **state)
+CLAIM(one_that_observes_counts_what_it_would_drop)
 {
 	uint64_t retry_ns = START + MS + 2 * SECOND;
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, 0);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, WEIR_MICRO, 1);
 	rig.ruleset->rules[0].observes = true;
-	start(&rig, &before);
+	rig_load_here(&rig);
 	assert_true(request(&rig, START, 1, RST));
 	assert_true(passes(&rig, START + MS, 1, 2, SYN)); /* would be dropped: no request */
 	assert_true(passes(&rig, START + MS + 1, 1, 2, RST));
@@ -340,26 +303,23 @@ static void one_that_observes_counts_what_it_would_drop(void **state)
 	assert_true(request(&rig, retry_ns + 3, 5, ACK));
 	assert_int_equal(rig_rule_counters(&rig, 0).would_drop.packets, 2);
 	assert_int_equal(rig_rule_counters(&rig, 0).blocked.packets, 0);
-	end(&rig, &before);
 }
 
 /* ---- the window ---- */
 
-static void outcomes_leave_the_window_bucket_by_bucket(void **state)
+CLAIM(outcomes_leave_the_window_bucket_by_bucket)
 {
 	uint64_t at = START; /* a multiple of 10 s */
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, 0);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 1)->buckets = 5;
-	start(&rig, &before);
+	rig_load_here(&rig);
 	assert_int_equal(at % (10 * SECOND), 0);
 	assert_true(request(&rig, at, 1, RST));
 	assert_true(request(&rig, at + 10 * SECOND, 2, RST)); /* the first has left */
 	assert_true(request(&rig, at + 19 * SECOND, 3, RST)); /* the second not yet */
 	assert_false(passes(&rig, at + 19 * SECOND + MS, 1, 4, SYN));
-	end(&rig, &before);
 }
 
 /* ---- a full table ---- */
@@ -376,31 +336,28 @@ static uint64_t flood(struct rig *rig, uint64_t now_ns, uint32_t first)
 	return rig_rule_counters(rig, 0).evicted;
 }
 
-static void a_breaker_is_not_forgotten_unsaid_while_its_window_counts(void **state)
+CLAIM(a_breaker_is_not_forgotten_unsaid_while_its_window_counts)
 {
 	uint64_t evicted;
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 1);
-	start(&rig, &before);
+	rig_load_here(&rig);
 	evicted = flood(&rig, START, 0);
 	/* All time-outs are over, and no window: each new breaker takes the place of one that counts. */
 	assert_int_equal(flood(&rig, START + 5 * SECOND, FLOOD), evicted + FLOOD);
-	end(&rig, &before);
 }
 
 /* Of a few flows two requests fail. Then twice as many others come as there are places. */
-static void a_flood_of_new_flows_does_not_push_out_an_open_breaker(void **state)
+CLAIM(a_flood_of_new_flows_does_not_push_out_an_open_breaker)
 {
 	enum { SHUT = 16 };
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 1);
-	start(&rig, &before);
+	rig_load_here(&rig);
 	for (uint32_t source = 0; source < SHUT; source++)
 		for (uint16_t port = 1; port <= 2; port++) {
 			assert_true(passes(&rig, START, source, port, SYN));
@@ -410,26 +367,6 @@ static void a_flood_of_new_flows_does_not_push_out_an_open_breaker(void **state)
 	assert_true(flood(&rig, START + 2 * MS, 2 * FLOOD) > FLOOD / 2);
 	for (uint32_t source = 0; source < SHUT; source++)
 		assert_false(passes(&rig, START + 3 * MS, source, 9, SYN));
-	end(&rig, &before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_request_that_completes_the_minimum_opens_it),
-		cmocka_unit_test(silence_fails_at_its_own_nanosecond),
-		cmocka_unit_test(nobody_looks_and_yet_it_opens_in_time),
-		cmocka_unit_test(a_repeated_opening_ends_the_silence),
-		cmocka_unit_test(slow_is_known_after_the_time_it_may_take),
-		cmocka_unit_test(so_many_good_probes_close_it_and_one_bad_one_opens_it),
-		cmocka_unit_test(so_many_good_probes_close_it_and_no_fewer),
-		cmocka_unit_test(what_began_before_the_probe_does_not_count_in_half_open),
-		cmocka_unit_test(a_probe_that_another_rule_drops_is_none),
-		cmocka_unit_test(one_that_observes_counts_what_it_would_drop),
-		cmocka_unit_test(outcomes_leave_the_window_bucket_by_bucket),
-		cmocka_unit_test(a_breaker_is_not_forgotten_unsaid_while_its_window_counts),
-		cmocka_unit_test(a_flood_of_new_flows_does_not_push_out_an_open_breaker),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -3,20 +3,13 @@
  * Exactness across CPUs: two threads send all they can at flows of every kind, one packet at a time, or in batches
  * where single runs cannot reach ten times the limit. What is asserted, and how, is said in tests/lib/contest.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <linux/bpf.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/contest_verdict.h"
 #include "base/util.h"
 #include "host/host.h"
@@ -218,13 +211,13 @@ static void *shadow_main(void *data)
 	return NULL;
 }
 
-static void associated_rules_go_by_what_passed_on_both_cpus(void **state)
+CONTEST_CLAIM(associated_rules_go_by_what_passed_on_both_cpus)
 {
 	for (int is_keyed = 0; is_keyed <= 1; is_keyed++)
 		for (size_t kind = 0; kind < ARRAY_SIZE(contest_kinds); kind++) {
 			uint32_t key_fields = is_keyed ? WEIR_KEY_SOURCE : 0;
 			struct weir_ruleset_rule *rule;
-			struct contest contest;
+			_cleanup_(contest_end) struct contest contest = {};
 			size_t referred;
 
 			contest_begin(&contest);
@@ -239,7 +232,6 @@ static void associated_rules_go_by_what_passed_on_both_cpus(void **state)
 			shadow_arrived = shadow_wrong = 0;
 			assert_int_equal(contest_run(&contest, shadow_main), 0);
 			assert_int_equal(shadow_wrong, 0);
-			contest_end(&contest);
 		}
 }
 
@@ -256,7 +248,7 @@ static void add_flows(struct contest *contest, bool is_keyed, const uint64_t *li
 		}
 }
 
-static void narrow_rows_are_exact(void **state)
+CONTEST_CLAIM(narrow_rows_are_exact)
 {
 	const uint64_t limits[] = {1, 10, 1000};
 	struct contest contest;
@@ -266,7 +258,7 @@ static void narrow_rows_are_exact(void **state)
 	contest_hold(&contest, "narrow, 1 10 1000 in 500 ms", 1500 * MS);
 }
 
-static void wide_rows_are_exact_over_thousands_of_buckets(void **state)
+CONTEST_CLAIM(wide_rows_are_exact_over_thousands_of_buckets)
 {
 	const uint64_t limits[] = {1, 10, 100};
 	struct contest contest;
@@ -276,7 +268,7 @@ static void wide_rows_are_exact_over_thousands_of_buckets(void **state)
 	contest_hold(&contest, "wide, 1 10 100 in 10 ms", 2000 * MS);
 }
 
-static void whole_resources_are_exact(void **state)
+CONTEST_CLAIM(whole_resources_are_exact)
 {
 	const uint64_t limits[] = {1, 10, 1000};
 	struct contest contest;
@@ -286,7 +278,7 @@ static void whole_resources_are_exact(void **state)
 	contest_hold(&contest, "unkeyed, 1 10 1000 in 50 ms", 1500 * MS);
 }
 
-static void wide_rows_are_exact_with_many_leases(void **state)
+CONTEST_CLAIM(wide_rows_are_exact_with_many_leases)
 {
 	const uint64_t limits[] = {2000};
 	struct contest contest;
@@ -310,14 +302,14 @@ static void byte_limits_hold(uint64_t limit, uint64_t interval_ns, const char *w
 	contest_hold(&contest, what, 1500 * MS);
 }
 
-static void byte_limits_are_exact(void **state)
+CONTEST_CLAIM(byte_limits_are_exact)
 {
 	byte_limits_hold(1500000, 250 * MS, "medium, 1500000 bytes in 250 ms");
 	byte_limits_hold(300000, 50 * MS, "wide, 300000 bytes in 50 ms");
 }
 
 /* Both must admit, and neither may admit too many: a narrow and a wide row, a wide and a lone one. */
-static void two_rules_on_a_packet_are_exact(void **state)
+CONTEST_CLAIM(two_rules_on_a_packet_are_exact)
 {
 	struct contest contest;
 
@@ -336,7 +328,7 @@ static void two_rules_on_a_packet_are_exact(void **state)
 }
 
 /* The quick admission holds the packet's unit in the first rule's lease until the second has admitted it. */
-static void two_rules_with_narrow_rows_are_exact(void **state)
+CONTEST_CLAIM(two_rules_with_narrow_rows_are_exact)
 {
 	const uint64_t limits[] = {1, 7, 200};
 	struct contest contest;
@@ -352,7 +344,7 @@ static void two_rules_with_narrow_rows_are_exact(void **state)
 	contest_hold(&contest, "two rules with narrow rows", 1500 * MS);
 }
 
-static void narrow_rows_are_exact_at_their_largest_limit(void **state)
+CONTEST_CLAIM(narrow_rows_are_exact_at_their_largest_limit)
 {
 	for (size_t kind = 0; kind < ARRAY_SIZE(contest_kinds); kind++) {
 		struct contest contest;
@@ -364,7 +356,7 @@ static void narrow_rows_are_exact_at_their_largest_limit(void **state)
 	}
 }
 
-static void medium_rows_are_exact_at_100000_a_second(void **state)
+CONTEST_CLAIM(medium_rows_are_exact_at_100000_a_second)
 {
 	for (size_t kind = 0; kind < ARRAY_SIZE(contest_kinds); kind++) {
 		struct contest contest;
@@ -377,7 +369,7 @@ static void medium_rows_are_exact_at_100000_a_second(void **state)
 }
 
 /* Keyed and not: the same rows, found in two ways. */
-static void limits_of_a_million_a_second_are_exact(void **state)
+CONTEST_CLAIM(limits_of_a_million_a_second_are_exact)
 {
 	for (int is_keyed = 0; is_keyed <= 1; is_keyed++)
 		for (size_t kind = 0; kind < ARRAY_SIZE(contest_kinds); kind++) {
@@ -391,21 +383,4 @@ static void limits_of_a_million_a_second_are_exact(void **state)
 		}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CONTEST_TEST(narrow_rows_are_exact),
-		CONTEST_TEST(narrow_rows_are_exact_at_their_largest_limit),
-		CONTEST_TEST(wide_rows_are_exact_over_thousands_of_buckets),
-		CONTEST_TEST(whole_resources_are_exact),
-		CONTEST_TEST(wide_rows_are_exact_with_many_leases),
-		CONTEST_TEST(medium_rows_are_exact_at_100000_a_second),
-		CONTEST_TEST(limits_of_a_million_a_second_are_exact),
-		CONTEST_TEST(byte_limits_are_exact),
-		CONTEST_TEST(two_rules_on_a_packet_are_exact),
-		CONTEST_TEST(two_rules_with_narrow_rows_are_exact),
-		CONTEST_TEST(associated_rules_go_by_what_passed_on_both_cpus),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -3,16 +3,10 @@
  * Duels: both CPUs want the last units of a flow at the same instant, again and again, in the middle of a bucket and at
  * its edge. One of them wins each unit (tests/lib/contest.h).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
 #include <linux/bpf.h>
 
+#include "../lib/claims.h"
 #include "../lib/contest_verdict.h"
 #include "base/util.h"
 #include "host/host.h"
@@ -183,7 +177,7 @@ static void duel_check(struct contest *contest, const struct flow *flow)
 static void duel_hold(bool is_keyed, uint64_t interval_ns, size_t flow_count, enum weir_storage storage)
 {
 	struct weir_ruleset_rule *rule;
-	struct contest contest;
+	_cleanup_(contest_end) struct contest contest = {};
 
 	contest_begin(&contest);
 	for (size_t i = 0; i < flow_count; i++) {
@@ -207,14 +201,13 @@ static void duel_hold(bool is_keyed, uint64_t interval_ns, size_t flow_count, en
 	print_message("%" PRIu64 " duels, %" PRIu64 " more that missed their bucket\n", contest.windows,
 		      contest.windows_left_out);
 	contest_saturation_missed |= contest.windows == 0;
-	contest_end(&contest);
 }
 
 /* Limit one in ten buckets, of 1 ms each. */
-static void duels_at_the_edge_of_a_bucket_have_one_winner(void **state)
+CONTEST_CLAIM(duels_at_the_edge_of_a_bucket_have_one_winner)
 {
 	uint64_t windows = 0;
-	struct contest contest;
+	_cleanup_(contest_end) struct contest contest = {};
 
 	contest_begin(&contest);
 	for (size_t i = 0; i < 12; i++) {
@@ -233,38 +226,11 @@ static void duels_at_the_edge_of_a_bucket_have_one_winner(void **state)
 	}
 	print_message("%" PRIu64 " duels at an edge\n", windows);
 	assert_true(windows > 0);
-	contest_end(&contest);
 }
 
-static void narrow_rows_let_exactly_the_limit_win_a_duel(void **state)
-{
-	duel_hold(true, 50 * MS, 400, WEIR_STORAGE_NARROW);
-}
+CONTEST_CASE(narrow_rows_let_exactly_the_limit_win_a_duel, duel_hold(true, 50 * MS, 400, WEIR_STORAGE_NARROW));
+CONTEST_CASE(medium_rows_let_exactly_the_limit_win_a_duel, duel_hold(true, 50 * MS, 400, WEIR_STORAGE_MEDIUM));
+CONTEST_CASE(wide_rows_let_exactly_the_limit_win_a_duel, duel_hold(true, 10 * MS, 150, WEIR_STORAGE_WIDE));
+CONTEST_CASE(whole_resources_let_exactly_the_limit_win_a_duel, duel_hold(false, 10 * MS, 150, WEIR_STORAGE_LONE));
 
-static void medium_rows_let_exactly_the_limit_win_a_duel(void **state)
-{
-	duel_hold(true, 50 * MS, 400, WEIR_STORAGE_MEDIUM);
-}
-
-static void wide_rows_let_exactly_the_limit_win_a_duel(void **state)
-{
-	duel_hold(true, 10 * MS, 150, WEIR_STORAGE_WIDE);
-}
-
-static void whole_resources_let_exactly_the_limit_win_a_duel(void **state)
-{
-	duel_hold(false, 10 * MS, 150, WEIR_STORAGE_LONE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CONTEST_TEST(duels_at_the_edge_of_a_bucket_have_one_winner),
-		CONTEST_TEST(narrow_rows_let_exactly_the_limit_win_a_duel),
-		CONTEST_TEST(medium_rows_let_exactly_the_limit_win_a_duel),
-		CONTEST_TEST(wide_rows_let_exactly_the_limit_win_a_duel),
-		CONTEST_TEST(whole_resources_let_exactly_the_limit_win_a_duel),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

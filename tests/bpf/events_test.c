@@ -4,13 +4,6 @@
  * while nobody listens. Changes of penalties and breakers are reported always, and no flood pushes out another rule's.
  * By the real clock: in the harness nothing is reported.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -19,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -102,6 +96,12 @@ static void listen_now(void)
 	listen_for(600 * SECOND);
 }
 
+static void load_and_listen(struct rig *rig)
+{
+	load(rig);
+	listen_now();
+}
+
 static void send_tcp(const struct rig *rig, const char *from, uint16_t from_port, const char *to, uint16_t to_port,
 		     uint8_t flags, bool passes)
 {
@@ -178,7 +178,7 @@ static struct weir_event the_only_event(size_t ring)
 
 /* ---- what is reported of a drop ---- */
 
-static void a_drop_is_reported_with_rule_key_window_and_threshold(void **state)
+CLAIM(a_drop_is_reported_with_rule_key_window_and_threshold)
 {
 	static const struct {
 		uint64_t interval_ns;
@@ -197,7 +197,7 @@ static void a_drop_is_reported_with_rule_key_window_and_threshold(void **state)
 		uint8_t frame[PACKET_BYTES_MAX];
 		struct weir_ruleset_rule *rule;
 		struct weir_event event;
-		struct rig rig;
+		_cleanup_(end) struct rig rig = {};
 
 		rule = begin(&rig, WEIR_KEY_SOURCE);
 		rule->interval_ns = rows[i].interval_ns;
@@ -205,8 +205,7 @@ static void a_drop_is_reported_with_rule_key_window_and_threshold(void **state)
 		rule->window = rows[i].window;
 		rule->threshold_micro = LIMIT * unit * WEIR_MICRO;
 		rig_rule(&rig, rig_resource(&rig, PORT + 1, 0), WEIR_WINDOW_LEAP, 1, SECOND, 10);
-		load(&rig);
-		listen_now();
+		load_and_listen(&rig);
 		send_packets(&rig, 0xc6336407, LIMIT, true);
 		send_packets(&rig, 0xc6336408, 1, true);
 		send_packets(&rig, 0xc6336407, 1, false);
@@ -223,28 +222,25 @@ static void a_drop_is_reported_with_rule_key_window_and_threshold(void **state)
 		assert_int_equal(event.kept_bytes, build_frame(0xc6336407, frame));
 		assert_memory_equal(event.frame, frame, event.kept_bytes);
 		assert_in_range(event.time_ns, begun_ns, weir_host_now_ns());
-		end(&rig);
 	}
 }
 
-static void a_rule_without_a_flow_key_is_reported_with_what_its_window_has_used(void **state)
+CLAIM(a_rule_without_a_flow_key_is_reported_with_what_its_window_has_used)
 {
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, 0);
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	send_packets(&rig, 1, LIMIT, true);
 	send_packets(&rig, 2, 1, false);
 	event = the_only_event(DROPS);
 	assert_int_equal(event.threshold, LIMIT);
 	assert_int_equal(event.used, LIMIT);
-	end(&rig);
 }
 
 /* What a shortcut decides it does not know all about: by narrow, medium and lone rows, and by tokens. */
-static void a_drop_of_a_flow_known_to_be_over_its_limit_is_reported_with_what_it_has_used(void **state)
+CLAIM(a_drop_of_a_flow_known_to_be_over_its_limit_is_reported_with_what_it_has_used)
 {
 	static const struct {
 		uint32_t key_fields;
@@ -284,33 +280,30 @@ static void a_drop_of_a_flow_known_to_be_over_its_limit_is_reported_with_what_it
 }
 
 /* Of two rules the one that blocked it; what was found of the other must not be reported for it. */
-static void of_two_rules_the_one_that_blocked_is_reported(void **state)
+CLAIM(of_two_rules_the_one_that_blocked_is_reported)
 {
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 2, 600 * SECOND, 10);
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	send_packets(&rig, 1, 2, true);
 	send_packets(&rig, 1, 1, false);
 	event = the_only_event(DROPS);
 	assert_int_equal(event.rule_slot, rig.image->rules[1].slot);
 	assert_int_equal(event.threshold, 2);
 	assert_int_equal(event.used, 2);
-	end(&rig);
 }
 
-static void a_drop_without_a_rule_is_reported_by_its_verdict(void **state)
+CLAIM(a_drop_without_a_rule_is_reported_by_its_verdict)
 {
 	uint8_t frame[PACKET_BYTES_MAX];
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	build_frame(1, frame);
 	frame[14] = 0x41; /* a header of four bytes */
 	send_frame(&rig, frame, FRAME_BYTES, 1, false);
@@ -319,21 +312,19 @@ static void a_drop_without_a_rule_is_reported_by_its_verdict(void **state)
 	assert_int_equal(event.verdict, WEIR_VERDICT_MALFORMED_DROP);
 	assert_int_equal(event.threshold, WEIR_EVENT_UNKNOWN);
 	assert_memory_equal(event.frame, frame, event.kept_bytes);
-	end(&rig);
 }
 
 /* The first packet is blocked by the window, and begins a penalty; the second by that. */
-static void a_drop_for_a_penalty_says_so(void **state)
+CLAIM(a_drop_for_a_penalty_says_so)
 {
 	struct weir_event_cursor cursor = {};
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	rule = begin(&rig, WEIR_KEY_SOURCE);
 	rule->penalty_ms = rule->penalty_ms_max = 600000;
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	send_packets(&rig, 1, LIMIT, true);
 	send_packets(&rig, 1, 2, false);
 	assert_true(weir_events_read(events, DROPS, &cursor, &event));
@@ -341,32 +332,29 @@ static void a_drop_for_a_penalty_says_so(void **state)
 	assert_true(weir_events_read(events, DROPS, &cursor, &event));
 	assert_int_equal(event.flags, WEIR_EVENT_PENALISED);
 	assert_int_equal(event.used, WEIR_EVENT_UNKNOWN); /* the window was not asked */
-	end(&rig);
 }
 
-static void what_would_be_dropped_is_reported_and_says_so(void **state)
+CLAIM(what_would_be_dropped_is_reported_and_says_so)
 {
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE)->observes = true;
 	/* Would drop it, too: the first is reported, as if they were enforced. */
 	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, LIMIT, 600 * SECOND, 10)->observes = true;
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	send_packets(&rig, 1, LIMIT + 1, true);
 	event = the_only_event(DROPS);
 	assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
 	assert_int_equal(event.flags, WEIR_EVENT_OBSERVED);
 	assert_int_equal(event.threshold, LIMIT);
 	assert_int_equal(event.used, LIMIT);
-	end(&rig);
 }
 
 /* ---- how the flow stood, by the kind of its rule ---- */
 
 /* The third packet would wait twice its cost, and may wait less. */
-static void throttling_shows_how_long_the_packet_would_wait_and_may(void **state)
+CLAIM(throttling_shows_how_long_the_packet_would_wait_and_may)
 {
 	const uint64_t cost_ns = 100 * SECOND;
 	struct weir_ruleset_rule *rule;
@@ -378,8 +366,7 @@ static void throttling_shows_how_long_the_packet_would_wait_and_may(void **state
 		rule->threshold_micro = 600 * SECOND / cost_ns * WEIR_MICRO;
 		rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 		rule->queueing_ms_max = 150000;
-		load(&rig);
-		listen_now();
+		load_and_listen(&rig);
 		send_packets(&rig, 1, 2, true);
 		send_packets(&rig, 1, 1, false);
 		event = the_only_event(DROPS);
@@ -390,24 +377,22 @@ static void throttling_shows_how_long_the_packet_would_wait_and_may(void **state
 }
 
 /* What no queue has room for waits for nothing. */
-static void of_a_packet_larger_than_the_threshold_throttling_shows_no_wait(void **state)
+CLAIM(of_a_packet_larger_than_the_threshold_throttling_shows_no_wait)
 {
 	struct weir_ruleset_rule *rule;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	rule = begin(&rig, WEIR_KEY_SOURCE);
 	rule->threshold_micro = (FRAME_BYTES - 1) * WEIR_MICRO;
 	rule->counts_bytes = true;
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	send_packets(&rig, 1, 1, false);
 	assert_int_equal(the_only_event(DROPS).used, WEIR_EVENT_UNKNOWN);
-	end(&rig);
 }
 
 /* A bucket of seven packets and a half gains one in ten minutes: after seven the half is left. */
-static void tokens_show_what_the_bucket_lacks_and_holds(void **state)
+CLAIM(tokens_show_what_the_bucket_lacks_and_holds)
 {
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
@@ -419,8 +404,7 @@ static void tokens_show_what_the_bucket_lacks_and_holds(void **state)
 		rule->threshold_micro = WEIR_MICRO;
 		rule->counts_bytes = true;
 		rule->burst_micro = (7 * FRAME_BYTES + FRAME_BYTES / 2) * WEIR_MICRO;
-		load(&rig);
-		listen_now();
+		load_and_listen(&rig);
 		send_packets(&rig, 1, 7, true);
 		send_packets(&rig, 1, 1, false);
 		event = the_only_event(DROPS);
@@ -430,15 +414,14 @@ static void tokens_show_what_the_bucket_lacks_and_holds(void **state)
 	}
 }
 
-static void an_occupy_window_reports_what_it_counts(void **state)
+CLAIM(an_occupy_window_reports_what_it_counts)
 {
 	struct weir_event event;
 	struct rig rig;
 
 	for (uint32_t key_fields = 0; key_fields <= WEIR_KEY_SOURCE; key_fields += WEIR_KEY_SOURCE) {
 		begin(&rig, key_fields)->occupies = true;
-		load(&rig);
-		listen_now();
+		load_and_listen(&rig);
 		send_packets(&rig, 1, LIMIT, true);
 		send_packets(&rig, 1, 1, false);
 		event = the_only_event(DROPS);
@@ -449,18 +432,17 @@ static void an_occupy_window_reports_what_it_counts(void **state)
 }
 
 /* An associated rule has its own threshold, and the window of the resource that it reads. */
-static void an_associated_rule_shows_the_window_that_it_reads(void **state)
+CLAIM(an_associated_rule_shows_the_window_that_it_reads)
 {
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	rule = begin(&rig, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION);
 	rule->ref_resource = rig_resource(&rig, PORT, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION);
 	rule->relation = WEIR_RELATION_ASSOCIATED;
 	rule->threshold_micro = 2 * WEIR_MICRO;
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	send_packets(&rig, 0xc6336407, 2, true);
 	send_packets(&rig, 0xc6336407, 1, false);
 	event = the_only_event(DROPS);
@@ -469,10 +451,9 @@ static void an_associated_rule_shows_the_window_that_it_reads(void **state)
 	assert_int_equal(event.used, 2);
 	assert_memory_equal(event.key.source, "\xc6\x33\x64\x07", 4);
 	assert_memory_equal(event.key.destination, "\xc0\x00\x02\x35", 4);
-	end(&rig);
 }
 
-static void concurrency_shows_how_many_are_open(void **state)
+CLAIM(concurrency_shows_how_many_are_open)
 {
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
@@ -484,8 +465,7 @@ static void concurrency_shows_how_many_are_open(void **state)
 		rig.ruleset->resources[0].match.has_protocol = false;
 		rig.ruleset->settings.connections = 4096;
 		rig.ruleset->settings.connection_flows = 1024;
-		load(&rig);
-		listen_now();
+		load_and_listen(&rig);
 		for (uint16_t port = 1; port <= LIMIT; port++)
 			send_tcp(&rig, "10.0.0.2", port, "192.0.2.80", PORT, SYN, true);
 		send_tcp(&rig, "10.0.0.2", 1, "192.0.2.80", PORT, RST, true);
@@ -498,31 +478,29 @@ static void concurrency_shows_how_many_are_open(void **state)
 	}
 }
 
-static void a_breaker_shows_what_it_opened_by(void **state)
+CLAIM(a_breaker_shows_what_it_opened_by)
 {
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin_breaker(&rig);
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	fail_request(&rig);
 	event = the_only_event(DROPS);
 	assert_int_equal(event.rule_slot, rig.image->rules[1].slot);
 	assert_int_equal(event.threshold, WEIR_MICRO);
 	assert_int_equal(event.used, 1ull << 32 | 1);
-	end(&rig);
 }
 
 /* Load is 9.5, of at most 8. */
-static void a_system_rule_shows_the_signal(void **state)
+CLAIM(a_system_rule_shows_the_signal)
 {
 	struct weir_control control = {.heartbeat_ns = weir_host_now_ns(), .validity_ns = 600 * SECOND};
 	struct weir_signals sampled = {.load1_ns = control.heartbeat_ns, .load1_micro = 9500000};
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
 	const uint32_t zero = 0;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	rule = begin(&rig, 0);
 	rule->resource = rule->ref_resource = WEIR_NO_RESOURCE;
@@ -539,17 +517,16 @@ static void a_system_rule_shows_the_signal(void **state)
 	event = the_only_event(DROPS);
 	assert_int_equal(event.threshold, 8 * WEIR_MICRO);
 	assert_int_equal(event.used, 9500000);
-	end(&rig);
 }
 
 /* Three times as many flows as there are rows, all of which are full: two in three are known to be so by what their
  * rows left behind.
  */
-static void a_flow_that_was_pushed_out_is_reported_with_what_it_had_used(void **state)
+CLAIM(a_flow_that_was_pushed_out_is_reported_with_what_it_had_used)
 {
 	struct weir_event_cursor cursor = {};
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	load(&rig);
@@ -564,27 +541,25 @@ static void a_flow_that_was_pushed_out_is_reported_with_what_it_had_used(void **
 		assert_int_equal(event.used, LIMIT);
 		sleep_ns(2 * MS); /* so that the next is reported, too */
 	}
-	end(&rig);
 }
 
 /* ---- how much is reported ---- */
 
-static void while_nobody_listens_no_drop_is_reported(void **state)
+CLAIM(while_nobody_listens_no_drop_is_reported)
 {
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	load(&rig);
 	send_packets(&rig, 1, LIMIT + 100, false);
 	assert_int_equal(reported(DROPS), 0);
-	end(&rig);
 }
 
 /* The program is not notified that the reader is gone. */
-static void soon_after_a_reader_has_died_no_drop_is_reported(void **state)
+CLAIM(soon_after_a_reader_has_died_no_drop_is_reported)
 {
 	uint64_t before_it;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	load(&rig);
@@ -596,7 +571,6 @@ static void soon_after_a_reader_has_died_no_drop_is_reported(void **state)
 	sleep_ns(120 * MS); /* and two ticks of 10 ms */
 	send_packets(&rig, 1, 1000, false);
 	assert_int_equal(reported(DROPS), before_it);
-	end(&rig);
 }
 
 static void check_rate(uint64_t count, uint64_t passed_ns)
@@ -607,10 +581,10 @@ static void check_rate(uint64_t count, uint64_t passed_ns)
 	assert_in_range(count, 1, (slices + 3) * WEIR_EVENTS_A_SLICE);
 }
 
-static void of_a_flood_no_more_is_reported_than_may_be(void **state)
+CLAIM(of_a_flood_no_more_is_reported_than_may_be)
 {
 	uint64_t begun_ns;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
 	load(&rig);
@@ -622,17 +596,16 @@ static void of_a_flood_no_more_is_reported_than_may_be(void **state)
 	assert_true(reported(DROPS) < FLOOD / 10);
 	/* The latest slice has had all of its own, or is being filled. */
 	assert_in_range(events->drops.head.slice & 0xff, 1, WEIR_EVENTS_A_SLICE);
-	end(&rig);
 }
 
 /* ---- changes ---- */
 
-static void a_penalty_that_begins_is_reported_though_nobody_listens(void **state)
+CLAIM(a_penalty_that_begins_is_reported_though_nobody_listens)
 {
 	struct weir_ruleset_rule *rule;
 	struct weir_event event;
 	uint64_t begun_ns;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	rule = begin(&rig, WEIR_KEY_SOURCE);
 	rule->penalty_ms = rule->penalty_ms_max = 600000;
@@ -645,13 +618,12 @@ static void a_penalty_that_begins_is_reported_though_nobody_listens(void **state
 	assert_memory_equal(event.key.source, "\x0a\x00\x00\x01", 4);
 	assert_in_range(event.value, begun_ns + 600 * SECOND, weir_host_now_ns() + 600 * SECOND);
 	assert_int_equal(reported(DROPS), 0);
-	end(&rig);
 }
 
-static void a_breaker_that_opens_is_reported_with_its_own_flow(void **state)
+CLAIM(a_breaker_that_opens_is_reported_with_its_own_flow)
 {
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin_breaker(&rig);
 	load(&rig);
@@ -661,7 +633,6 @@ static void a_breaker_that_opens_is_reported_with_its_own_flow(void **state)
 	assert_int_equal(event.value, WEIR_BREAKER_OPEN);
 	assert_int_equal(event.used, 1ull << 32 | 1);
 	assert_memory_equal(event.key.source, "\x0a\x00\x00\x02", 4);
-	end(&rig);
 }
 
 static uint64_t changes_of(const struct rig *rig, uint32_t slot)
@@ -679,12 +650,12 @@ static uint64_t changes_of(const struct rig *rig, uint32_t slot)
 /* As many as fill a ring four times, if it took them all. Of a flood's own rule the first are reported, and then fewer
  * and fewer; all are counted.
  */
-static void no_flood_pushes_out_what_other_rules_reported(void **state)
+CLAIM(no_flood_pushes_out_what_other_rules_reported)
 {
 	const uint32_t flood = 4 * WEIR_CHANGE_EVENTS;
 	uint64_t begun_ns, slices;
 	uint32_t slot;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin_breaker(&rig);
 	load(&rig);
@@ -699,17 +670,16 @@ static void no_flood_pushes_out_what_other_rules_reported(void **state)
 	assert_int_equal(changes_of(&rig, slot), flood);
 	assert_int_equal(the_only_event(breakers_of(rig.image->rules[1].slot)).value, WEIR_BREAKER_OPEN);
 	assert_int_equal(changes_of(&rig, rig.image->rules[1].slot), 1);
-	end(&rig);
 }
 
 /* Each source opens a breaker of its own. */
-static void a_flood_of_breakers_is_bounded_and_counted(void **state)
+CLAIM(a_flood_of_breakers_is_bounded_and_counted)
 {
 	const uint32_t flood = 4 * WEIR_CHANGE_EVENTS;
 	uint64_t begun_ns, slices;
 	struct in_addr address;
 	uint32_t slot;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin_breaker(&rig);
 	load(&rig);
@@ -729,16 +699,15 @@ static void a_flood_of_breakers_is_bounded_and_counted(void **state)
 	assert_int_equal(changes_of(&rig, slot), flood);
 	assert_true(weir_events_flooded_until_ns(events, breakers_of(slot)) > begun_ns);
 	assert_int_equal(weir_events_flooded_until_ns(events, penalties_of(slot)), 0);
-	end(&rig);
 }
 
 /* After a slice that was not enough, half as many; and one that was gives the half back. */
-static void while_a_flood_lasts_less_and_less_is_reported(void **state)
+CLAIM(while_a_flood_lasts_less_and_less_is_reported)
 {
 	struct weir_ring_head *head;
 	uint64_t now_slice, before;
 	uint32_t slot;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin_breaker(&rig);
 	load(&rig);
@@ -758,22 +727,20 @@ static void while_a_flood_lasts_less_and_less_is_reported(void **state)
 	head->flooded_until_ns = 0;
 	send_packets(&rig, 0x0c000001, 1, false);
 	assert_int_equal(head->slice >> 8 & 0xff, 1);
-	end(&rig);
 }
 
 /* ---- the ring and its readers ---- */
 
 /* Two readers see the same; one that comes late learns how many it has missed. */
-static void a_reader_that_is_too_slow_knows_how_many_it_has_missed(void **state)
+CLAIM(a_reader_that_is_too_slow_knows_how_many_it_has_missed)
 {
 	struct weir_event_cursor quick = {}, late = {};
 	uint64_t read_quickly = 0, read_late = 0;
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	send_packets(&rig, 1, LIMIT, true);
 	while (reported(DROPS) < WEIR_RING_EVENTS + 88) {
 		send_packets(&rig, 1, 10, false);
@@ -787,19 +754,17 @@ static void a_reader_that_is_too_slow_knows_how_many_it_has_missed(void **state)
 	assert_int_equal(quick.missed, 0);
 	assert_int_equal(read_late, WEIR_RING_EVENTS);
 	assert_int_equal(late.missed, read_quickly - WEIR_RING_EVENTS);
-	end(&rig);
 }
 
 /* A writer that never ends costs its reader one event, not all that come after it. */
-static void an_event_that_is_never_finished_is_given_up(void **state)
+CLAIM(an_event_that_is_never_finished_is_given_up)
 {
 	struct weir_event_cursor cursor = {};
 	struct weir_event event;
-	struct rig rig;
+	_cleanup_(end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE);
-	load(&rig);
-	listen_now();
+	load_and_listen(&rig);
 	events->drops.event[1].number = WEIR_EVENT_BUSY;
 	send_packets(&rig, 1, LIMIT, true);
 	send_packets(&rig, 1, 2, false);
@@ -807,39 +772,6 @@ static void an_event_that_is_never_finished_is_given_up(void **state)
 	assert_true(weir_events_read(events, DROPS, &cursor, &event));
 	assert_int_equal(event.number, 2);
 	assert_int_equal(cursor.missed, 1);
-	end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_drop_is_reported_with_rule_key_window_and_threshold),
-		cmocka_unit_test(a_rule_without_a_flow_key_is_reported_with_what_its_window_has_used),
-		cmocka_unit_test(a_drop_of_a_flow_known_to_be_over_its_limit_is_reported_with_what_it_has_used),
-		cmocka_unit_test(of_two_rules_the_one_that_blocked_is_reported),
-		cmocka_unit_test(a_drop_without_a_rule_is_reported_by_its_verdict),
-		cmocka_unit_test(a_drop_for_a_penalty_says_so),
-		cmocka_unit_test(what_would_be_dropped_is_reported_and_says_so),
-		cmocka_unit_test(throttling_shows_how_long_the_packet_would_wait_and_may),
-		cmocka_unit_test(of_a_packet_larger_than_the_threshold_throttling_shows_no_wait),
-		cmocka_unit_test(tokens_show_what_the_bucket_lacks_and_holds),
-		cmocka_unit_test(an_occupy_window_reports_what_it_counts),
-		cmocka_unit_test(an_associated_rule_shows_the_window_that_it_reads),
-		cmocka_unit_test(concurrency_shows_how_many_are_open),
-		cmocka_unit_test(a_breaker_shows_what_it_opened_by),
-		cmocka_unit_test(a_system_rule_shows_the_signal),
-		cmocka_unit_test(a_flow_that_was_pushed_out_is_reported_with_what_it_had_used),
-		cmocka_unit_test(while_nobody_listens_no_drop_is_reported),
-		cmocka_unit_test(soon_after_a_reader_has_died_no_drop_is_reported),
-		cmocka_unit_test(of_a_flood_no_more_is_reported_than_may_be),
-		cmocka_unit_test(a_penalty_that_begins_is_reported_though_nobody_listens),
-		cmocka_unit_test(a_breaker_that_opens_is_reported_with_its_own_flow),
-		cmocka_unit_test(no_flood_pushes_out_what_other_rules_reported),
-		cmocka_unit_test(a_flood_of_breakers_is_bounded_and_counted),
-		cmocka_unit_test(while_a_flood_lasts_less_and_less_is_reported),
-		cmocka_unit_test(a_reader_that_is_too_slow_knows_how_many_it_has_missed),
-		cmocka_unit_test(an_event_that_is_never_finished_is_given_up),
-	};
-
-	return cmocka_run_group_tests_name("events", tests, rig_stay_group, rig_roam_group);
-}
+RUN_CLAIMS(rig_stay_group, rig_roam_group)

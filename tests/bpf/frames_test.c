@@ -6,18 +6,11 @@
  *
  * WEIR_FRAMES says how many (tests/README.md says what a long run found), WEIR_FRAMES_SEED which ones.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/harness.h"
 #include "../lib/model_packet.h"
 #include "../lib/shortcuts.h"
@@ -91,6 +84,11 @@ static void ask_everything(struct questions *questions)
 	ASK_RANGE(questions, icmp_type, 128, 255);
 	ASK_RANGE(questions, length, 0, 79);
 	ASK_RANGE(questions, length, 1500, 65535);
+	ASK_RANGE(questions, ip_length, 0, 46);
+	ASK_RANGE(questions, ip_length, 40, 68);
+	ASK_RANGE(questions, ip_length, 1481, 65535);
+	ASK_RANGE(questions, ttl, 0, 64);
+	ASK_RANGE(questions, ttl, 64, 255);
 	questions->rule = (struct weir_ruleset_rule){
 		.name = "never",
 		.threshold_micro = 1000000000ull * WEIR_MICRO,
@@ -274,6 +272,7 @@ static void load(struct frames *frames)
 	const struct weir_object_options object_options = {
 		.is_virtual = true,
 		.without_shortcuts = shortcuts_left_out(),
+		.is_unfolded = is_left_unfolded(),
 	};
 	const struct weir_compile_options options = {.cpus = weir_host_cpus(), .now_ns = SECOND, .span_ns = SECOND};
 	struct weir_diag diag = {};
@@ -300,7 +299,7 @@ static uint64_t setting(const char *name, uint64_t otherwise)
 	return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static void program_and_model_say_the_same_of_hostile_frames(void **state)
+CLAIM(program_and_model_say_the_same_of_hostile_frames)
 {
 	static struct frames frames;
 	uint64_t count = setting("WEIR_FRAMES", FRAMES);
@@ -331,11 +330,4 @@ static void program_and_model_say_the_same_of_hostile_frames(void **state)
 	weir_image_free(frames.image);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(program_and_model_say_the_same_of_hostile_frames),
-	};
-
-	return cmocka_run_group_tests_name("frames", tests, harness_stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

@@ -3,22 +3,15 @@
  * An interface that goes between the look for it and the link: as of a container that is replaced while weir starts. In
  * a network namespace of its own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../lib/rig.h"
 #include "base/util.h"
 #include "instance/instance_internal.h"
@@ -31,7 +24,8 @@
 static struct weir_netlink netlink;
 static struct rig rig;
 static char instance_name[WEIR_INSTANCE_NAME_BYTES];
-static uint32_t goes; /* number of the interface that goes before the next link is made; 0: none */
+static char stored_in[32]; /* the directory in which an attach stores its rules */
+static uint32_t goes;	   /* number of the interface that goes before the next link is made; 0: none */
 
 /* In the place of libbpf's. */
 int bpf_link_create(int program_fd, int target, enum bpf_attach_type type, const struct bpf_link_create_opts *options)
@@ -66,12 +60,16 @@ static uint32_t add_interface(const char *name)
 static int begin(void **state)
 {
 	snprintf(instance_name, sizeof(instance_name), "gone%d", getpid());
+	strcpy(stored_in, "/tmp/weir-gone-XXXXXX");
+	if (!mkdtemp(stored_in) || setenv("STATE_DIRECTORY", stored_in, 1))
+		return -1;
 	return weir_netlink_open(&netlink, NETLINK_ROUTE);
 }
 
 static int end(void **state)
 {
 	struct weir_diag ignored = {}; /* mostly there is nothing any more to take off */
+	char path[WEIR_LAST_GOOD_PATH_BYTES];
 	uint32_t ifindex;
 
 	weir_instance_detach(instance_name, NULL, 0, &ignored);
@@ -84,7 +82,9 @@ static int end(void **state)
 	goes = 0;
 	rig_end(&rig);
 	weir_netlink_close(&netlink);
-	return 0;
+	weir_last_good_path(instance_name, path);
+	unlink(path);
+	return rmdir(stored_in);
 }
 
 static void make_rules(void)
@@ -123,7 +123,7 @@ static size_t links(void)
 /* ---- claims ---- */
 
 /* The kernel says EINVAL, as a driver does that refuses; there is no other mode to try. */
-static void interface_that_has_gone_is_said_to_have_gone(void **state)
+CLAIM_WITHIN(interface_that_has_gone_is_said_to_have_gone, begin, end)
 {
 	struct weir_link_terms terms = {.instance = instance_name, .program_fd = WEIR_NO_PROGRAMS};
 	struct weir_diag diag = {};
@@ -138,7 +138,7 @@ static void interface_that_has_gone_is_said_to_have_gone(void **state)
 	}
 }
 
-static void interface_of_a_pattern_that_goes_is_left_out(void **state)
+CLAIM_WITHIN(interface_of_a_pattern_that_goes_is_left_out, begin, end)
 {
 	struct weir_diag diag = {};
 
@@ -150,7 +150,7 @@ static void interface_of_a_pattern_that_goes_is_left_out(void **state)
 	assert_int_equal(links(), 1);
 }
 
-static void attach_fails_when_the_only_interface_of_its_pattern_goes(void **state)
+CLAIM_WITHIN(attach_fails_when_the_only_interface_of_its_pattern_goes, begin, end)
 {
 	struct weir_diag diag = {};
 
@@ -161,7 +161,7 @@ static void attach_fails_when_the_only_interface_of_its_pattern_goes(void **stat
 	assert_false(weir_instance_exists(instance_name));
 }
 
-static void run_waits_for_what_comes_in_the_place_of_the_interface_that_goes(void **state)
+CLAIM_WITHIN(run_waits_for_what_comes_in_the_place_of_the_interface_that_goes, begin, end)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_follow_free) struct weir_follow follow = {};
@@ -182,7 +182,7 @@ static void run_waits_for_what_comes_in_the_place_of_the_interface_that_goes(voi
 
 	add_interface("gone0");
 	assert_int_equal(weir_instance_follow(instance, &follow, &diag), 0);
-	assert_reported(&diag, "interface 'gone0' is limited now, in native mode", false);
+	assert_reported(&diag, "interface 'gone0' is limited now, in native mode, incoming packets", false);
 	assert_int_equal(links(), 1);
 }
 
@@ -191,15 +191,4 @@ static int enter_own_network(void **state)
 	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {
-		TEST(interface_that_has_gone_is_said_to_have_gone),
-		TEST(interface_of_a_pattern_that_goes_is_left_out),
-		TEST(attach_fails_when_the_only_interface_of_its_pattern_goes),
-		TEST(run_waits_for_what_comes_in_the_place_of_the_interface_that_goes),
-	};
-
-	return cmocka_run_group_tests_name("gone", tests, enter_own_network, NULL);
-}
+RUN_CLAIMS(enter_own_network, NULL)

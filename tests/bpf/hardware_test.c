@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What /sys and /proc say of hardware that is not here: each test makes a tree as the kernel would show it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "network/hardware.h"
+#include "../lib/claims.h"
+#include "network/device.h"
 
 #define IFINDEX 7
 
@@ -82,7 +75,7 @@ static struct weir_hardware read_all(void)
 
 /* ---- claims ---- */
 
-static void interface_of_another_namespace_is_not_taken_for_ours(void **state)
+CLAIM_WITHIN(interface_of_another_namespace_is_not_taken_for_ours, begin, end)
 {
 	struct weir_hardware hardware;
 
@@ -94,7 +87,7 @@ static void interface_of_another_namespace_is_not_taken_for_ours(void **state)
 	assert_false(hardware.is_known);
 }
 
-static void interrupts_of_four_queues_on_one_cpu_are_one_cpu(void **state)
+CLAIM_WITHIN(interrupts_of_four_queues_on_one_cpu_are_one_cpu, begin, end)
 {
 	const char *const where = "sys/class/net/eth9/device/msi_irqs";
 
@@ -110,7 +103,7 @@ static void interrupts_of_four_queues_on_one_cpu_are_one_cpu(void **state)
 	assert_int_equal(read_all().last_cpu, 8);
 }
 
-static void interrupts_that_only_send_or_manage_do_not_count(void **state)
+CLAIM_WITHIN(interrupts_that_only_send_or_manage_do_not_count, begin, end)
 {
 	const char *const where = "sys/class/net/eth9/device/msi_irqs";
 
@@ -125,7 +118,7 @@ static void interrupts_that_only_send_or_manage_do_not_count(void **state)
 }
 
 /* The device is virtio's; interrupts are those of the PCI function that carries it. */
-static void virtio_s_interrupts_are_found_one_level_up(void **state)
+CLAIM_WITHIN(virtio_s_interrupts_are_found_one_level_up, begin, end)
 {
 	char target[PATH_MAX], path[PATH_MAX];
 
@@ -140,7 +133,7 @@ static void virtio_s_interrupts_are_found_one_level_up(void **state)
 }
 
 /* Bit 2 is the right to turn offloads off, bit 7 TCP segments of IPv4 merged. */
-static void virtio_refuses_only_what_it_cannot_turn_off(void **state)
+CLAIM_WITHIN(virtio_refuses_only_what_it_cannot_turn_off, begin, end)
 {
 	char bits[] = "0000010100000000000000000000000010000000000000000000000000000000";
 
@@ -159,7 +152,7 @@ static void virtio_refuses_only_what_it_cannot_turn_off(void **state)
 	assert_false(read_all().keeps_merging);
 }
 
-static void rps_counts_the_cpus_of_all_queues(void **state)
+CLAIM_WITHIN(rps_counts_the_cpus_of_all_queues, begin, end)
 {
 	make("sys/class/net/eth9/queues/rx-0/rps_cpus", "00000000,00000000");
 	make("sys/class/net/eth9/queues/tx-0/xps_cpus", "00000000,ffffffff");
@@ -169,16 +162,4 @@ static void rps_counts_the_cpus_of_all_queues(void **state)
 	assert_int_equal(read_all().rps_cpus, 4);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(interface_of_another_namespace_is_not_taken_for_ours, begin, end),
-		cmocka_unit_test_setup_teardown(interrupts_of_four_queues_on_one_cpu_are_one_cpu, begin, end),
-		cmocka_unit_test_setup_teardown(interrupts_that_only_send_or_manage_do_not_count, begin, end),
-		cmocka_unit_test_setup_teardown(virtio_s_interrupts_are_found_one_level_up, begin, end),
-		cmocka_unit_test_setup_teardown(virtio_refuses_only_what_it_cannot_turn_off, begin, end),
-		cmocka_unit_test_setup_teardown(rps_counts_the_cpus_of_all_queues, begin, end),
-	};
-
-	return cmocka_run_group_tests_name("hardware", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -3,18 +3,11 @@
  * Whose row it is, for `weir flows`: of a flow that sends much, every rule's row is reported. By the real clock, as
  * under the virtual one every admission is noted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <sched.h>
-#include <stdlib.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -46,7 +39,7 @@ static bool has_key_sample(const struct rig *rig, uint32_t slot)
 /* The first rule has narrow rows, the others wide ones: by their limit, and as they count bytes. An hour each, so that
  * no bucket begins but the first; and in one run, so that jiffies hardly move on.
  */
-static void flow_that_sends_much_is_reported_under_each_rule_of_its_packets(void **state)
+CLAIM(flow_that_sends_much_is_reported_under_each_rule_of_its_packets)
 {
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", PORT, 18);
 	uint8_t frame[PACKET_BYTES_MAX];
@@ -71,11 +64,4 @@ static void flow_that_sends_much_is_reported_under_each_rule_of_its_packets(void
 	rig_roam(&before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flow_that_sends_much_is_reported_under_each_rule_of_its_packets),
-	};
-
-	return cmocka_run_group_tests_name("key_samples", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

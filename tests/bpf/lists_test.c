@@ -3,17 +3,11 @@
  * Allow and deny lists, through the shipped program: random prefixes that nest, touch and repeat, against an oracle
  * that looks at every prefix for every packet.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <string.h>
 #include <time.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
 #include "../lib/rig.h"
@@ -236,14 +230,14 @@ static void ask_around(struct lists *lists, struct random *random, const struct 
 	assert_as_expected(lists, prefix->family, address);
 }
 
-static void longest_prefix_decides_in_random_lists(void **state)
+CLAIM(longest_prefix_decides_in_random_lists)
 {
 	static const size_t counts[] = {1, 2, 5, 30, 300, 1500};
 
 	rig_require(1);
 	for (uint64_t seed = 0; seed < 24; seed++) {
 		struct random random = {.state = seed + 1};
-		struct lists lists;
+		_cleanup_(lists_end) struct lists lists = {};
 		size_t count = counts[seed % ARRAY_SIZE(counts)];
 
 		lists_begin(&lists);
@@ -257,19 +251,18 @@ static void longest_prefix_decides_in_random_lists(void **state)
 			prefix.bits = 0; /* anywhere */
 			ask_around(&lists, &random, &prefix);
 		}
-		lists_end(&lists);
 	}
 }
 
 /* Every length from 0 to the whole address, one inside the other, in turn allowed and denied. */
-static void prefixes_nested_at_every_length_are_distinguished(void **state)
+CLAIM(prefixes_nested_at_every_length_are_distinguished)
 {
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		int width = family == 6 ? 128 : 32;
 		struct random random = {.state = family};
 		struct weir_prefix prefix = {.family = family};
 		uint8_t whole[16];
-		struct lists lists;
+		_cleanup_(lists_end) struct lists lists = {};
 
 		lists_begin(&lists);
 		scatter(&random, whole, whole, 0, width);
@@ -289,15 +282,14 @@ static void prefixes_nested_at_every_length_are_distinguished(void **state)
 					 bits % 2 ? WEIR_VERDICT_DENY : WEIR_VERDICT_ALLOW);
 		}
 		assert_int_equal(verdict_on(&lists, family, whole), WEIR_VERDICT_ALLOW);
-		lists_end(&lists);
 	}
 }
 
 /* Every address of a /16 and its neighbours, the odd ones denied, but for a /24 and some hosts. */
-static void a_dense_range_of_hosts_is_distinguished(void **state)
+CLAIM(a_dense_range_of_hosts_is_distinguished)
 {
 	struct random random = {.state = 7};
-	struct lists lists;
+	_cleanup_(lists_end) struct lists lists = {};
 
 	lists_begin(&lists);
 	for (uint32_t host = 1; host < 65536; host += 2) {
@@ -328,14 +320,13 @@ static void a_dense_range_of_hosts_is_distinguished(void **state)
 		assert_as_expected(&lists, 6, address);
 	}
 	ask_around(&lists, &random, &lists.rig.ruleset->listed[0].prefix);
-	lists_end(&lists);
 }
 
 /* ---- what it means ---- */
 
-static void deny_wins_where_both_lists_name_the_same_prefix(void **state)
+CLAIM(deny_wins_where_both_lists_name_the_same_prefix)
 {
-	struct lists lists;
+	_cleanup_(lists_end) struct lists lists = {};
 
 	lists_begin(&lists);
 	list(&lists, false, "0.0.0.0", 0);
@@ -352,13 +343,12 @@ static void deny_wins_where_both_lists_name_the_same_prefix(void **state)
 	assert_int_equal(verdict_on_text(&lists, "10.0.0.7"), WEIR_VERDICT_ALLOW);
 	assert_int_equal(verdict_on_text(&lists, "2001:db8::1"), WEIR_VERDICT_DENY);
 	assert_int_equal(verdict_on_text(&lists, "2001:db8::2"), WEIR_VERDICT_ALLOW);
-	lists_end(&lists);
 }
 
 /* 192.0.2.1 and c000:201:: begin with the same 32 bits. */
-static void a_prefix_of_one_family_says_nothing_of_the_other(void **state)
+CLAIM(a_prefix_of_one_family_says_nothing_of_the_other)
 {
-	struct lists lists;
+	_cleanup_(lists_end) struct lists lists = {};
 
 	lists_begin(&lists);
 	list(&lists, true, "192.0.2.1", 32);
@@ -376,13 +366,12 @@ static void a_prefix_of_one_family_says_nothing_of_the_other(void **state)
 	assert_int_equal(verdict_on_text(&lists, "198.51.100.1"), WEIR_VERDICT_BLOCK);
 	assert_int_equal(verdict_on_text(&lists, "203.0.1.1"), WEIR_VERDICT_BLOCK);
 	assert_int_equal(verdict_on_text(&lists, "20.1.1.1"), WEIR_VERDICT_BLOCK);
-	lists_end(&lists);
 }
 
 /* Not even one that observes counts it, and no window does. */
-static void a_listed_packet_meets_no_resource(void **state)
+CLAIM(a_listed_packet_meets_no_resource)
 {
-	struct lists lists;
+	_cleanup_(lists_end) struct lists lists = {};
 
 	lists_begin(&lists);
 	list(&lists, false, "192.0.2.1", 32);
@@ -397,12 +386,11 @@ static void a_listed_packet_meets_no_resource(void **state)
 	assert_int_equal(rig_rule_counters(&lists.rig, 0).blocked.packets, 0);
 	assert_int_equal(verdict_on_text(&lists, "192.0.2.3"), WEIR_VERDICT_BLOCK);
 	assert_int_equal(rig_rule_counters(&lists.rig, 0).blocked.packets, 1);
-	lists_end(&lists);
 }
 
-static void a_malformed_packet_of_an_allowed_source_stays_malformed(void **state)
+CLAIM(a_malformed_packet_of_an_allowed_source_stays_malformed)
 {
-	struct lists lists;
+	_cleanup_(lists_end) struct lists lists = {};
 
 	lists_begin(&lists);
 	list(&lists, false, "0.0.0.0", 0);
@@ -410,7 +398,6 @@ static void a_malformed_packet_of_an_allowed_source_stays_malformed(void **state
 	assert_int_equal(verdict_on_text(&lists, "192.0.2.1"), WEIR_VERDICT_ALLOW);
 	lists.frame[0][14] = 0x44; /* ihl 4 */
 	assert_int_equal(verdict_on_text(&lists, "192.0.2.1"), WEIR_VERDICT_MALFORMED_DROP);
-	lists_end(&lists);
 }
 
 /* ---- a million ---- */
@@ -444,11 +431,11 @@ static uint64_t cpu_time_ns(void)
 	return used.tv_sec * SECOND + used.tv_nsec;
 }
 
-static void two_million_hosts_load_in_less_than_a_minute(void **state)
+CLAIM(two_million_hosts_load_in_less_than_a_minute)
 {
 	struct weir_prefix prefix = {};
 	struct weir_image_memory memory;
-	struct lists lists;
+	_cleanup_(lists_end) struct lists lists = {};
 	uint64_t load_ns;
 
 	lists_begin(&lists);
@@ -475,22 +462,10 @@ static void two_million_hosts_load_in_less_than_a_minute(void **state)
 		million_address(i % MILLION + MILLION, family, address);
 		assert_int_equal(verdict_on(&lists, family, address), WEIR_VERDICT_BLOCK);
 	}
-	lists_end(&lists);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(longest_prefix_decides_in_random_lists),
-		cmocka_unit_test(prefixes_nested_at_every_length_are_distinguished),
-		cmocka_unit_test(a_dense_range_of_hosts_is_distinguished),
-		cmocka_unit_test(deny_wins_where_both_lists_name_the_same_prefix),
-		cmocka_unit_test(a_prefix_of_one_family_says_nothing_of_the_other),
-		cmocka_unit_test(a_listed_packet_meets_no_resource),
-		cmocka_unit_test(a_malformed_packet_of_an_allowed_source_stays_malformed),
-		cmocka_unit_test(two_million_hosts_load_in_less_than_a_minute),
-	};
-
 	rig_pin(0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_claims(NULL, NULL);
 }

@@ -3,19 +3,12 @@
  * A packet that is like the previous one takes its matches (weir_is_matched_as_before). Random packets
  * are compared with the model elsewhere (replay_test); here are the cases that would go wrong first.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -38,9 +31,9 @@ static void add_limit(struct rig *rig, uint16_t port, uint64_t threshold)
 	rig_rule(rig, rig_resource(rig, port, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, threshold, SECOND, 10);
 }
 
-static void ports_that_take_turns_are_counted_by_their_own_rules(void **state)
+CLAIM(ports_that_take_turns_are_counted_by_their_own_rules)
 {
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 
 	rig_begin(&rig, 16384);
 	add_limit(&rig, PORT_ONE, 3);
@@ -54,13 +47,12 @@ static void ports_that_take_turns_are_counted_by_their_own_rules(void **state)
 	}
 	assert_int_equal(rig_passed(&rig, 0), 3);
 	assert_int_equal(rig_passed(&rig, 1), 5);
-	rig_end(&rig);
 }
 
-static void frame_that_is_no_packet_belongs_to_no_resource(void **state)
+CLAIM(frame_that_is_no_packet_belongs_to_no_resource)
 {
 	static uint8_t arp[60] = {[12] = 0x08, [13] = 0x06};
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 
 	rig_begin(&rig, 16384);
 	add_limit(&rig, PORT_ONE, 3);
@@ -71,13 +63,12 @@ static void frame_that_is_no_packet_belongs_to_no_resource(void **state)
 	assert_int_equal(rig_passed(&rig, 0), 1);
 	assert_true(udp_passes(&rig, PORT_ONE));
 	assert_int_equal(rig_passed(&rig, 0), 2);
-	rig_end(&rig);
 }
 
 /* A node of the trie of sources leads to one that does not exist. With one resource there is a single word to look at
  * (WEIR_ONLY_WORDS); with seventy, vectors.
  */
-static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(void **state)
+CLAIM(a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped)
 {
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", PORT_ONE, 18);
 	static uint8_t frame[PACKET_BYTES_MAX];
@@ -86,7 +77,7 @@ static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(voi
 	for (int resources = 1; resources <= 70; resources += 69) {
 		volatile struct weir_harness *harness;
 		struct weir_prefix_node node;
-		struct rig rig = {};
+		_cleanup_(rig_end) struct rig rig = {};
 		__u32 number = 0;
 		int fd;
 
@@ -117,15 +108,14 @@ static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(voi
 		assert_int_equal(weir_object_evaluate(rig.object, frame, bytes), XDP_DROP);
 		assert_int_equal(harness->verdict, WEIR_VERDICT_ERROR);
 		assert_int_equal(harness->resource_count, 0);
-		rig_end(&rig);
 	}
 }
 
 /* Types 130 to 137, and 143; listeners are asked, and report, behind a hop-by-hop header. */
-static void unmatched_drop_spares_discovery_of_neighbours_and_listeners(void **state)
+CLAIM(unmatched_drop_spares_discovery_of_neighbours_and_listeners)
 {
 	static uint8_t frame[PACKET_BYTES_MAX];
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 
 	rig_begin(&rig, 512);
 	rig.ruleset->settings.drop_unmatched = true;
@@ -144,17 +134,16 @@ static void unmatched_drop_spares_discovery_of_neighbours_and_listeners(void **s
 					 (type >= 130 && type <= 137) || type == 143);
 		}
 	assert_false(udp_passes(&rig, PORT_TWO));
-	rig_end(&rig);
 }
 
 /* ... which would say of what has passed that it may come back. */
-static void cells_of_a_shadow_are_not_marked_as_unspent(void **state)
+CLAIM(cells_of_a_shadow_are_not_marked_as_unspent)
 {
 	_cleanup_(weir_freep) struct weir_wide_row *rows = calloc(weir_host_cpus(), sizeof(*rows));
 	uint64_t units = 0, flags = 0;
 	struct weir_ruleset_rule *rule;
 	size_t referred, resource;
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 	__u32 slot;
 
 	assert_non_null(rows);
@@ -176,18 +165,6 @@ static void cells_of_a_shadow_are_not_marked_as_unspent(void **state)
 		}
 	assert_int_equal(units, 2);
 	assert_int_equal(flags, 0);
-	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ports_that_take_turns_are_counted_by_their_own_rules),
-		cmocka_unit_test(frame_that_is_no_packet_belongs_to_no_resource),
-		cmocka_unit_test(a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped),
-		cmocka_unit_test(unmatched_drop_spares_discovery_of_neighbours_and_listeners),
-		cmocka_unit_test(cells_of_a_shadow_are_not_marked_as_unspent),
-	};
-
-	return cmocka_run_group_tests_name("match_memory", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Requests by netlink, to the kernel itself, in a network namespace of their own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <linux/bpf.h>
 #include <net/if.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "network/netlink.h"
 #include "network/tc.h"
-#include "network/tcx.h"
 
 #define NO_SUCH_INTERFACE 99999
 /* More than one piece of a dump, which has at most 32 KiB, at more than a KiB an interface. */
@@ -62,7 +52,7 @@ static int add_veth(struct weir_netlink *by, const char *name)
 	return weir_netlink_ask(by, NULL, NULL);
 }
 
-static void refusal_comes_with_the_kernel_s_number_and_words(void **state)
+CLAIM_WITHIN(refusal_comes_with_the_kernel_s_number_and_words, begin, end)
 {
 	struct nlmsghdr *request = begin_link(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
 	struct nlattr *nest = mnl_attr_nest_start(request, IFLA_LINKINFO);
@@ -80,7 +70,7 @@ static void refusal_comes_with_the_kernel_s_number_and_words(void **state)
 }
 
 /* Sent by hand and never read, as when its time was over. */
-static void answer_to_an_earlier_request_is_passed_over(void **state)
+CLAIM_WITHIN(answer_to_an_earlier_request_is_passed_over, begin, end)
 {
 	struct nlmsghdr *request = begin_link(RTM_GETLINK, 0, NO_SUCH_INTERFACE);
 
@@ -90,7 +80,7 @@ static void answer_to_an_earlier_request_is_passed_over(void **state)
 }
 
 /* The kernel says nothing of what it did when it was not asked to acknowledge it. */
-static void silence_is_a_time_out(void **state)
+CLAIM_WITHIN(silence_is_a_time_out, begin, end)
 {
 	const struct timeval patience = {.tv_usec = 10000};
 	struct nlmsghdr *request = begin_link(RTM_NEWLINK, 0, 1);
@@ -123,7 +113,7 @@ static int dump_links(struct dump *dump)
 	return weir_netlink_ask(&netlink, read_link, dump);
 }
 
-static void dump_that_changes_while_it_is_read_is_distinguished_from_a_whole_one(void **state)
+CLAIM_WITHIN(dump_that_changes_while_it_is_read_is_distinguished_from_a_whole_one, begin, end)
 {
 	struct dump dump = {};
 
@@ -146,7 +136,7 @@ static void dump_that_changes_while_it_is_read_is_distinguished_from_a_whole_one
 	weir_netlink_close(&dump.meddler);
 }
 
-static void value_that_an_answer_lacks_is_no_data(void **state)
+CLAIM_WITHIN(value_that_an_answer_lacks_is_no_data, begin, end)
 {
 	uint32_t mtu = 0;
 	uint64_t longer;
@@ -183,7 +173,7 @@ static void assert_filters(bool has_weir, size_t others)
 }
 
 /* The one without a program has weir's place, and not weir's name. */
-static void weirs_filter_is_distinguished_from_another(void **state)
+CLAIM_WITHIN(weirs_filter_is_distinguished_from_another, begin, end)
 {
 	int program_fd = load_program();
 
@@ -205,7 +195,7 @@ static void weirs_filter_is_distinguished_from_another(void **state)
 }
 
 /* Of one preference and handle: the name says whose it is. Another program takes its place in one step. */
-static void filter_that_limits_is_found_again_by_handle_and_name(void **state)
+CLAIM_WITHIN(filter_that_limits_is_found_again_by_handle_and_name, begin, end)
 {
 	const struct weir_tc_limiter limiter = {.ifindex = 1, .handle = 7, .name = "weir:main"};
 	const struct weir_tc_limiter other = {.ifindex = 1, .handle = 7, .name = "weir:other"};
@@ -251,7 +241,7 @@ static uint32_t program_id(int fd)
 	return info.id;
 }
 
-static void tcx_link_is_put_beside_others_and_found_by_its_program(void **state)
+CLAIM_WITHIN(tcx_link_is_put_beside_others_and_found_by_its_program, begin, end)
 {
 	const struct weir_tcx_place last = {};
 	int first_fd = load_program(), second_fd = load_program(), first_link, second_link;
@@ -277,7 +267,7 @@ static void tcx_link_is_put_beside_others_and_found_by_its_program(void **state)
 	close(second_fd);
 }
 
-static void ifb_is_distinguished_from_another_interface(void **state)
+CLAIM_WITHIN(ifb_is_distinguished_from_another_interface, begin, end)
 {
 	uint32_t ifindex;
 
@@ -297,20 +287,4 @@ static int enter_own_network(void **state)
 	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(refusal_comes_with_the_kernel_s_number_and_words, begin, end),
-		cmocka_unit_test_setup_teardown(answer_to_an_earlier_request_is_passed_over, begin, end),
-		cmocka_unit_test_setup_teardown(silence_is_a_time_out, begin, end),
-		cmocka_unit_test_setup_teardown(dump_that_changes_while_it_is_read_is_distinguished_from_a_whole_one,
-						begin, end),
-		cmocka_unit_test_setup_teardown(value_that_an_answer_lacks_is_no_data, begin, end),
-		cmocka_unit_test_setup_teardown(weirs_filter_is_distinguished_from_another, begin, end),
-		cmocka_unit_test_setup_teardown(filter_that_limits_is_found_again_by_handle_and_name, begin, end),
-		cmocka_unit_test_setup_teardown(tcx_link_is_put_beside_others_and_found_by_its_program, begin, end),
-		cmocka_unit_test_setup_teardown(ifb_is_distinguished_from_another_interface, begin, end),
-	};
-
-	return cmocka_run_group_tests_name("netlink", tests, enter_own_network, NULL);
-}
+RUN_CLAIMS(enter_own_network, NULL)

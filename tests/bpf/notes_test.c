@@ -4,17 +4,10 @@
  * note alone, by no other flow's, and never after its bucket. Under the virtual clock, on one CPU, with rows that are
  * taken away.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "../lib/shortcuts.h"
@@ -99,9 +92,9 @@ static void spoil(uint32_t *notes)
 		notes[i] += notes[i] ? 1u << 31 : 0;
 }
 
-static void a_flow_is_dropped_by_its_note_alone_until_its_bucket_ends(void **state)
+CLAIM(a_flow_is_dropped_by_its_note_alone_until_its_bucket_ends)
 {
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig);
 	take_rows_away(&rig);
@@ -110,12 +103,11 @@ static void a_flow_is_dropped_by_its_note_alone_until_its_bucket_ends(void **sta
 	assert_int_equal(passed_of(&rig, RIG_START_NS + SECOND, 2, LIMIT + 3), LIMIT);
 	/* After a packet that a shortcut has blocked, notes are read. */
 	assert_int_equal(passed_of(&rig, RIG_START_NS + SECOND, 1, LIMIT + 1), LIMIT);
-	rig_end(&rig);
 }
 
-static void a_note_is_found_in_any_of_its_places(void **state)
+CLAIM(a_note_is_found_in_any_of_its_places)
 {
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig);
 	take_rows_away(&rig);
@@ -124,12 +116,11 @@ static void a_note_is_found_in_any_of_its_places(void **state)
 			assert_int_equal(passed_of(&rig, RIG_START_NS, 1 + i % 2, 1), 0);
 		change_notes(&rig, turn);
 	}
-	rig_end(&rig);
 }
 
-static void no_flow_is_dropped_by_another_ones_note(void **state)
+CLAIM(no_flow_is_dropped_by_another_ones_note)
 {
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig);
 	for (unsigned int host = 3; host < 250; host++) {
@@ -140,16 +131,6 @@ static void no_flow_is_dropped_by_another_ones_note(void **state)
 	take_rows_away(&rig);
 	change_notes(&rig, spoil);
 	assert_int_equal(passed_of(&rig, RIG_START_NS, 2, 1), 1);
-	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_is_dropped_by_its_note_alone_until_its_bucket_ends),
-		cmocka_unit_test(a_note_is_found_in_any_of_its_places),
-		cmocka_unit_test(no_flow_is_dropped_by_another_ones_note),
-	};
-
-	return cmocka_run_group_tests_name("notes", tests, rig_stay_group, rig_roam_group);
-}
+RUN_CLAIMS(rig_stay_group, rig_roam_group)

@@ -4,13 +4,6 @@
  * cells are read: no window, the present one or one to come, may hold more than the threshold, and all units ever
  * counted must be as many as packets that passed. So a unit that is lost, counted twice or not given back shows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/new_flows.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -217,34 +211,19 @@ static void race(bool is_keyed, bool has_second_rule, bool moves_clock)
 	rig_end(&occupier.rig);
 }
 
-static void two_cpus_pass_no_window_of_a_flow(void **state)
-{
-	race(true, false, false);
-}
-
-static void two_cpus_pass_no_window_of_a_whole_resource(void **state)
-{
-	race(false, false, false);
-}
-
-static void two_cpus_give_back_what_another_rule_blocks(void **state)
-{
-	race(true, true, false);
-}
-
-static void two_cpus_pass_no_window_while_buckets_end(void **state)
-{
-	race(true, false, true);
-}
+CASE_WITHIN(two_cpus_pass_no_window_of_a_flow, NULL, rig_detach, race(true, false, false));
+CASE_WITHIN(two_cpus_pass_no_window_of_a_whole_resource, NULL, rig_detach, race(false, false, false));
+CASE_WITHIN(two_cpus_give_back_what_another_rule_blocks, NULL, rig_detach, race(true, true, false));
+CASE_WITHIN(two_cpus_pass_no_window_while_buckets_end, NULL, rig_detach, race(true, false, true));
 
 /* ---- a full table ---- */
 
 /* A heavy flow that has used up its limit, in a flood of new sources that pushes flows out all the time. */
-static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
+CLAIM(a_flood_of_new_sources_lets_no_heavy_flow_through)
 {
 	struct new_flows_passed passed;
 	struct weir_ruleset_rule *rule;
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 
 	rig_begin(&rig, NEW_FLOWS_TABLE);
 	rig_resource(&rig, PORT, WEIR_KEY_SOURCE);
@@ -255,18 +234,6 @@ static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
 	rig_load(&rig, true);
 	passed = new_flows_flood(&rig);
 	assert_int_equal(passed.heavy, 4 * 20); /* of four seconds: the last 20 wait for the fourth */
-	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(two_cpus_pass_no_window_of_a_flow, rig_detach),
-		cmocka_unit_test_teardown(two_cpus_pass_no_window_of_a_whole_resource, rig_detach),
-		cmocka_unit_test_teardown(two_cpus_give_back_what_another_rule_blocks, rig_detach),
-		cmocka_unit_test_teardown(two_cpus_pass_no_window_while_buckets_end, rig_detach),
-		cmocka_unit_test(a_flood_of_new_sources_lets_no_heavy_flow_through),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -4,16 +4,8 @@
  * say which way a packet went and how many it was. What comes in is evaluated at XDP, what goes out at tc, by one rule
  * set. By the real clock: in the harness nothing is reported.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <stdio.h>
@@ -21,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -193,13 +186,12 @@ static void send_bare(uint32_t times)
 
 static json_t *stats(void)
 {
-	struct weir_stats_view view;
+	_cleanup_(weir_stats_free) struct weir_stats_view view = {};
 	json_t *document;
 
 	assert_int_equal(weir_stats_read(&instance, &view, &diag), 0);
 	document = weir_stats_describe(&view);
 	assert_non_null(document);
-	weir_stats_free(&view);
 	return document;
 }
 
@@ -280,7 +272,7 @@ static void expect_words(const struct weir_reported *reported, const char *expec
 
 /* ---- figures ---- */
 
-static void what_goes_out_has_totals_of_its_own(void **state)
+CLAIM(what_goes_out_has_totals_of_its_own)
 {
 	json_t *document;
 
@@ -299,7 +291,7 @@ static void what_goes_out_has_totals_of_its_own(void **state)
 	end();
 }
 
-static void a_super_frame_counts_as_its_segments(void **state)
+CLAIM(a_super_frame_counts_as_its_segments)
 {
 	json_t *document;
 
@@ -314,7 +306,7 @@ static void a_super_frame_counts_as_its_segments(void **state)
 	end();
 }
 
-static void resources_and_rules_say_their_direction(void **state)
+CLAIM(resources_and_rules_say_their_direction)
 {
 	static const char *const directions[] = {"in", "out", "both"};
 	struct weir_status_view view;
@@ -343,7 +335,7 @@ static void resources_and_rules_say_their_direction(void **state)
 }
 
 /* Of the time when nothing went out: the word was a byte of padding. */
-static void a_description_of_an_older_version_is_of_what_comes_in(void **state)
+CLAIM(a_description_of_an_older_version_is_of_what_comes_in)
 {
 	begin(RULES);
 	assert_true(weir_limits_out(&instance));
@@ -354,7 +346,7 @@ static void a_description_of_an_older_version_is_of_what_comes_in(void **state)
 	end();
 }
 
-static void metrics_have_the_direction_as_a_label(void **state)
+CLAIM(metrics_have_the_direction_as_a_label)
 {
 	_cleanup_(weir_freep) char *text = NULL;
 
@@ -374,7 +366,7 @@ static void metrics_have_the_direction_as_a_label(void **state)
 	end();
 }
 
-static void without_rules_for_what_goes_out_nothing_is_said_of_it(void **state)
+CLAIM(without_rules_for_what_goes_out_nothing_is_said_of_it)
 {
 	_cleanup_(weir_freep) char *text = NULL;
 	json_t *document;
@@ -396,18 +388,17 @@ static void without_rules_for_what_goes_out_nothing_is_said_of_it(void **state)
 static json_t *dropped(void)
 {
 	struct weir_drops_wanted wanted = {.most = 10};
-	struct weir_drops drops;
+	_cleanup_(weir_drops_free) struct weir_drops drops = {};
 	json_t *document;
 
 	assert_int_equal(weir_drops_read(&instance, &wanted, &drops, &diag), 0);
 	document = weir_drops_describe(&instance, &drops);
 	assert_non_null(document);
-	weir_drops_free(&drops);
 	return document;
 }
 
 /* One flow, whichever way its packets go: 3 of 4 pass. */
-static void a_flow_of_both_directions_is_one_by_its_ends(void **state)
+CLAIM(a_flow_of_both_directions_is_one_by_its_ends)
 {
 	uint8_t frame[PACKET_BYTES_MAX];
 	struct weir_flows_view flows;
@@ -425,7 +416,7 @@ static void a_flow_of_both_directions_is_one_by_its_ends(void **state)
 	json_decref(document);
 	assert_int_equal(weir_flows_view_read(&instance, WEIR_ANY_RULE, 10, &flows, &diag), 0);
 	document = weir_flows_describe(&flows);
-	expect_number(document, "flows.0.units", 3);
+	expect_number(document, "flows.0.used", 3);
 	expect_text(document, "flows.0.key.remote", REMOTE);
 	json_decref(document);
 	weir_flows_view_free(&flows);
@@ -433,7 +424,7 @@ static void a_flow_of_both_directions_is_one_by_its_ends(void **state)
 }
 
 /* As the rule file does: the program knows only ends. */
-static void a_flow_that_goes_out_is_named_as_its_packets_are(void **state)
+CLAIM(a_flow_that_goes_out_is_named_as_its_packets_are)
 {
 	struct weir_flows_view flows;
 	json_t *document;
@@ -454,7 +445,7 @@ static void a_flow_that_goes_out_is_named_as_its_packets_are(void **state)
 
 /* ---- events ---- */
 
-static void a_drop_says_which_way_the_packet_went(void **state)
+CLAIM(a_drop_says_which_way_the_packet_went)
 {
 	struct weir_reported reported;
 	json_t *document;
@@ -484,7 +475,7 @@ static void a_drop_says_which_way_the_packet_went(void **state)
 /* What is larger than the limit is refused, whatever was used. A packet at XDP that gets the same place in the ring is
  * one again.
  */
-static void a_drop_of_a_super_frame_says_how_many_packets_it_is(void **state)
+CLAIM(a_drop_of_a_super_frame_says_how_many_packets_it_is)
 {
 	struct weir_reported reported;
 	json_t *document;
@@ -508,7 +499,7 @@ static void a_drop_of_a_super_frame_says_how_many_packets_it_is(void **state)
 }
 
 /* What is reported and what is not are together what counters have. */
-static void drops_that_are_not_reported_are_counted_by_packets(void **state)
+CLAIM(drops_that_are_not_reported_are_counted_by_packets)
 {
 	struct weir_event_watch watch = {.instance = &instance, .events = events, .wants_drops = true};
 	struct weir_reported_events reported;
@@ -542,7 +533,7 @@ static void drops_that_are_not_reported_are_counted_by_packets(void **state)
 }
 
 /* Readers of captures expect Ethernet. */
-static void a_frame_without_ethernet_gets_a_header(void **state)
+CLAIM(a_frame_without_ethernet_gets_a_header)
 {
 	static const uint8_t header[14] = {[12] = 0x08};
 	uint8_t frame[PACKET_BYTES_MAX];
@@ -566,7 +557,7 @@ static uint32_t captured_flags(const struct weir_reported *reported)
 {
 	struct weir_event_capture capture;
 	size_t bytes, tail = 4 /* the block's length */ + 4 /* end of options */;
-	char *text = NULL;
+	_cleanup_(weir_freep) char *text = NULL;
 	FILE *stream = open_memstream(&text, &bytes);
 	uint32_t option[2];
 
@@ -577,11 +568,10 @@ static uint32_t captured_flags(const struct weir_reported *reported)
 	fclose(stream);
 	memcpy(option, text + bytes - tail - sizeof(option), sizeof(option));
 	assert_int_equal(option[0], 2 | 4 << 16);
-	free(text);
 	return option[1];
 }
 
-static void a_capture_of_drops_says_the_direction(void **state)
+CLAIM(a_capture_of_drops_says_the_direction)
 {
 	struct weir_reported reported;
 
@@ -596,23 +586,4 @@ static void a_capture_of_drops_says_the_direction(void **state)
 	end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_goes_out_has_totals_of_its_own),
-		cmocka_unit_test(a_super_frame_counts_as_its_segments),
-		cmocka_unit_test(resources_and_rules_say_their_direction),
-		cmocka_unit_test(a_description_of_an_older_version_is_of_what_comes_in),
-		cmocka_unit_test(metrics_have_the_direction_as_a_label),
-		cmocka_unit_test(without_rules_for_what_goes_out_nothing_is_said_of_it),
-		cmocka_unit_test(a_flow_of_both_directions_is_one_by_its_ends),
-		cmocka_unit_test(a_flow_that_goes_out_is_named_as_its_packets_are),
-		cmocka_unit_test(a_drop_says_which_way_the_packet_went),
-		cmocka_unit_test(a_drop_of_a_super_frame_says_how_many_packets_it_is),
-		cmocka_unit_test(drops_that_are_not_reported_are_counted_by_packets),
-		cmocka_unit_test(a_frame_without_ethernet_gets_a_header),
-		cmocka_unit_test(a_capture_of_drops_says_the_direction),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

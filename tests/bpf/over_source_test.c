@@ -4,16 +4,10 @@
  * row (WEIR_SHORTCUT_SOURCE, weir_is_over_source). What must not happen is that a packet of another flow is taken for
  * one of that source. Under the virtual clock, on one CPU: what is remembered is a CPU's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../../bpf/scratch.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
@@ -98,9 +92,9 @@ static struct weir_over_source over_source(const struct bench *bench)
 }
 
 /* Else nothing here would be about it. */
-static void a_source_that_is_over_its_limit_twice_in_a_row_is_remembered(void **state)
+CLAIM(a_source_that_is_over_its_limit_twice_in_a_row_is_remembered)
 {
-	struct bench bench;
+	_cleanup_(close_bench) struct bench bench = {};
 
 	rig_require_shortcut(WEIR_SHORTCUT_SOURCE);
 	open_bench(&bench);
@@ -109,13 +103,12 @@ static void a_source_that_is_over_its_limit_twice_in_a_row_is_remembered(void **
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 0);
 	assert_int_not_equal(over_source(&bench).sure_jiffies, 0);
 	assert_memory_equal(over_source(&bench).source, ((uint8_t[]){192, 0, 2, 1}), 4);
-	close_bench(&bench);
 }
 
-static void every_packet_is_evaluated_and_counted(void **state)
+CLAIM(every_packet_is_evaluated_and_counted)
 {
 	const uint64_t dropped = 1000 - LIMIT, frame_bytes = 60;
-	struct bench bench;
+	_cleanup_(close_bench) struct bench bench = {};
 
 	begin(&bench);
 	add_limit(&bench, PORT, WEIR_KEY_SOURCE);
@@ -139,17 +132,16 @@ static void every_packet_is_evaluated_and_counted(void **state)
 	bench.now_ns += WEIR_SECONDS * SECOND;
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, LIMIT + 1), LIMIT);
 	assert_int_equal(rig_resource_counters(&bench.rig, 0).blocked_by_second, 1);
-	close_bench(&bench);
 }
 
 /* They differ in one word, or in one bit of a family. */
-static void another_source_has_a_row_of_its_own(void **state)
+CLAIM(another_source_has_a_row_of_its_own)
 {
 	static const char *const flows[] = {"192.0.2.1", "2001:db8::1"};
 	static const char *const others[] = {"192.0.2.2",     "192.0.3.1",   "193.0.2.1",
 					     "c000:201::",    "2001:db8::2", "2001:db8:0:1::1",
 					     "2001:db8:1::1", "2001:db9::1", "2001:db8::1:0:1"};
-	struct bench bench;
+	_cleanup_(close_bench) struct bench bench = {};
 
 	open_bench(&bench);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
@@ -158,29 +150,27 @@ static void another_source_has_a_row_of_its_own(void **state)
 			/* One packet: it is not remembered, or the other would be. */
 			assert_int_equal(passed_of(&bench, others[i], PORT, 1), 1);
 		}
-	close_bench(&bench);
 }
 
 /* Of a table that is empty, and a memory that is. */
-static void the_source_of_zeros_is_nobody_s_until_it_comes(void **state)
+CLAIM(the_source_of_zeros_is_nobody_s_until_it_comes)
 {
 	static const char *const zeros[] = {"0.0.0.0", "::"};
 
 	for (size_t first = 0; first < 2; first++) {
-		struct bench bench;
+		_cleanup_(close_bench) struct bench bench = {};
 
 		open_bench(&bench);
 		assert_int_equal(passed_of(&bench, zeros[first], PORT, ENOUGH), LIMIT);
 		assert_int_equal(passed_of(&bench, zeros[!first], PORT, ENOUGH), LIMIT);
 		assert_int_equal(passed_of(&bench, zeros[first], PORT, ENOUGH), 0);
-		close_bench(&bench);
 	}
 }
 
-static void a_subnet_has_one_row_where_the_key_is_one(void **state)
+CLAIM(a_subnet_has_one_row_where_the_key_is_one)
 {
 	struct weir_ruleset_resource *resource;
-	struct bench bench;
+	_cleanup_(close_bench) struct bench bench = {};
 
 	begin(&bench);
 	add_limit(&bench, PORT, WEIR_KEY_SOURCE);
@@ -194,12 +184,11 @@ static void a_subnet_has_one_row_where_the_key_is_one(void **state)
 	assert_int_equal(passed_of(&bench, "2001:db8::1", PORT, ENOUGH), LIMIT);
 	assert_int_equal(passed_of(&bench, "2001:db8:0:ff:1::2", PORT, ENOUGH), 0);
 	assert_int_equal(passed_of(&bench, "2001:db8:0:100::1", PORT, ENOUGH), LIMIT);
-	close_bench(&bench);
 }
 
-static void a_source_has_a_row_under_each_rule(void **state)
+CLAIM(a_source_has_a_row_under_each_rule)
 {
-	struct bench bench;
+	_cleanup_(close_bench) struct bench bench = {};
 
 	begin(&bench);
 	add_limit(&bench, PORT, WEIR_KEY_SOURCE);
@@ -209,16 +198,15 @@ static void a_source_has_a_row_under_each_rule(void **state)
 	assert_int_equal(passed_of(&bench, "192.0.2.1", OTHER_PORT, ENOUGH), LIMIT);
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT + 1, ENOUGH), ENOUGH);
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 0);
-	close_bench(&bench);
 }
 
 /* The key has the destination, too: the source alone names no flow. */
-static void under_a_longer_key_a_source_has_several_rows(void **state)
+CLAIM(under_a_longer_key_a_source_has_several_rows)
 {
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.2", PORT, 18);
 	uint8_t frame[PACKET_BYTES_MAX];
 	size_t frame_bytes = packet_build(&spec, frame);
-	struct bench bench;
+	_cleanup_(close_bench) struct bench bench = {};
 
 	begin(&bench);
 	add_limit(&bench, PORT, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION);
@@ -226,27 +214,25 @@ static void under_a_longer_key_a_source_has_several_rows(void **state)
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
 	for (unsigned int i = 0; i < ENOUGH; i++)
 		assert_int_equal(rig_passes(&bench.rig, bench.now_ns, frame, frame_bytes), i < LIMIT);
-	close_bench(&bench);
 }
 
-static void a_rule_that_observes_passes_and_counts(void **state)
+CLAIM(a_rule_that_observes_passes_and_counts)
 {
-	struct bench bench;
+	_cleanup_(close_bench) struct bench bench = {};
 
 	begin(&bench);
 	add_limit(&bench, PORT, WEIR_KEY_SOURCE)->observes = true;
 	load(&bench);
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, 1000), 1000);
 	assert_int_equal(rig_rule_counters(&bench.rig, 0).would_drop.packets, 1000 - LIMIT);
-	close_bench(&bench);
 }
 
 /* Another rule's flow, or one that was new, took the row when the window was over; neither is remembered. */
-static void a_row_that_another_flow_was_given_is_that_flow_s(void **state)
+CLAIM(a_row_that_another_flow_was_given_is_that_flow_s)
 {
 	for (int is_rule_s_own = 0; is_rule_s_own < 2; is_rule_s_own++) {
 		uint16_t port = is_rule_s_own ? PORT : OTHER_PORT;
-		struct bench bench;
+		_cleanup_(close_bench) struct bench bench = {};
 		char source[32];
 
 		begin(&bench);
@@ -265,13 +251,12 @@ static void a_row_that_another_flow_was_given_is_that_flow_s(void **state)
 		assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
 		/* Whoever came last has had one packet, whatever the first flow did. */
 		assert_int_equal(passed_of(&bench, source, port, ENOUGH), LIMIT - 1);
-		close_bench(&bench);
 	}
 }
 
-static void a_flow_has_its_limit_again_when_the_bucket_is_over(void **state)
+CLAIM(a_flow_has_its_limit_again_when_the_bucket_is_over)
 {
-	struct bench bench;
+	_cleanup_(close_bench) struct bench bench = {};
 
 	open_bench(&bench);
 	for (int bucket = 0; bucket < 40; bucket++) {
@@ -280,13 +265,12 @@ static void a_flow_has_its_limit_again_when_the_bucket_is_over(void **state)
 		assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 0);
 		bench.now_ns += 1;
 	}
-	close_bench(&bench);
 }
 
 /* A reload goes from interface to interface: for a while both loads meet packets, on one CPU, with one scratch. Each
  * has its own rules, and the totals are of both.
  */
-static void loads_that_take_turns_know_nothing_of_each_other_s_packets(void **state)
+CLAIM(loads_that_take_turns_know_nothing_of_each_other_s_packets)
 {
 	struct bench old, higher;
 
@@ -303,7 +287,7 @@ static void loads_that_take_turns_know_nothing_of_each_other_s_packets(void **st
 }
 
 /* What one load has noted of a flow in a bucket is not true in the next one, though its scratch began again since. */
-static void a_note_ends_with_its_bucket_though_another_load_came_between(void **state)
+CLAIM(a_note_ends_with_its_bucket_though_another_load_came_between)
 {
 	struct bench old, other;
 
@@ -319,22 +303,4 @@ static void a_note_ends_with_its_bucket_though_another_load_came_between(void **
 	close_bench(&old);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_source_that_is_over_its_limit_twice_in_a_row_is_remembered),
-		cmocka_unit_test(every_packet_is_evaluated_and_counted),
-		cmocka_unit_test(another_source_has_a_row_of_its_own),
-		cmocka_unit_test(the_source_of_zeros_is_nobody_s_until_it_comes),
-		cmocka_unit_test(a_subnet_has_one_row_where_the_key_is_one),
-		cmocka_unit_test(a_source_has_a_row_under_each_rule),
-		cmocka_unit_test(under_a_longer_key_a_source_has_several_rows),
-		cmocka_unit_test(a_rule_that_observes_passes_and_counts),
-		cmocka_unit_test(a_row_that_another_flow_was_given_is_that_flow_s),
-		cmocka_unit_test(a_flow_has_its_limit_again_when_the_bucket_is_over),
-		cmocka_unit_test(loads_that_take_turns_know_nothing_of_each_other_s_packets),
-		cmocka_unit_test(a_note_ends_with_its_bucket_though_another_load_came_between),
-	};
-
-	return cmocka_run_group_tests_name("full source", tests, rig_stay_group, rig_roam_group);
-}
+RUN_CLAIMS(rig_stay_group, rig_roam_group)

@@ -4,13 +4,6 @@
  * (WEIR_SHORTCUT_OVER, weir_is_known_over). What must not happen is that being over the limit is believed which does
  * not hold: after its bucket, under another rule, threshold or override. Under the virtual clock, on one CPU.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <string.h>
 
@@ -73,9 +66,9 @@ static void override(struct weir_ruleset_rule *rule, struct weir_override *overr
 	rule->override_count = count;
 }
 
-static void being_over_the_limit_ends_with_its_bucket(void **state)
+CLAIM(being_over_the_limit_ends_with_its_bucket)
 {
-	struct bench bench;
+	_cleanup_(end) struct bench bench = {};
 
 	begin(&bench);
 	rig_load(&bench.rig, true);
@@ -87,7 +80,6 @@ static void being_over_the_limit_ends_with_its_bucket(void **state)
 		assert_int_equal(passed_of(&bench, "192.0.2.2", PORT, MANY), LIMIT);
 		assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, MANY), LIMIT);
 	}
-	end(&bench);
 }
 
 /* As it may in a capture. A flow is over its limit, a newer bucket has room, and the clock goes back by up to more than
@@ -107,7 +99,7 @@ static void fill_and_go_back(struct harness *harness, uint64_t *now_ns, uint64_t
 	}
 }
 
-static void being_over_does_not_hold_again_when_the_clock_goes_back_to_its_bucket(void **state)
+CLAIM(being_over_does_not_hold_again_when_the_clock_goes_back_to_its_bucket)
 {
 	static const enum weir_window_kind kinds[] = {WEIR_WINDOW_LEAP, WEIR_WINDOW_STRICT, WEIR_WINDOW_SMOOTH};
 
@@ -117,7 +109,7 @@ static void being_over_does_not_hold_again_when_the_clock_goes_back_to_its_bucke
 			uint64_t bucket_ns = limit == 2 ? 40 * MS : 100 * MS;
 			uint64_t now_ns = 1000 * SECOND;
 			struct setup setup;
-			struct harness harness;
+			_cleanup_(harness_finish) struct harness harness = {};
 
 			setup_resources(&setup, 1);
 			setup_rule(&setup, 0, rule_of("limit", kinds[kind], limit ? 40000 : LIMIT, 10 * bucket_ns, 10));
@@ -125,13 +117,12 @@ static void being_over_does_not_hold_again_when_the_clock_goes_back_to_its_bucke
 			harness_start(&harness, &setup);
 			for (uint64_t back = 0; back < 13; back++)
 				fill_and_go_back(&harness, &now_ns, bucket_ns, back, limit ? 40000 / 60 + 2 : MANY);
-			harness_finish(&harness);
 		}
 }
 
-static void a_flow_over_the_limit_of_one_rule_has_its_limit_under_another(void **state)
+CLAIM(a_flow_over_the_limit_of_one_rule_has_its_limit_under_another)
 {
-	struct bench bench;
+	_cleanup_(end) struct bench bench = {};
 
 	begin(&bench);
 	rig_rule(&bench.rig, rig_resource(&bench.rig, OTHER_PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, LIMIT + 2, SECOND,
@@ -144,16 +135,15 @@ static void a_flow_over_the_limit_of_one_rule_has_its_limit_under_another(void *
 		assert_int_equal(passed_of(&bench, "192.0.2.1", OTHER_PORT, MANY), i ? 0 : LIMIT + 2);
 		assert_int_equal(passed_of(&bench, "192.0.2.1", OTHER_PORT + 1, MANY), i ? 0 : LIMIT + 4);
 	}
-	end(&bench);
 }
 
-static void flows_under_overrides_have_their_own_limits(void **state)
+CLAIM(flows_under_overrides_have_their_own_limits)
 {
 	static struct weir_override overrides[] = {
 		{.prefix = {4, 32, {192, 0, 2, 1}}, .threshold_micro = (LIMIT + 2) * WEIR_MICRO},
 		{.prefix = {4, 32, {192, 0, 2, 2}}, .threshold_micro = 0},
 	};
-	struct bench bench;
+	_cleanup_(end) struct bench bench = {};
 
 	override(begin(&bench), overrides, ARRAY_SIZE(overrides));
 	rig_load(&bench.rig, true);
@@ -163,7 +153,6 @@ static void flows_under_overrides_have_their_own_limits(void **state)
 		assert_int_equal(passed_of(&bench, "192.0.2.2", PORT, MANY), 0);
 		assert_int_equal(passed_of(&bench, "192.0.2.4", PORT, MANY), i ? 0 : LIMIT);
 	}
-	end(&bench);
 }
 
 /* The one override is another source's now. */
@@ -183,13 +172,13 @@ static void move_override(struct bench *bench, uint8_t host)
 /* Rows keep the version of the load under which they found that their flow has no override, and 127 reloads later it
  * comes round: what is older than a window is not believed.
  */
-static void an_override_reaches_a_flow_that_was_silent_for_a_window(void **state)
+CLAIM(an_override_reaches_a_flow_that_was_silent_for_a_window)
 {
 	static struct weir_override overrides[] = {{.prefix = {4, 32, {192, 0, 2, 1}}}}; /* 0 */
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct weir_ruleset_rule *rule;
-		struct bench bench;
+		_cleanup_(end) struct bench bench = {};
 
 		rule = begin(&bench);
 		rule->threshold_micro = limits[i] * WEIR_MICRO;
@@ -201,14 +190,13 @@ static void an_override_reaches_a_flow_that_was_silent_for_a_window(void **state
 		assert_int_equal(passed_of(&bench, "192.0.2.3", PORT, 1), !shortcuts_left_out());
 		bench.now_ns += SECOND;
 		assert_int_equal(passed_of(&bench, "192.0.2.3", PORT, MANY), 0);
-		end(&bench);
 	}
 }
 
 /* Up and down; the rows are the same. */
-static void the_next_load_s_threshold_holds_for_a_flow_over_its_limit(void **state)
+CLAIM(the_next_load_s_threshold_holds_for_a_flow_over_its_limit)
 {
-	struct bench old = {}, higher = {}, lower = {};
+	_cleanup_(end) struct bench old = {}, higher = {}, lower = {};
 
 	begin(&old);
 	rig_load(&old.rig, true);
@@ -229,9 +217,6 @@ static void the_next_load_s_threshold_holds_for_a_flow_over_its_limit(void **sta
 	assert_int_equal(passed_of(&lower, "192.0.2.1", PORT, MANY), 0);
 	assert_int_equal(passed_of(&lower, "192.0.2.2", PORT, MANY), 0);
 	assert_int_equal(passed_of(&lower, "192.0.2.3", PORT, MANY), 2);
-	end(&lower);
-	end(&higher);
-	end(&old);
 }
 
 static void load_warming(struct bench *bench, struct bench *before, uint32_t period_s)
@@ -247,9 +232,9 @@ static void load_warming(struct bench *bench, struct bench *before, uint32_t per
 }
 
 /* The flow has passed no less than a cold one's rate, and does not cool. */
-static void a_reload_keeps_what_has_passed_of_a_warming_flow_in_this_second(void **state)
+CLAIM(a_reload_keeps_what_has_passed_of_a_warming_flow_in_this_second)
 {
-	struct bench old = {}, longer = {};
+	_cleanup_(end) struct bench old = {}, longer = {};
 
 	load_warming(&old, NULL, 10);
 	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, 100), 33);
@@ -257,8 +242,6 @@ static void a_reload_keeps_what_has_passed_of_a_warming_flow_in_this_second(void
 	assert_int_equal(passed_of(&longer, "192.0.2.1", PORT, 1), 1);
 	longer.now_ns += SECOND;
 	assert_int_equal(passed_of(&longer, "192.0.2.1", PORT, 100), 39); /* 966 tokens are left of 1000 */
-	end(&longer);
-	end(&old);
 }
 
 /* ---- many reloads within a window ---- */
@@ -295,7 +278,7 @@ static void reload_often(struct bench *bench, const struct bench *first, unsigne
 }
 
 /* A flow is over its limit, or has leased, under a threshold of long ago whose version comes round. */
-static void no_number_of_reloads_makes_an_old_threshold_hold_again(void **state)
+LONG_CLAIM(no_number_of_reloads_makes_an_old_threshold_hold_again)
 {
 	static const unsigned int counts[] = {1, 126, 127, 255};
 
@@ -322,7 +305,7 @@ static void no_number_of_reloads_makes_an_old_threshold_hold_again(void **state)
 }
 
 /* In all formats, and whether the flow has the override or not. */
-static void no_number_of_reloads_makes_an_old_override_hold_again(void **state)
+LONG_CLAIM(no_number_of_reloads_makes_an_old_override_hold_again)
 {
 	static const unsigned int counts[] = {63, 126, 127};
 
@@ -350,13 +333,13 @@ static void no_number_of_reloads_makes_an_old_override_hold_again(void **state)
 }
 
 /* Of bytes a flow may be full for a large packet and not for a small one. */
-static void a_flow_is_over_its_limit_for_packets_larger_than_what_is_left(void **state)
+CLAIM(a_flow_is_over_its_limit_for_packets_larger_than_what_is_left)
 {
 	struct packet_spec large = packet_udp("192.0.2.1", 1024, "198.51.100.1", PORT, 1000);
 	uint8_t frame[PACKET_BYTES_MAX];
 	size_t frame_bytes = packet_build(&large, frame);
 	struct weir_ruleset_rule *rule;
-	struct bench bench;
+	_cleanup_(end) struct bench bench = {};
 
 	rule = begin(&bench);
 	rule->counts_bytes = true;
@@ -368,23 +351,6 @@ static void a_flow_is_over_its_limit_for_packets_larger_than_what_is_left(void *
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, MANY), 2);
 	assert_int_equal(passed_of(&bench, "192.0.2.2", PORT, MANY),
 			 (frame_bytes + 2 * 60) / 60 > MANY ? MANY : (frame_bytes + 2 * 60) / 60);
-	end(&bench);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(being_over_the_limit_ends_with_its_bucket),
-		cmocka_unit_test(being_over_does_not_hold_again_when_the_clock_goes_back_to_its_bucket),
-		cmocka_unit_test(a_flow_over_the_limit_of_one_rule_has_its_limit_under_another),
-		cmocka_unit_test(flows_under_overrides_have_their_own_limits),
-		cmocka_unit_test(an_override_reaches_a_flow_that_was_silent_for_a_window),
-		cmocka_unit_test(the_next_load_s_threshold_holds_for_a_flow_over_its_limit),
-		cmocka_unit_test(a_reload_keeps_what_has_passed_of_a_warming_flow_in_this_second),
-		cmocka_unit_test(no_number_of_reloads_makes_an_old_threshold_hold_again),
-		cmocka_unit_test(no_number_of_reloads_makes_an_old_override_hold_again),
-		cmocka_unit_test(a_flow_is_over_its_limit_for_packets_larger_than_what_is_left),
-	};
-
-	return cmocka_run_group_tests_name("full", tests, harness_stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

@@ -4,13 +4,6 @@
  * evaluated until what it used has left the window (bpf/window/row_ghosts.h). In small tables, mostly under the virtual
  * clock and on one CPU; flows are hosts that send UDP.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -18,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/harness.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
@@ -142,10 +136,7 @@ static void goes_on_with_what_it_used(struct crowd *crowd)
 	assert_int_equal(host_passes_of(crowd, 1, 9), 5);
 }
 
-static void a_flow_that_was_pushed_out_goes_on_with_what_it_used(void **state)
-{
-	in_every_crowd(goes_on_with_what_it_used);
-}
+CASE(a_flow_that_was_pushed_out_goes_on_with_what_it_used, in_every_crowd(goes_on_with_what_it_used));
 
 /* It is pushed out three times: the second time while the first is in its window, the third time when of both only the
  * second may be.
@@ -164,10 +155,7 @@ static void goes_on_again_and_again(struct crowd *crowd)
 	assert_in_range(host_passes_of(crowd, 1, 9), 0, 2);
 }
 
-static void a_flow_that_was_pushed_out_again_and_again_goes_on_with_what_it_used(void **state)
-{
-	in_every_crowd(goes_on_again_and_again);
-}
+CASE(a_flow_that_was_pushed_out_again_and_again_goes_on_with_what_it_used, in_every_crowd(goes_on_again_and_again));
 
 /* Pushed out three times within a window: the last word says what all three rows counted. */
 static void has_used_all_of_it(struct crowd *crowd)
@@ -182,10 +170,7 @@ static void has_used_all_of_it(struct crowd *crowd)
 	assert_int_equal(host_passes_of(crowd, 1, 9), 0);
 }
 
-static void a_flow_that_was_pushed_out_three_times_in_a_window_has_used_all_of_it(void **state)
-{
-	in_every_crowd(has_used_all_of_it);
-}
+CASE(a_flow_that_was_pushed_out_three_times_in_a_window_has_used_all_of_it, in_every_crowd(has_used_all_of_it));
 
 /* ---- a crowd ---- */
 
@@ -236,7 +221,7 @@ static void crowd_holds(enum weir_storage storage, enum weir_window_kind window,
 	rig_end(&crowd.rig);
 }
 
-static void a_crowd_of_four_times_the_rows_keeps_its_limits(void **state)
+CLAIM(a_crowd_of_four_times_the_rows_keeps_its_limits)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
 		for (size_t window = 0; window < ARRAY_SIZE(windows); window++)
@@ -244,7 +229,7 @@ static void a_crowd_of_four_times_the_rows_keeps_its_limits(void **state)
 }
 
 /* There are ghosts for as many: only flows of a set that filled up go by the overflow window. */
-static void aggregate_costs_a_crowd_that_is_remembered_little(void **state)
+CLAIM(aggregate_costs_a_crowd_that_is_remembered_little)
 {
 	for (size_t window = 0; window < ARRAY_SIZE(windows); window++)
 		crowd_holds(WEIR_STORAGE_NARROW, windows[window], true);
@@ -252,7 +237,7 @@ static void aggregate_costs_a_crowd_that_is_remembered_little(void **state)
 
 /* ---- more than ghosts have room for ---- */
 
-static void what_is_lost_is_counted(void **state)
+CLAIM(what_is_lost_is_counted)
 {
 	struct crowd crowd;
 
@@ -267,7 +252,7 @@ static void what_is_lost_is_counted(void **state)
 }
 
 /* Who has used more stays, in rows and in ghosts: a slow limit under a flood of sources that come once. */
-static void a_flood_of_new_sources_does_not_open_a_slow_limit(void **state)
+CLAIM(a_flood_of_new_sources_does_not_open_a_slow_limit)
 {
 	uint32_t passed = 0, stranger = STRANGERS;
 	struct crowd crowd;
@@ -318,7 +303,7 @@ static void no_host_has_more_than_its_limit(enum weir_storage storage, enum weir
 	rig_end(&crowd.rig);
 }
 
-static void with_overflow_windows_none_has_more_than_its_limit(void **state)
+CLAIM(with_overflow_windows_none_has_more_than_its_limit)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
 		for (size_t window = 0; window < ARRAY_SIZE(windows); window++)
@@ -328,7 +313,7 @@ static void with_overflow_windows_none_has_more_than_its_limit(void **state)
 /* About as many hosts as there are rows and ghosts use three of five: of a few that joins an overflow window, which has
  * no more. When they come again they have two left, by a row that begins with three.
  */
-static void who_has_neither_row_nor_ghost_goes_by_the_overflow_window(void **state)
+CLAIM(who_has_neither_row_nor_ghost_goes_by_the_overflow_window)
 {
 	static uint8_t passed[5 * ROWS];
 
@@ -370,7 +355,7 @@ static double part_of_a_horde(bool aggregates)
 	return (double)passed / ((uint64_t)HORDE * HORDE_LIMIT * HORDE_INTERVALS);
 }
 
-static void aggregate_holds_where_evict_cannot(void **state)
+CLAIM(aggregate_holds_where_evict_cannot)
 {
 	assert_true(part_of_a_horde(false) > 1.5);
 	assert_true(part_of_a_horde(true) <= 1.5);
@@ -378,7 +363,7 @@ static void aggregate_holds_where_evict_cannot(void **state)
 
 /* A rule that evicts does not go by the overflow window of another, though their windows have the same buckets.
  */
-static void overflow_windows_are_of_the_rules_that_say_so(void **state)
+CLAIM(overflow_windows_are_of_the_rules_that_say_so)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT + 1, 0);
 	struct crowd crowd = {.now_ns = RIG_START_NS, .interval_ns = SECOND};
@@ -500,7 +485,13 @@ static void two_cpus_hold(enum weir_window_kind window, bool counts_bytes, uint3
 	rig_end(&crowd.rig);
 }
 
-static void two_cpus_that_push_out_each_others_flows_stay_exact(void **state)
+static int detach_and_stay(void **state)
+{
+	rig_detach(state);
+	return rig_stay_group(state);
+}
+
+CLAIM_WITHIN(two_cpus_that_push_out_each_others_flows_stay_exact, rig_roam_group, detach_and_stay)
 {
 	for (size_t window = 0; window < ARRAY_SIZE(windows); window++) {
 		two_cpus_hold(windows[window], false, HOSTS, false);
@@ -509,7 +500,7 @@ static void two_cpus_that_push_out_each_others_flows_stay_exact(void **state)
 }
 
 /* Far more hosts than rows and ghosts: what a CPU has counted of a host is lost while the other one's row remains. */
-static void two_cpus_share_overflow_windows_and_stay_exact(void **state)
+CLAIM_WITHIN(two_cpus_share_overflow_windows_and_stay_exact, rig_roam_group, detach_and_stay)
 {
 	for (size_t window = 0; window < ARRAY_SIZE(windows); window++) {
 		two_cpus_hold(windows[window], false, 8 * ROWS, true);
@@ -517,26 +508,4 @@ static void two_cpus_share_overflow_windows_and_stay_exact(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_that_was_pushed_out_goes_on_with_what_it_used),
-		cmocka_unit_test(a_flow_that_was_pushed_out_again_and_again_goes_on_with_what_it_used),
-		cmocka_unit_test(a_flow_that_was_pushed_out_three_times_in_a_window_has_used_all_of_it),
-		cmocka_unit_test(a_crowd_of_four_times_the_rows_keeps_its_limits),
-		cmocka_unit_test(aggregate_costs_a_crowd_that_is_remembered_little),
-		cmocka_unit_test(with_overflow_windows_none_has_more_than_its_limit),
-		cmocka_unit_test(who_has_neither_row_nor_ghost_goes_by_the_overflow_window),
-		cmocka_unit_test(aggregate_holds_where_evict_cannot),
-		cmocka_unit_test(overflow_windows_are_of_the_rules_that_say_so),
-		cmocka_unit_test(what_is_lost_is_counted),
-		cmocka_unit_test(a_flood_of_new_sources_does_not_open_a_slow_limit),
-	};
-	const struct CMUnitTest contests[] = {
-		cmocka_unit_test_teardown(two_cpus_that_push_out_each_others_flows_stay_exact, rig_detach),
-		cmocka_unit_test_teardown(two_cpus_share_overflow_windows_and_stay_exact, rig_detach),
-	};
-	int failed = cmocka_run_group_tests(contests, NULL, NULL);
-
-	return failed + cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(rig_stay_group, rig_roam_group)

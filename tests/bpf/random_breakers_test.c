@@ -3,15 +3,6 @@
  * Circuit breakers of the shipped BPF object against the reference model (tests/lib/model_breaker.h), on random rules
  * and on requests at the edges of what these go by: every verdict, and how each breaker stands at the end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
 #include "../lib/harness_rounds.h"
 #include "../lib/harness_setup.h"
 #include "../lib/random_breakers.h"
@@ -29,8 +20,7 @@ static bool say(struct harness *harness, uint8_t flags, uint64_t time_ns)
 	spec.protocol = 6;
 	spec.tcp_flags = flags;
 	spec.time_ns = time_ns;
-	assert_true(harness_evaluate(harness, &spec, &harness->last));
-	return harness->last.verdict == WEIR_VERDICT_PASS;
+	return harness_verdict(harness, &spec) == WEIR_VERDICT_PASS;
 }
 
 /* A request that ends at once. Returns whether its opening passed. */
@@ -43,7 +33,7 @@ static bool asks(struct harness *harness, uint8_t end, uint64_t time_ns)
 }
 
 /* Of five buckets of a millisecond, all but the first have requests again; 12 bits distinguish their numbers. */
-static void what_has_left_the_window_never_comes_back(void **state)
+HARNESS_CLAIM(what_has_left_the_window_never_comes_back)
 {
 	static char name[] = "breaker";
 	struct weir_ruleset_rule rule = {
@@ -55,25 +45,21 @@ static void what_has_left_the_window_never_comes_back(void **state)
 		.ref_resource = WEIR_NO_RESOURCE,
 		.breaker = {WEIR_BREAKER_ERROR_COUNT, 5 * MS, 5, SECOND, 2, 0, 0},
 	};
-	uint64_t start_ns = 100 * SECOND, ms;
-	unsigned int class;
-	struct setup setup;
-	struct harness harness;
+	uint64_t start_ns = 100 * SECOND;
 
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, rule);
-	for (class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
-		setup.ruleset.settings.connection_timeout_ms[class] = 10000;
-	harness_start(&harness, &setup);
-	assert_true(asks(&harness, RST, start_ns));
-	for (ms = 1; ms < 4096; ms += 500)
-		assert_true(asks(&harness, ACK, start_ns + ms * MS));
-	assert_true(asks(&harness, RST, start_ns + 4097 * MS));
-	assert_true(asks(&harness, ACK, start_ns + 4098 * MS));
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, rule);
+	for (unsigned int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
+		setup->ruleset.settings.connection_timeout_ms[class] = 10000;
+	harness_start(harness, setup);
+	assert_true(asks(harness, RST, start_ns));
+	for (uint64_t ms = 1; ms < 4096; ms += 500)
+		assert_true(asks(harness, ACK, start_ns + ms * MS));
+	assert_true(asks(harness, RST, start_ns + 4097 * MS));
+	assert_true(asks(harness, ACK, start_ns + 4098 * MS));
 }
 
-static void breakers_agree_with_the_model_on_random_requests(void **state)
+CLAIM(breakers_agree_with_the_model_on_random_requests)
 {
 	const struct harness_rounds rounds = {
 		.rounds = 100,
@@ -85,13 +71,4 @@ static void breakers_agree_with_the_model_on_random_requests(void **state)
 	harness_rounds_agree(&rounds);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_has_left_the_window_never_comes_back),
-		cmocka_unit_test(breakers_agree_with_the_model_on_random_requests),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

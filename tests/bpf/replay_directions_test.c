@@ -3,18 +3,12 @@
  * Replay of what goes out, and of what comes in at tc: captures of both directions against verdicts that are written
  * down, and random ones through one hook and through the other.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
-#include <stdlib.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../lib/harness_rounds.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
@@ -22,7 +16,7 @@
 #include "base/util.h"
 #include "frames/pcapng.h"
 #include "kind/kind.h"
-#include "replay/capture.h"
+#include "files/capture.h"
 #include "replay/replay.h"
 
 #define PATH_BYTES 32
@@ -60,12 +54,11 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-	struct files *files = *state;
+	_cleanup_(weir_freep) struct files *files = *state;
 
 	unlink(files->capture);
 	unlink(files->verdicts);
 	unlink(files->others);
-	free(files);
 	return 0;
 }
 
@@ -148,24 +141,22 @@ static void write_cooked(const char *path, enum weir_link_type link_type, const 
 static struct weir_ruleset *parse(const char *text)
 {
 	struct weir_ruleset *ruleset = NULL;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	if (weir_ruleset_parse("rules", text, strlen(text), &ruleset, &diag))
 		weir_diag_print(&diag, stderr);
 	assert_non_null(ruleset);
-	weir_diag_free(&diag);
 	return ruleset;
 }
 
 static int try_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
 		      struct weir_replay_report *ret_report)
 {
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 	int err = weir_replay(ruleset, options, ret_report, &diag);
 
 	if (err)
 		weir_diag_print(&diag, stderr);
-	weir_diag_free(&diag);
 	return err;
 }
 
@@ -252,7 +243,7 @@ static const struct step dialogue[] = {
 	"rules: [{name: l, resource: r, threshold: " limit "}]\n"
 
 /* Keys of each end, by their names in rule files; a limit of two packets a flow. */
-static void each_direction_meets_its_own_resources_and_keys(void **state)
+CLAIM(each_direction_meets_its_own_resources_and_keys)
 {
 	static const struct {
 		const char *rules, *verdicts;
@@ -276,32 +267,30 @@ static void each_direction_meets_its_own_resources_and_keys(void **state)
 	};
 	const struct files *files = *state;
 	const struct story story = replay_story(dialogue, ARRAY_SIZE(dialogue));
-	const struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
+	const struct weir_replay_options options = {.run.capture = files->capture, .verdicts = files->verdicts};
 
 	write_pcapng(files->capture, story.specs, story.courses, story.count);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct weir_ruleset *ruleset = parse(cases[i].rules);
-		struct weir_replay_report report = {};
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = parse(cases[i].rules);
+		_cleanup_(weir_replay_report_free) struct weir_replay_report report = {};
 
 		assert_int_equal(try_replay(ruleset, &options, &report), 0);
 		expect_column(files->verdicts, VERDICT_COLUMN, cases[i].verdicts);
 		assert_int_equal(report.out.packets, 4);
 		assert_int_equal(report.totals.seen.packets, story.count);
-		weir_replay_report_free(&report);
-		weir_ruleset_free(ruleset);
 	}
 }
 
 /* pcapng's flags, and both headers of 'any', say the same. */
-static void any_capture_that_says_the_direction_is_believed(void **state)
+CLAIM(any_capture_that_says_the_direction_is_believed)
 {
 	const struct files *files = *state;
 	const struct story story = replay_story(dialogue, ARRAY_SIZE(dialogue));
-	const struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
-	struct weir_ruleset *ruleset = parse(RULES("both", "remote", "2"));
+	const struct weir_replay_options options = {.run.capture = files->capture, .verdicts = files->verdicts};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = parse(RULES("both", "remote", "2"));
 
 	for (int i = 0; i < 3; i++) {
-		struct weir_replay_report report = {};
+		_cleanup_(weir_replay_report_free) struct weir_replay_report report = {};
 
 		if (i == 0)
 			write_pcapng(files->capture, story.specs, story.courses, story.count);
@@ -313,20 +302,18 @@ static void any_capture_that_says_the_direction_is_believed(void **state)
 		expect_column(files->verdicts, RESOURCES_COLUMN, "r r r r r r r r");
 		expect_column(files->verdicts, RULE_COLUMN, "- - l l - - l l");
 		expect_column(files->verdicts, DIRECTION_COLUMN, "in out in out out in out in");
-		weir_replay_report_free(&report);
 	}
-	weir_ruleset_free(ruleset);
 }
 
 /* A capture that says nothing is of the direction that the options say. */
-static void direction_of_the_options_is_for_packets_that_say_none(void **state)
+CLAIM(direction_of_the_options_is_for_packets_that_say_none)
 {
 	static const enum weir_course courses[] = {WEIR_COURSE_UNKNOWN, WEIR_COURSE_IN, WEIR_COURSE_OUT,
 						   WEIR_COURSE_UNKNOWN};
 	const struct files *files = *state;
 	const struct story story = replay_story(dialogue, ARRAY_SIZE(courses));
-	struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
-	struct weir_ruleset *ruleset = parse(RULES("out", "local", "1"));
+	struct weir_replay_options options = {.run.capture = files->capture, .verdicts = files->verdicts};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = parse(RULES("out", "local", "1"));
 	struct weir_replay_report report = {};
 
 	write_pcapng(files->capture, story.specs, courses, story.count);
@@ -334,12 +321,11 @@ static void direction_of_the_options_is_for_packets_that_say_none(void **state)
 	expect_column(files->verdicts, DIRECTION_COLUMN, "in in out in");
 	assert_int_equal(report.out.packets, 1);
 	weir_replay_report_free(&report);
-	options.direction = WEIR_DIRECTION_OUT;
+	options.run.direction = WEIR_DIRECTION_OUT;
 	assert_int_equal(try_replay(ruleset, &options, &report), 0);
 	expect_column(files->verdicts, DIRECTION_COLUMN, "out in out out");
 	assert_int_equal(report.out.packets, 3);
 	weir_replay_report_free(&report);
-	weir_ruleset_free(ruleset);
 }
 
 /* ---- where no rule is about what goes out ---- */
@@ -351,12 +337,12 @@ static void direction_of_the_options_is_for_packets_that_say_none(void **state)
 	"rules: [{name: l, resource: r, threshold: 1}]\n"
 
 /* It passes, unmatched, and there is no column for it. */
-static void rules_of_what_comes_in_let_out_whatever_goes_out(void **state)
+CLAIM(rules_of_what_comes_in_let_out_whatever_goes_out)
 {
 	const struct files *files = *state;
 	const struct story story = replay_story(dialogue, ARRAY_SIZE(dialogue));
-	struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
-	struct weir_ruleset *ruleset = parse(STRICT_RULES);
+	struct weir_replay_options options = {.run.capture = files->capture, .verdicts = files->verdicts};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = parse(STRICT_RULES);
 	struct weir_replay_report report = {};
 
 	write_pcapng(files->capture, story.specs, story.courses, story.count);
@@ -370,26 +356,103 @@ static void rules_of_what_comes_in_let_out_whatever_goes_out(void **state)
 	assert_int_equal(report.totals.seen.packets, 8);
 	assert_false(report.shows_direction);
 	weir_replay_report_free(&report);
-	options.shows_direction = true;
+	options.run.shows_direction = true;
 	assert_int_equal(try_replay(ruleset, &options, &report), 0);
 	expect_column(files->verdicts, DIRECTION_COLUMN, "in out in out out in out in");
 	weir_replay_report_free(&report);
-	weir_ruleset_free(ruleset);
+}
+
+/* A port that is 0 is one; a later fragment has none, nor has ICMP. */
+CLAIM(ports_are_written_where_the_packet_has_them)
+{
+	static const char rules[] =
+		"resources: [{name: r, match: {direction: both}}]\nrules: [{resource: r, threshold: 9}]\n";
+	const struct files *files = *state;
+	struct story story = replay_story(dialogue, 4);
+	const struct weir_replay_options options = {
+		.run.capture = files->capture, .verdicts = files->verdicts, .verdicts_are_wide = true};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = parse(rules);
+	_cleanup_(weir_replay_report_free) struct weir_replay_report report = {};
+
+	story.specs[0].source_port = story.specs[0].destination_port = 0;
+	story.specs[1].source_port = story.specs[1].destination_port = 0;
+	story.specs[2].fragment_units = 3;
+	story.specs[3].protocol = IPPROTO_ICMP;
+	write_pcapng(files->capture, story.specs, story.courses, story.count);
+	assert_int_equal(try_replay(ruleset, &options, &report), 0);
+	expect_column(files->verdicts, 9, "0 0 - -");
+	expect_column(files->verdicts, 10, "0 0 - -");
+}
+
+#define SYN 0x02
+#define RST 0x04
+#define ACK 0x10
+#define FIN 0x01
+
+/* An opening, whatever answers it, and another opening 3 s later: is that dropped? */
+CLAIM(of_the_other_end_only_syn_ack_and_rst_are_an_outcome)
+{
+	static const char *const rules[] = {
+		"resources: [{name: r, match: {direction: both, protocol: tcp}, flow: local}]\n"
+		"circuitBreakers: [{resource: r, strategy: ErrorCount, threshold: 1, statIntervalMs: 10000, "
+		"retryTimeoutMs: 60000}]\n",
+		"resources: [{name: r, match: {direction: both, protocol: tcp}, flow: local}]\n"
+		"circuitBreakers: [{resource: r, strategy: SlowRequestRatio, maxAllowedRtMs: 1000, threshold: 1, "
+		"statIntervalMs: 10000, retryTimeoutMs: 60000}]\n",
+	};
+	static const struct {
+		uint8_t flags;
+		bool is_of_client;
+		const char *fails[2]; /* by an error, and by a slow handshake */
+	} cases[] = {
+		{SYN | ACK, false, {"pass", "pass"}}, {RST | ACK, false, {"drop", "drop"}},
+		{RST, false, {"drop", "drop"}},	      {ACK, false, {"pass", "drop"}},
+		{FIN | ACK, false, {"pass", "drop"}}, {FIN, false, {"pass", "drop"}},
+		{SYN, false, {"pass", "drop"}},	      {0, false, {"pass", "drop"}},
+		{ACK, true, {"pass", "pass"}},	      {FIN | ACK, true, {"drop", "drop"}},
+		{RST, true, {"drop", "drop"}},
+	};
+	const struct files *files = *state;
+	const struct weir_replay_options options = {.run.capture = files->capture, .verdicts = files->verdicts};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases) * ARRAY_SIZE(rules) * 2; i++) {
+		const bool opens_out = i % 2;
+		const size_t rule = i / 2 % 2, which = i / 4;
+		const enum weir_course opening = opens_out ? WEIR_COURSE_OUT : WEIR_COURSE_IN;
+		const enum weir_course other = opens_out ? WEIR_COURSE_IN : WEIR_COURSE_OUT;
+		const struct step steps[] = {{opening, CLIENT, 1000},
+					     {cases[which].is_of_client ? opening : other, CLIENT, 1000},
+					     {opening, CLIENT, 1001}};
+		struct story story = replay_story(steps, ARRAY_SIZE(steps));
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = parse(rules[rule]);
+		_cleanup_(weir_replay_report_free) struct weir_replay_report report = {};
+		char verdicts[32];
+
+		for (size_t at = 0; at < story.count; at++) {
+			story.specs[at].protocol = IPPROTO_TCP;
+			story.specs[at].tcp_flags = at == 1 ? cases[which].flags : SYN;
+		}
+		story.specs[2].time_ns += 3 * WEIR_NSEC_PER_SEC;
+		write_pcapng(files->capture, story.specs, story.courses, story.count);
+		assert_int_equal(try_replay(ruleset, &options, &report), 0);
+		snprintf(verdicts, sizeof(verdicts), "pass pass %s", cases[which].fails[rule]);
+		expect_column(files->verdicts, VERDICT_COLUMN, verdicts);
+	}
 }
 
 /* Settings are about what comes in: what goes out passes, malformed, of no IP, cut short before its link header. */
-static void settings_are_not_for_what_goes_out(void **state)
+CLAIM(settings_are_not_for_what_goes_out)
 {
 	static const char rules[] = "settings: {unmatched: drop, malformed: drop, nonIp: drop}\n"
 				    "resources: [{name: r, match: {direction: out, destinationPort: 7}}]\n"
 				    "rules: [{name: l, resource: r, threshold: 1}]\n";
 	const struct files *files = *state;
 	struct story story = replay_story(dialogue, 4);
-	const struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
-	struct weir_ruleset *ruleset = parse(rules);
+	const struct weir_replay_options options = {.run.capture = files->capture, .verdicts = files->verdicts};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = parse(rules);
 
 	for (int is_out = 0; is_out < 2; is_out++) {
-		struct weir_replay_report report = {};
+		_cleanup_(weir_replay_report_free) struct weir_replay_report report = {};
 
 		for (size_t i = 0; i < story.count; i++)
 			story.courses[i] = is_out ? WEIR_COURSE_OUT : WEIR_COURSE_IN;
@@ -404,28 +467,24 @@ static void settings_are_not_for_what_goes_out(void **state)
 		assert_int_equal(report.totals.verdict[WEIR_VERDICT_NON_IP_PASS].packets, is_out ? 1 : 0);
 		assert_int_equal(report.totals.verdict[WEIR_VERDICT_UNMATCHED_PASS].packets, is_out ? 1 : 0);
 		assert_int_equal(report.totals.seen.packets, 4);
-		weir_replay_report_free(&report);
 	}
-	weir_ruleset_free(ruleset);
 }
 
 /* Lists ask for the remote end. */
-static void lists_look_at_who_is_sent_to(void **state)
+CLAIM(lists_look_at_who_is_sent_to)
 {
 	static const char rules[] = "deny: [" CLIENT "]\n"
 				    "resources: [{name: r, match: {direction: both}}]\n"
 				    "rules: [{name: l, resource: r, threshold: 100}]\n";
 	const struct files *files = *state;
 	const struct story story = replay_story(dialogue, ARRAY_SIZE(dialogue));
-	const struct weir_replay_options options = {.capture = files->capture, .verdicts = files->verdicts};
-	struct weir_ruleset *ruleset = parse(rules);
-	struct weir_replay_report report = {};
+	const struct weir_replay_options options = {.run.capture = files->capture, .verdicts = files->verdicts};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = parse(rules);
+	_cleanup_(weir_replay_report_free) struct weir_replay_report report = {};
 
 	write_pcapng(files->capture, story.specs, story.courses, story.count);
 	assert_int_equal(try_replay(ruleset, &options, &report), 0);
 	expect_column(files->verdicts, VERDICT_COLUMN, "drop drop drop drop pass pass drop drop");
-	weir_replay_report_free(&report);
-	weir_ruleset_free(ruleset);
 }
 
 /* ---- random rules and traffic ---- */
@@ -457,11 +516,11 @@ static void begin_round(struct round *round, const struct files *files, uint64_t
 	round->specs = has_breakers ? random_breaker_packets(random, round->ruleset, PACKETS)
 				    : random_packets(random, round->ruleset, PACKETS);
 	round->options = (struct weir_replay_options){
-		.capture = files->capture,
+		.run.capture = files->capture,
 		.verdicts = files->verdicts,
 		.verdicts_are_wide = true,
-		.interface = RANDOM_INTERFACE,
-		.shows_direction = true,
+		.run.interface = RANDOM_INTERFACE,
+		.run.shows_direction = true,
 	};
 }
 
@@ -514,14 +573,13 @@ static bool are_equal(const struct files *files, const struct round *round, uint
 
 static void replay_to(const struct round *round, const struct weir_replay_options *options)
 {
-	struct weir_replay_report report = {};
+	_cleanup_(weir_replay_report_free) struct weir_replay_report report = {};
 
 	assert_int_equal(try_replay(round->ruleset, options, &report), 0);
-	weir_replay_report_free(&report);
 }
 
 /* Rules of all directions, captures of both. */
-static void tc_gives_the_verdicts_that_xdp_gives(void **state)
+CLAIM(tc_gives_the_verdicts_that_xdp_gives)
 {
 	const uint64_t seed = environment("WEIR_SEED", 20260701), rounds = environment("WEIR_ROUNDS", ROUNDS);
 	const struct files *files = *state;
@@ -535,7 +593,7 @@ static void tc_gives_the_verdicts_that_xdp_gives(void **state)
 			round.courses[n] = random_below(&round.random, 3);
 		write_pcapng(files->capture, round.specs, round.courses, PACKETS);
 		replay_to(&round, &round.options);
-		round.options.is_at_tc = true;
+		round.options.run.is_at_tc = true;
 		round.options.verdicts = files->others;
 		replay_to(&round, &round.options);
 		assert_true(are_equal(files, &round, seed + i));
@@ -555,7 +613,7 @@ static bool goes_by_direction(const struct weir_ruleset *ruleset)
 }
 
 /* Turn all of it round: the same packets, which go out, under resources of what goes out. */
-static void what_goes_out_meets_the_limits_that_what_comes_in_would(void **state)
+CLAIM(what_goes_out_meets_the_limits_that_what_comes_in_would)
 {
 	const uint64_t seed = environment("WEIR_SEED", 20260801), rounds = environment("WEIR_ROUNDS", 2 * ROUNDS);
 	const struct files *files = *state;
@@ -575,7 +633,7 @@ static void what_goes_out_meets_the_limits_that_what_comes_in_would(void **state
 		replay_to(&round, &round.options);
 		for (size_t n = 0; n < round.ruleset->resource_count; n++)
 			round.ruleset->resources[n].match.directions = WEIR_MATCHES_OUT;
-		round.options.direction = WEIR_DIRECTION_OUT;
+		round.options.run.direction = WEIR_DIRECTION_OUT;
 		round.options.verdicts = files->others;
 		replay_to(&round, &round.options);
 		assert_true(are_equal(files, &round, seed + i));
@@ -583,19 +641,4 @@ static void what_goes_out_meets_the_limits_that_what_comes_in_would(void **state
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_direction_meets_its_own_resources_and_keys),
-		cmocka_unit_test(any_capture_that_says_the_direction_is_believed),
-		cmocka_unit_test(direction_of_the_options_is_for_packets_that_say_none),
-		cmocka_unit_test(rules_of_what_comes_in_let_out_whatever_goes_out),
-		cmocka_unit_test(settings_are_not_for_what_goes_out),
-		cmocka_unit_test(lists_look_at_who_is_sent_to),
-		cmocka_unit_test(tc_gives_the_verdicts_that_xdp_gives),
-		cmocka_unit_test(what_goes_out_meets_the_limits_that_what_comes_in_would),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, make_files, remove_files);
-}
+RUN_CLAIMS(make_files, remove_files)

@@ -3,15 +3,8 @@
  * Rules with a key of their own (docs/semantics.md, 8): the shipped BPF object agrees with the reference model on every
  * packet, and both with what two resources would do.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "../lib/harness_setup.h"
 #include "base/util.h"
@@ -37,52 +30,40 @@ static struct weir_ruleset_rule leap_of(char *name, double threshold)
 
 /* ---- the newcomer's rules ---- */
 
-static void two_rules_of_a_resource_limit_each_network_and_all(void **state)
+HARNESS_CLAIM(two_rules_of_a_resource_limit_each_network_and_all)
 {
-	struct setup setup;
-	struct harness harness;
-
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, per(leap_of("net", 20), &by_network));
-	setup_rule(&setup, 0, per(leap_of("all", 50), NULL));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 15), 15);
-	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 15), 5); /* 20 of their /24 */
-	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 30), 20);
-	assert_int_equal(harness_send(&harness, "203.0.113.1", 5 * SECOND, 30), 10); /* 50 in all */
-	assert_int_equal(harness_send(&harness, "203.0.112.1", 5 * SECOND, 30), 0);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 30), 20);
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, per(leap_of("net", 20), &by_network));
+	setup_rule(setup, 0, per(leap_of("all", 50), NULL));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 15), 15);
+	assert_int_equal(harness_send(harness, NEIGHBOUR, 5 * SECOND, 15), 5); /* 20 of their /24 */
+	assert_int_equal(harness_send(harness, STRANGER, 5 * SECOND, 30), 20);
+	assert_int_equal(harness_send(harness, "203.0.113.1", 5 * SECOND, 30), 10); /* 50 in all */
+	assert_int_equal(harness_send(harness, "203.0.112.1", 5 * SECOND, 30), 0);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 30), 20);
 }
 
 /* Who is held by all is not counted by its network, and the other way round. */
-static void a_packet_that_one_of_them_blocks_counts_for_none(void **state)
+HARNESS_CLAIM(a_packet_that_one_of_them_blocks_counts_for_none)
 {
-	struct setup setup;
-	struct harness harness;
-
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, leap_of("each", 5));
-	setup_rule(&setup, 0, per(rule_of("all", WEIR_WINDOW_LEAP, 8, 100 * MS, 1), NULL));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 30), 5);
-	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND, 30), 3);
-	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND + 100 * MS, 30), 2); /* of its five */
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, leap_of("each", 5));
+	setup_rule(setup, 0, per(rule_of("all", WEIR_WINDOW_LEAP, 8, 100 * MS, 1), NULL));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 30), 5);
+	assert_int_equal(harness_send(harness, OTHER_HOST, 5 * SECOND, 30), 3);
+	assert_int_equal(harness_send(harness, OTHER_HOST, 5 * SECOND + 100 * MS, 30), 2); /* of its five */
 }
 
-static void a_rule_without_a_key_of_its_own_has_the_resources(void **state)
+HARNESS_CLAIM(a_rule_without_a_key_of_its_own_has_the_resources)
 {
-	struct setup setup;
-	struct harness harness;
-
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, per(leap_of("net", 20), &by_network));
-	setup_rule(&setup, 0, leap_of("each", 3));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 15), 3);
-	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 15), 3);
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, per(leap_of("net", 20), &by_network));
+	setup_rule(setup, 0, leap_of("each", 3));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 15), 3);
+	assert_int_equal(harness_send(harness, NEIGHBOUR, 5 * SECOND, 15), 3);
 }
 
 /* ---- each kind ---- */
@@ -96,18 +77,15 @@ static struct weir_ruleset_rule tokens_of(char *name, double threshold)
 static void assert_is_of_the_network(struct weir_ruleset_rule rule)
 {
 	struct setup setup;
-	struct harness harness;
+	_cleanup_(harness_finish) struct harness harness = {};
 
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, per(rule, &by_network));
-	harness_start(&harness, &setup);
+	harness_rule(&harness, &setup, per(rule, &by_network));
 	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 3), 3);
 	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 3), 1);
 	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 5), 4);
-	harness_finish(&harness);
 }
 
-static void every_window_and_bucket_goes_by_the_rules_key(void **state)
+CLAIM(every_window_and_bucket_goes_by_the_rules_key)
 {
 	struct weir_ruleset_rule penalised = leap_of("penalised", 4);
 
@@ -121,104 +99,82 @@ static void every_window_and_bucket_goes_by_the_rules_key(void **state)
 	assert_is_of_the_network(throttling_of(4, SECOND, 750));
 }
 
-static void a_penalty_is_of_the_rules_flow(void **state)
+HARNESS_CLAIM(a_penalty_is_of_the_rules_flow)
 {
 	struct weir_ruleset_rule rule = leap_of("penalised", 4);
-	struct setup setup;
-	struct harness harness;
 
 	rule.penalty_ms = rule.penalty_ms_max = 5000;
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, per(rule, &by_network));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 9), 4);
-	assert_int_equal(harness_send(&harness, NEIGHBOUR, 7 * SECOND, 9), 0);
-	assert_int_equal(harness_send(&harness, STRANGER, 7 * SECOND, 9), 4);
-	harness_finish(&harness);
+	harness_rule(harness, setup, per(rule, &by_network));
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 9), 4);
+	assert_int_equal(harness_send(harness, NEIGHBOUR, 7 * SECOND, 9), 0);
+	assert_int_equal(harness_send(harness, STRANGER, 7 * SECOND, 9), 4);
 }
 
-static void what_warms_up_is_the_rules_flow(void **state)
+HARNESS_CLAIM(what_warms_up_is_the_rules_flow)
 {
-	struct setup setup;
-	struct harness harness;
-
 	/* cold, a third: once of each network, and once of all, which the controller does */
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, per(warm_up_of(30, SECOND, 10), &by_network));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 6), 6);
-	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 30), 4);
-	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 30), 10);
-	harness_finish(&harness);
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, per(warm_up_of(30, SECOND, 10), NULL));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 6), 6);
-	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 30), 4);
-	harness_finish(&harness);
+	harness_rule(harness, setup, per(warm_up_of(30, SECOND, 10), &by_network));
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 6), 6);
+	assert_int_equal(harness_send(harness, NEIGHBOUR, 5 * SECOND, 30), 4);
+	assert_int_equal(harness_send(harness, STRANGER, 5 * SECOND, 30), 10);
+	harness_finish(harness);
+	harness_rule(harness, setup, per(warm_up_of(30, SECOND, 10), NULL));
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 6), 6);
+	assert_int_equal(harness_send(harness, STRANGER, 5 * SECOND, 30), 4);
 }
 
 /* refResource (port 54) has the key that `per` says, and the rule's resource (port 53) another. */
-static void an_associated_rule_reads_and_penalises_the_flow_of_its_key(void **state)
+HARNESS_CLAIM(an_associated_rule_reads_and_penalises_the_flow_of_its_key)
 {
 	struct weir_ruleset_rule rule = associated(leap_of("reads", 10), 1);
-	struct setup setup;
-	struct harness harness;
 
 	rule.penalty_ms = rule.penalty_ms_max = 5000;
-	setup_ports(&setup);
-	setup.resource[1].flow = by_network;
-	setup_rule(&setup, 0, per(rule, &by_network));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send_to(&harness, NEIGHBOUR, 54, 5 * SECOND, 10), 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 10), 0);
-	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 10), 10);
-	assert_int_equal(harness_send(&harness, NEIGHBOUR, 7 * SECOND, 10), 0); /* the penalty of HOST's network */
-	harness_finish(&harness);
+	setup_ports(setup);
+	setup->resource[1].flow = by_network;
+	setup_rule(setup, 0, per(rule, &by_network));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send_to(harness, NEIGHBOUR, 54, 5 * SECOND, 10), 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 10), 0);
+	assert_int_equal(harness_send(harness, STRANGER, 5 * SECOND, 10), 10);
+	assert_int_equal(harness_send(harness, NEIGHBOUR, 7 * SECOND, 10), 0); /* the penalty of HOST's network */
 }
 
-static void an_override_is_of_the_rules_flows(void **state)
+HARNESS_CLAIM(an_override_is_of_the_rules_flows)
 {
 	struct weir_override override = {
 		.prefix = {.family = 4, .bits = 24, .address = {192, 0, 2}},
 		.threshold_micro = 2 * WEIR_MICRO,
 	};
 	struct weir_ruleset_rule rule = leap_of("net", 20);
-	struct setup setup;
-	struct harness harness;
 
 	rule.overrides = &override;
 	rule.override_count = 1;
 	rule.override_field = WEIR_KEY_SOURCE;
-	setup_resources(&setup, 1);
-	setup.resource[0].flow = (struct weir_flow){};
-	setup_rule(&setup, 0, per(rule, &by_network));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 9), 2);
-	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND, 9), 0);
-	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND, 30), 20);
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup->resource[0].flow = (struct weir_flow){};
+	setup_rule(setup, 0, per(rule, &by_network));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 9), 2);
+	assert_int_equal(harness_send(harness, NEIGHBOUR, 5 * SECOND, 9), 0);
+	assert_int_equal(harness_send(harness, STRANGER, 5 * SECOND, 30), 20);
 }
 
 /* Each of two sources of a network takes what another of its packets left to occupy. */
-static void what_is_occupied_is_the_rules_flow(void **state)
+HARNESS_CLAIM(what_is_occupied_is_the_rules_flow)
 {
 	struct weir_ruleset_rule rule = rule_of("occupied", WEIR_WINDOW_LEAP, 4, SECOND, 2);
-	struct setup setup;
-	struct harness harness;
 
 	rule.occupies = true;
-	setup_resources(&setup, 1);
-	setup.ruleset.settings.occupy_timeout_ms = 1000;
-	setup.resource[0].is_prioritized = true;
-	setup_rule(&setup, 0, per(rule, &by_network));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 4), 4);
+	setup_resources(setup, 1);
+	setup->ruleset.settings.occupy_timeout_ms = 1000;
+	setup->resource[0].is_prioritized = true;
+	setup_rule(setup, 0, per(rule, &by_network));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 4), 4);
 	/* the next bucket frees none of them, the one after that all: too far */
-	assert_int_equal(harness_send(&harness, NEIGHBOUR, 5 * SECOND + 600 * MS, 9), 4);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 600 * MS, 9), 0);
-	assert_int_equal(harness_send(&harness, STRANGER, 5 * SECOND + 600 * MS, 4), 4);
-	harness_finish(&harness);
+	assert_int_equal(harness_send(harness, NEIGHBOUR, 5 * SECOND + 600 * MS, 9), 4);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 600 * MS, 9), 0);
+	assert_int_equal(harness_send(harness, STRANGER, 5 * SECOND + 600 * MS, 4), 4);
 }
 
 /* ---- as two resources ---- */
@@ -229,7 +185,6 @@ static void what_is_occupied_is_the_rules_flow(void **state)
 static struct weir_ruleset split(const struct weir_ruleset *ruleset)
 {
 	struct weir_ruleset made = *ruleset;
-	size_t i;
 
 	made.resources = calloc(ruleset->resource_count + ruleset->rule_count, sizeof(*made.resources));
 	made.rules = calloc(ruleset->rule_count + 1, sizeof(*made.rules));
@@ -237,7 +192,7 @@ static struct weir_ruleset split(const struct weir_ruleset *ruleset)
 	assert_non_null(made.rules);
 	memcpy(made.resources, ruleset->resources, ruleset->resource_count * sizeof(*made.resources));
 	memcpy(made.rules, ruleset->rules, ruleset->rule_count * sizeof(*made.rules));
-	for (i = 0; i < made.rule_count; i++) {
+	for (size_t i = 0; i < made.rule_count; i++) {
 		struct weir_ruleset_resource *resource = &made.resources[made.resource_count];
 
 		if (!made.rules[i].has_own_key)
@@ -279,13 +234,12 @@ static size_t compare_with_resources(uint64_t seed, size_t packets)
 		return 0;
 	}
 	for (size_t i = 0; i < packets; i++) {
-		struct model_decision one, other;
+		enum weir_verdict verdict;
 
-		assert_true(harness_evaluate(&one_harness, &specs[i], &one));
-		assert_true(harness_evaluate(&two_harness, &specs[i], &other));
-		if (one.verdict != other.verdict)
+		verdict = harness_verdict(&one_harness, &specs[i]);
+		if (verdict != harness_verdict(&two_harness, &specs[i]))
 			fail_msg("seed %llu, packet %zu", (unsigned long long)seed, i);
-		dropped += one.verdict == WEIR_VERDICT_BLOCK;
+		dropped += verdict == WEIR_VERDICT_BLOCK;
 	}
 	assert_true(harness_agrees(&one_harness));
 	harness_close(&one_harness);
@@ -293,7 +247,7 @@ static size_t compare_with_resources(uint64_t seed, size_t packets)
 	return dropped;
 }
 
-static void rules_with_keys_evaluate_as_resources_with_them(void **state)
+CLAIM(rules_with_keys_evaluate_as_resources_with_them)
 {
 	size_t dropped = 0;
 
@@ -302,21 +256,4 @@ static void rules_with_keys_evaluate_as_resources_with_them(void **state)
 	assert_true(dropped > 500);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_rules_of_a_resource_limit_each_network_and_all),
-		cmocka_unit_test(a_packet_that_one_of_them_blocks_counts_for_none),
-		cmocka_unit_test(a_rule_without_a_key_of_its_own_has_the_resources),
-		cmocka_unit_test(every_window_and_bucket_goes_by_the_rules_key),
-		cmocka_unit_test(a_penalty_is_of_the_rules_flow),
-		cmocka_unit_test(what_warms_up_is_the_rules_flow),
-		cmocka_unit_test(an_associated_rule_reads_and_penalises_the_flow_of_its_key),
-		cmocka_unit_test(an_override_is_of_the_rules_flows),
-		cmocka_unit_test(what_is_occupied_is_the_rules_flow),
-		cmocka_unit_test(rules_with_keys_evaluate_as_resources_with_them),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

@@ -4,15 +4,6 @@
  * rule, resources, counters. Every combination of what a rule can be; then random rule sets and traffic.
  * Claims on traffic made for each are in replay_windows_test and replay_kinds_test.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
 #include "../lib/harness_rounds.h"
 #include "../lib/harness_setup.h"
 #include "base/util.h"
@@ -61,12 +52,11 @@ static void play_combination(struct harness *harness, bool moves)
 	unsigned int passed = 0, blocked = 0, changes = 0;
 	struct random random = {3};
 	uint64_t threshold = 0, now_ns = 5 * SECOND;
-	int i;
 
-	for (i = 0; i < 60; i++)
+	for (int i = 0; i < 60; i++)
 		readings[i] = (struct random_reading){5 * SECOND + i * SECOND / 2, random_between(&random, 900, 2100)};
 	harness_readings(harness, readings, ARRAY_SIZE(readings));
-	for (i = 0; i < 6000; i++) {
+	for (int i = 0; i < 6000; i++) {
 		/* the other resource is busy in every second second or so, else nearly idle */
 		uint16_t port = random_percent(&random, i / 200 % 2 ? 45 : 3) ? 54 : 53 + 2 * random_below(&random, 2);
 
@@ -82,13 +72,9 @@ static void play_combination(struct harness *harness, bool moves)
 		fail_msg("%u passed, %u blocked, %u thresholds: the traffic is too dull", passed, blocked, changes);
 }
 
-static void every_combination_agrees_with_the_model(void **state)
+HARNESS_CLAIM(every_combination_agrees_with_the_model)
 {
-	struct setup setup;
-	struct harness harness;
-	unsigned int i;
-
-	for (i = 0; i < 3 * 2 * 2 * KEYS_COUNT; i++) {
+	for (unsigned int i = 0; i < 3 * 2 * 2 * KEYS_COUNT; i++) {
 		enum weir_strategy strategy = i % 3;
 		enum weir_behavior behavior = i / 3 % 2;
 		enum weir_relation relation = i / 6 % 2;
@@ -96,16 +82,16 @@ static void every_combination_agrees_with_the_model(void **state)
 
 		if (is_refused(strategy, behavior, relation))
 			continue;
-		setup_combination(&setup, strategy, behavior, relation, keys);
-		harness_start(&harness, &setup);
-		play_combination(&harness, strategy != WEIR_STRATEGY_DIRECT);
-		harness_finish(&harness);
+		setup_combination(setup, strategy, behavior, relation, keys);
+		harness_start(harness, setup);
+		play_combination(harness, strategy != WEIR_STRATEGY_DIRECT);
+		harness_finish(harness);
 	}
 }
 
 /* ---- random rule sets and traffic ---- */
 
-static void agrees_with_the_model_on_random_rules_and_traffic(void **state)
+CLAIM(agrees_with_the_model_on_random_rules_and_traffic)
 {
 	const struct harness_rounds rounds = {
 		.rounds = 120,
@@ -117,13 +103,4 @@ static void agrees_with_the_model_on_random_rules_and_traffic(void **state)
 	harness_rounds_agree(&rounds);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_combination_agrees_with_the_model),
-		cmocka_unit_test(agrees_with_the_model_on_random_rules_and_traffic),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

@@ -3,15 +3,6 @@
  * Claims about token buckets, each on traffic made for it: the shipped BPF object agrees with the reference model on
  * every packet, and both with the figure that is written down.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
 #include "../lib/harness_rounds.h"
 #include "../lib/harness_setup.h"
 #include "base/util.h"
@@ -33,271 +24,221 @@ static void harness_tokens(struct harness *harness, struct setup *setup, double 
 }
 
 /* Ten tokens at first, then one each 10 ms: not a nanosecond sooner or later. */
-static void a_flow_has_its_burst_and_then_a_token_at_its_nanosecond(void **state)
+HARNESS_CLAIM(a_flow_has_its_burst_and_then_a_token_at_its_nanosecond)
 {
-	struct setup setup;
-	struct harness harness;
 	uint64_t i;
 
-	harness_tokens(&harness, &setup, 100, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 20), 10);
+	harness_tokens(harness, setup, 100, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 20), 10);
 	for (i = 1; i < 5; i++) {
-		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + i * 10 * MS - 1, 2), 0);
-		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + i * 10 * MS, 2), 1);
+		assert_int_equal(harness_send(harness, HOST, 5 * SECOND + i * 10 * MS - 1, 2), 0);
+		assert_int_equal(harness_send(harness, HOST, 5 * SECOND + i * 10 * MS, 2), 1);
 	}
-	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND + i, 20), 10);
+	assert_int_equal(harness_send(harness, OTHER_HOST, 5 * SECOND + i, 20), 10);
 	/* full again after 100 ms, and no fuller after an hour */
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 20), 10);
-	assert_int_equal(harness_send(&harness, HOST, 3000 * SECOND, 20), 10);
-	harness_finish(&harness);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 20), 10);
+	assert_int_equal(harness_send(harness, HOST, 3000 * SECOND, 20), 10);
 }
 
 /* A third of a second is no whole number of ns: tokens come at 333,333,334, 666,666,667 and 1,000,000,000 ns. */
-static void tokens_between_two_nanoseconds_come_with_the_second(void **state)
+HARNESS_CLAIM(tokens_between_two_nanoseconds_come_with_the_second)
 {
-	struct setup setup;
-	struct harness harness;
-	uint64_t second;
-
-	harness_tokens(&harness, &setup, 3, SECOND, 2);
-	assert_int_equal(harness_send(&harness, HOST, SECOND, 3), 2);
-	for (second = 1; second < 10; second++) {
+	harness_tokens(harness, setup, 3, SECOND, 2);
+	assert_int_equal(harness_send(harness, HOST, SECOND, 3), 2);
+	for (uint64_t second = 1; second < 10; second++) {
 		uint64_t start_ns = second * SECOND;
 
-		assert_int_equal(harness_send(&harness, HOST, start_ns + 333333333, 2), 0);
-		assert_int_equal(harness_send(&harness, HOST, start_ns + 333333334, 2), 1);
+		assert_int_equal(harness_send(harness, HOST, start_ns + 333333333, 2), 0);
+		assert_int_equal(harness_send(harness, HOST, start_ns + 333333334, 2), 1);
 		/* what was left of the third is kept, or the second would be over before the third token */
-		assert_int_equal(harness_send(&harness, HOST, start_ns + 666666667, 2), 1);
-		assert_int_equal(harness_send(&harness, HOST, start_ns + SECOND - 1, 2), 0);
-		assert_int_equal(harness_send(&harness, HOST, start_ns + SECOND, 2), 1);
+		assert_int_equal(harness_send(harness, HOST, start_ns + 666666667, 2), 1);
+		assert_int_equal(harness_send(harness, HOST, start_ns + SECOND - 1, 2), 0);
+		assert_int_equal(harness_send(harness, HOST, start_ns + SECOND, 2), 1);
 	}
-	harness_finish(&harness);
 }
 
 /* Without `burst` a bucket holds 2.9: two at once, and a third after a tenth of 1/2.9 s, which is 34,482,758.6 ns. */
-static void the_default_burst_is_the_threshold_with_its_decimals(void **state)
+HARNESS_CLAIM(the_default_burst_is_the_threshold_with_its_decimals)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_tokens(&harness, &setup, 2.9, SECOND, 0);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 5), 2);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 34482758, 5), 0);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 34482759, 5), 1);
-	harness_finish(&harness);
+	harness_tokens(harness, setup, 2.9, SECOND, 0);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 5), 2);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 34482758, 5), 0);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 34482759, 5), 1);
 }
 
 /* Half a token a second, and one in the bucket: less than one unit an interval is a rate, and nothing at all is not. */
-static void a_threshold_below_one_admits_a_packet_now_and_then(void **state)
+HARNESS_CLAIM(a_threshold_below_one_admits_a_packet_now_and_then)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_tokens(&harness, &setup, 0.5, SECOND, 0);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 5), 1);
-	assert_int_equal(harness_send(&harness, HOST, 7 * SECOND - 1, 5), 0);
-	assert_int_equal(harness_send(&harness, HOST, 7 * SECOND, 5), 1);
-	harness_finish(&harness);
-	harness_tokens(&harness, &setup, 0, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 5), 0);
-	harness_finish(&harness);
+	harness_tokens(harness, setup, 0.5, SECOND, 0);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 5), 1);
+	assert_int_equal(harness_send(harness, HOST, 7 * SECOND - 1, 5), 0);
+	assert_int_equal(harness_send(harness, HOST, 7 * SECOND, 5), 1);
+	harness_finish(harness);
+	harness_tokens(harness, setup, 0, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 5), 0);
 }
 
 /* A rule behind that blocks: its packets cost no tokens. */
-static void a_packet_that_a_later_rule_blocks_puts_its_tokens_back(void **state)
+HARNESS_CLAIM(a_packet_that_a_later_rule_blocks_puts_its_tokens_back)
 {
-	struct setup setup;
-	struct harness harness;
-
-	setup_ports(&setup);
-	setup_rule(&setup, 0, tokens_of(1, SECOND, 5));
-	setup_rule(&setup, 1, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send_to(&harness, HOST, 55, 5 * SECOND, 30), 0);
-	assert_int_equal(harness_send_to(&harness, HOST, 53, 5 * SECOND, 10), 5);
-	assert_int_equal(harness_send_to(&harness, HOST, 55, 6 * SECOND, 30), 0);
-	assert_int_equal(harness_send_to(&harness, HOST, 53, 6 * SECOND, 10), 1);
-	harness_finish(&harness);
+	setup_ports(setup);
+	setup_rule(setup, 0, tokens_of(1, SECOND, 5));
+	setup_rule(setup, 1, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send_to(harness, HOST, 55, 5 * SECOND, 30), 0);
+	assert_int_equal(harness_send_to(harness, HOST, 53, 5 * SECOND, 10), 5);
+	assert_int_equal(harness_send_to(harness, HOST, 55, 6 * SECOND, 30), 0);
+	assert_int_equal(harness_send_to(harness, HOST, 53, 6 * SECOND, 10), 1);
 }
 
-static void an_observing_rule_takes_tokens_for_what_it_lets_pass(void **state)
+HARNESS_CLAIM(an_observing_rule_takes_tokens_for_what_it_lets_pass)
 {
-	struct setup setup;
-	struct harness harness;
-
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, tokens_of(1, SECOND, 5));
-	setup.rule[0].observes = true;
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 30), 30);
-	assert_int_equal(model_would_drop(harness.model, 0), 25);
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, tokens_of(1, SECOND, 5));
+	setup->rule[0].observes = true;
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 30), 30);
+	assert_int_equal(model_would_drop(harness->model, 0), 25);
 }
 
 /* 60 bytes each: 1,000 bytes are 16 of them and 40 bytes left, to which 20 more come in 2 ms. */
-static void bytes_cost_as_many_tokens_and_no_frame_larger_than_the_burst_passes(void **state)
+HARNESS_CLAIM(bytes_cost_as_many_tokens_and_no_frame_larger_than_the_burst_passes)
 {
-	struct setup setup;
-	struct harness harness;
-
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, tokens_of(10000, SECOND, 1000));
-	setup.rule[0].counts_bytes = true;
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 30), 16);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 2 * MS - 1, 2), 0);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 2 * MS, 2), 1);
-	harness_finish(&harness);
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, tokens_of(10000, SECOND, 59.999999));
-	setup.rule[0].counts_bytes = true;
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 30), 0);
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, tokens_of(10000, SECOND, 1000));
+	setup->rule[0].counts_bytes = true;
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 30), 16);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 2 * MS - 1, 2), 0);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 2 * MS, 2), 1);
+	harness_finish(harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, tokens_of(10000, SECOND, 59.999999));
+	setup->rule[0].counts_bytes = true;
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 30), 0);
 }
 
-static void a_whole_resource_has_one_bucket(void **state)
+HARNESS_CLAIM(a_whole_resource_has_one_bucket)
 {
-	struct setup setup;
-	struct harness harness;
-
-	setup_resources(&setup, 1);
-	setup.resource[0].flow = (struct weir_flow){};
-	setup_rule(&setup, 0, tokens_of(100, SECOND, 10));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 6), 6);
-	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND, 6), 4);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 20 * MS, 6), 2);
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup->resource[0].flow = (struct weir_flow){};
+	setup_rule(setup, 0, tokens_of(100, SECOND, 10));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 6), 6);
+	assert_int_equal(harness_send(harness, OTHER_HOST, 5 * SECOND, 6), 4);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 20 * MS, 6), 2);
 }
 
 /* An override has a rate of its own, and a burst of its own where the rule has none for all. */
-static void a_flow_under_an_override_gains_by_it(void **state)
+HARNESS_CLAIM(a_flow_under_an_override_gains_by_it)
 {
 	static struct weir_override overrides[] = {
 		{.prefix = {4, 32, {192, 0, 2, 1}}, .threshold_micro = 7 * WEIR_MICRO},
 		{.prefix = {4, 32, {192, 0, 2, 2}}, .threshold_micro = 0},
 	};
-	struct setup setup;
-	struct harness harness;
-	int burst;
 
-	for (burst = 0; burst < 2; burst++) {
-		setup_resources(&setup, 1);
-		setup_rule(&setup, 0, tokens_of(3, SECOND, burst ? 2 : 0));
-		setup.rule[0].override_field = WEIR_KEY_SOURCE;
-		setup.rule[0].overrides = overrides;
-		setup.rule[0].override_count = ARRAY_SIZE(overrides);
-		harness_start(&harness, &setup);
-		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 20), burst ? 2 : 7);
-		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + SECOND / 7, 20), 0);
-		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + SECOND / 7 + 1, 20), 1);
-		assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND, 20), 0);
-		assert_int_equal(harness_send(&harness, "198.51.100.1", 5 * SECOND, 20), burst ? 2 : 3);
-		harness_finish(&harness);
+	for (int burst = 0; burst < 2; burst++) {
+		setup_resources(setup, 1);
+		setup_rule(setup, 0, tokens_of(3, SECOND, burst ? 2 : 0));
+		setup->rule[0].override_field = WEIR_KEY_SOURCE;
+		setup->rule[0].overrides = overrides;
+		setup->rule[0].override_count = ARRAY_SIZE(overrides);
+		harness_start(harness, setup);
+		assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 20), burst ? 2 : 7);
+		assert_int_equal(harness_send(harness, HOST, 5 * SECOND + SECOND / 7, 20), 0);
+		assert_int_equal(harness_send(harness, HOST, 5 * SECOND + SECOND / 7 + 1, 20), 1);
+		assert_int_equal(harness_send(harness, OTHER_HOST, 5 * SECOND, 20), 0);
+		assert_int_equal(harness_send(harness, "198.51.100.1", 5 * SECOND, 20), burst ? 2 : 3);
+		harness_finish(harness);
 	}
 }
 
 /* A word holds 62 bits of virtual time: what they say of a flow that was silent for longer must not count, at whatever
  * part of their turn it comes back.
  */
-static void a_flow_that_was_silent_for_very_long_has_a_full_bucket(void **state)
+HARNESS_CLAIM(a_flow_that_was_silent_for_very_long_has_a_full_bucket)
 {
-	struct setup setup;
-	struct harness harness;
 	uint64_t now_ns, i;
-	int keyed;
 
-	for (keyed = 0; keyed < 2; keyed++) {
-		setup_resources(&setup, 1);
+	for (int keyed = 0; keyed < 2; keyed++) {
+		setup_resources(setup, 1);
 		if (!keyed)
-			setup.resource[0].flow = (struct weir_flow){};
-		setup_rule(&setup, 0, tokens_of(99999989, SECOND, 3)); /* a prime: 2^62 of its time last 46 s */
-		harness_start(&harness, &setup);
+			setup->resource[0].flow = (struct weir_flow){};
+		setup_rule(setup, 0, tokens_of(99999989, SECOND, 3)); /* a prime: 2^62 of its time last 46 s */
+		harness_start(harness, setup);
 		for (now_ns = SECOND, i = 0; i < 200; i++, now_ns += (1ull << 36) / 64 * (1 + i))
-			assert_int_equal(harness_send(&harness, HOST, now_ns, 10), 3);
-		harness_finish(&harness);
+			assert_int_equal(harness_send(harness, HOST, now_ns, 10), 3);
+		harness_finish(harness);
 	}
 }
 
 /* A capture's clock: the bucket is as much emptier as the clock went back, and no fuller for coming again. */
-static void a_clock_that_goes_back_fills_nothing(void **state)
+HARNESS_CLAIM(a_clock_that_goes_back_fills_nothing)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_tokens(&harness, &setup, 100, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 50 * SECOND, 5), 5);
-	assert_int_equal(harness_send(&harness, HOST, 50 * SECOND - 30 * MS, 10), 2);
-	assert_int_equal(harness_send(&harness, HOST, 40 * SECOND, 10), 0);
-	assert_int_equal(harness_send(&harness, HOST, 0, 10), 0);
-	assert_int_equal(harness_send(&harness, HOST, 50 * SECOND, 10), 3);
-	assert_int_equal(harness_send(&harness, HOST, 50 * SECOND + 20 * MS, 10), 2);
-	harness_finish(&harness);
-	harness_tokens(&harness, &setup, 99999989, SECOND, 3);
-	assert_int_equal(harness_send(&harness, HOST, 3000 * SECOND, 5), 3);
-	assert_int_equal(harness_send(&harness, HOST, 2999 * SECOND, 5), 0);
-	assert_int_equal(harness_send(&harness, HOST, SECOND, 5), 0);
-	assert_int_equal(harness_send(&harness, HOST, 3000 * SECOND + 10, 5), 0); /* 10.0000011 ns each */
-	assert_int_equal(harness_send(&harness, HOST, 3000 * SECOND + 11, 5), 1);
-	harness_finish(&harness);
+	harness_tokens(harness, setup, 100, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 50 * SECOND, 5), 5);
+	assert_int_equal(harness_send(harness, HOST, 50 * SECOND - 30 * MS, 10), 2);
+	assert_int_equal(harness_send(harness, HOST, 40 * SECOND, 10), 0);
+	assert_int_equal(harness_send(harness, HOST, 0, 10), 0);
+	assert_int_equal(harness_send(harness, HOST, 50 * SECOND, 10), 3);
+	assert_int_equal(harness_send(harness, HOST, 50 * SECOND + 20 * MS, 10), 2);
+	harness_finish(harness);
+	harness_tokens(harness, setup, 99999989, SECOND, 3);
+	assert_int_equal(harness_send(harness, HOST, 3000 * SECOND, 5), 3);
+	assert_int_equal(harness_send(harness, HOST, 2999 * SECOND, 5), 0);
+	assert_int_equal(harness_send(harness, HOST, SECOND, 5), 0);
+	assert_int_equal(harness_send(harness, HOST, 3000 * SECOND + 10, 5), 0); /* 10.0000011 ns each */
+	assert_int_equal(harness_send(harness, HOST, 3000 * SECOND + 11, 5), 1);
 }
 
 /* ---- rates that move ---- */
 
 /* 100 a second all cold are 33 and a third: a token each 30 ms, to the nanosecond. */
-static void a_resource_that_warms_up_gains_at_the_rate_of_each_second(void **state)
+HARNESS_CLAIM(a_resource_that_warms_up_gains_at_the_rate_of_each_second)
 {
-	struct setup setup;
-	struct harness harness;
-	uint64_t i;
-
-	setup_resources(&setup, 1);
-	setup.resource[0].flow = (struct weir_flow){};
-	setup_rule(&setup, 0, warm_up_of(100, SECOND, 10));
-	setup.rule[0].window = WEIR_WINDOW_TOKENS;
-	setup.rule[0].burst_micro = 10 * WEIR_MICRO;
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 20), 10);
-	for (i = 1; i < 34; i++) {
-		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + i * 30 * MS - 1, 2), 0);
-		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + i * 30 * MS, 2), 1);
+	setup_resources(setup, 1);
+	setup->resource[0].flow = (struct weir_flow){};
+	setup_rule(setup, 0, warm_up_of(100, SECOND, 10));
+	setup->rule[0].window = WEIR_WINDOW_TOKENS;
+	setup->rule[0].burst_micro = 10 * WEIR_MICRO;
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 20), 10);
+	for (uint64_t i = 1; i < 34; i++) {
+		assert_int_equal(harness_send(harness, HOST, 5 * SECOND + i * 30 * MS - 1, 2), 0);
+		assert_int_equal(harness_send(harness, HOST, 5 * SECOND + i * 30 * MS, 2), 1);
 	}
-	for (i = 6; i < 40; i++)
-		harness_saturate(&harness, HOST, i);
+	for (uint64_t i = 6; i < 40; i++)
+		harness_saturate(harness, HOST, i);
 	/* warm: a token each 10 ms */
-	harness_send(&harness, HOST, 40 * SECOND, 2);
-	for (i = 1; i < 9; i++)
-		assert_int_equal(harness_send(&harness, HOST, 40 * SECOND + i * 100 * MS, 20), 10);
-	harness_finish(&harness);
+	harness_send(harness, HOST, 40 * SECOND, 2);
+	for (uint64_t i = 1; i < 9; i++)
+		assert_int_equal(harness_send(harness, HOST, 40 * SECOND + i * 100 * MS, 20), 10);
 }
 
 /* 1000 a second, then 100: what is in the bucket stays, and comes no faster than it was to come. */
-static void memory_moves_the_rate_and_not_the_tokens(void **state)
+HARNESS_CLAIM(memory_moves_the_rate_and_not_the_tokens)
 {
 	static const struct random_reading readings[] = {
 		{5 * SECOND, 1024}, {6 * SECOND + 5 * MS, 9999}, {8 * SECOND, 1024}};
-	struct setup setup;
-	struct harness harness;
 
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, tokens_of(0, SECOND, 20));
-	setup.rule[0].strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
-	setup.rule[0].memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
-	harness_start(&harness, &setup);
-	harness_readings(&harness, readings, ARRAY_SIZE(readings));
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 30), 20);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 3 * MS, 30), 3);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 30), 20);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, tokens_of(0, SECOND, 20));
+	setup->rule[0].strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	setup->rule[0].memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+	harness_start(harness, setup);
+	harness_readings(harness, readings, ARRAY_SIZE(readings));
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 30), 20);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 3 * MS, 30), 3);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 30), 20);
 	/* five ms at the old rate, then one token each ten */
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 15 * MS - 1, 30), 5);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 15 * MS, 30), 1);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 5 * MS - 1, 30),
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 15 * MS - 1, 30), 5);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 15 * MS, 30), 1);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 5 * MS - 1, 30),
 			 0); /* no reading of before comes back */
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 115 * MS, 30), 10);
-	assert_int_equal(harness_send(&harness, HOST, 8 * SECOND, 30), 20);
-	assert_int_equal(harness_send(&harness, HOST, 8 * SECOND + MS, 30), 1);
-	harness_finish(&harness);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 115 * MS, 30), 10);
+	assert_int_equal(harness_send(harness, HOST, 8 * SECOND, 30), 20);
+	assert_int_equal(harness_send(harness, HOST, 8 * SECOND + MS, 30), 1);
 }
 
 /* ---- random rules and traffic ---- */
@@ -308,9 +249,8 @@ static void memory_moves_the_rate_and_not_the_tokens(void **state)
 static struct weir_ruleset *random_buckets(struct random *random)
 {
 	struct weir_ruleset *ruleset = random_ruleset(random);
-	size_t i;
 
-	for (i = 0; i < ruleset->rule_count; i++) {
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
 		if (rule->metric != WEIR_METRIC_RATE || rule->occupies || rule->behavior != WEIR_BEHAVIOR_REJECT ||
@@ -330,7 +270,7 @@ static struct weir_ruleset *random_buckets(struct random *random)
 	return ruleset;
 }
 
-static void agrees_with_the_model_on_random_buckets(void **state)
+CLAIM(agrees_with_the_model_on_random_buckets)
 {
 	const struct harness_rounds rounds = {
 		.rounds = 60,
@@ -342,25 +282,4 @@ static void agrees_with_the_model_on_random_buckets(void **state)
 	harness_rounds_agree(&rounds);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_has_its_burst_and_then_a_token_at_its_nanosecond),
-		cmocka_unit_test(tokens_between_two_nanoseconds_come_with_the_second),
-		cmocka_unit_test(the_default_burst_is_the_threshold_with_its_decimals),
-		cmocka_unit_test(a_threshold_below_one_admits_a_packet_now_and_then),
-		cmocka_unit_test(a_packet_that_a_later_rule_blocks_puts_its_tokens_back),
-		cmocka_unit_test(an_observing_rule_takes_tokens_for_what_it_lets_pass),
-		cmocka_unit_test(bytes_cost_as_many_tokens_and_no_frame_larger_than_the_burst_passes),
-		cmocka_unit_test(a_whole_resource_has_one_bucket),
-		cmocka_unit_test(a_flow_under_an_override_gains_by_it),
-		cmocka_unit_test(a_flow_that_was_silent_for_very_long_has_a_full_bucket),
-		cmocka_unit_test(a_clock_that_goes_back_fills_nothing),
-		cmocka_unit_test(a_resource_that_warms_up_gains_at_the_rate_of_each_second),
-		cmocka_unit_test(memory_moves_the_rate_and_not_the_tokens),
-		cmocka_unit_test(agrees_with_the_model_on_random_buckets),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

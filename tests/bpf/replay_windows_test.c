@@ -3,56 +3,38 @@
  * Claims about windows, clocks and counters, each on traffic made for it: the shipped BPF object agrees with the
  * reference model on every packet, and both with the figure that is written down.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../lib/harness_setup.h"
 #include "base/util.h"
 
-static void leap_admits_twice_the_threshold_in_its_worst_phase(void **state)
+HARNESS_CLAIM(leap_admits_twice_the_threshold_in_its_worst_phase)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_LEAP, 100, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 100 * MS - 1, 150), 100);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND - 1, 10), 0);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 150),
+	harness_one_rule(harness, setup, WEIR_WINDOW_LEAP, 100, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 100 * MS - 1, 150), 100);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND - 1, 10), 0);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 150),
 			 100); /* the bucket has left, the interval is not over */
-	harness_finish(&harness);
 }
 
-static void strict_counts_a_bucket_until_all_of_it_is_an_interval_old(void **state)
+HARNESS_CLAIM(strict_counts_a_bucket_until_all_of_it_is_an_interval_old)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_STRICT, 100, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 150), 100);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 10), 0);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 100 * MS - 1, 10), 0);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 100 * MS, 150), 100);
-	harness_finish(&harness);
+	harness_one_rule(harness, setup, WEIR_WINDOW_STRICT, 100, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 150), 100);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 10), 0);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 100 * MS - 1, 10), 0);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 100 * MS, 150), 100);
 }
 
-static void strict_never_holds_more_than_the_threshold_in_any_interval(void **state)
+HARNESS_CLAIM(strict_never_holds_more_than_the_threshold_in_any_interval)
 {
 	static uint64_t passed_ns[20000];
 	struct random random = {7};
 	size_t count = 0, oldest = 0;
 	uint64_t now_ns = SECOND;
-	struct setup setup;
-	struct harness harness;
-	int i;
 
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_STRICT, 20, 100 * MS, 10);
-	for (i = 0; i < 20000; i++) {
+	harness_one_rule(harness, setup, WEIR_WINDOW_STRICT, 20, 100 * MS, 10);
+	for (int i = 0; i < 20000; i++) {
 		now_ns += random_below(&random, random_percent(&random, 1) ? 150 * MS : 2 * MS);
-		if (!harness_send(&harness, HOST, now_ns, 1))
+		if (!harness_send(harness, HOST, now_ns, 1))
 			continue;
 		passed_ns[count++] = now_ns;
 		while (passed_ns[oldest] + 100 * MS <= now_ns)
@@ -60,326 +42,244 @@ static void strict_never_holds_more_than_the_threshold_in_any_interval(void **st
 		assert_true(count - oldest <= 20);
 	}
 	assert_true(count > 1000);
-	harness_finish(&harness);
 }
 
-static void smooth_rounds_the_oldest_share_up(void **state)
+HARNESS_CLAIM(smooth_rounds_the_oldest_share_up)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_SMOOTH, 10, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 10), 10);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 1), 0);
+	harness_one_rule(harness, setup, WEIR_WINDOW_SMOOTH, 10, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 10), 10);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 1), 0);
 	/* ten units leave one by one, each when a tenth of the bucket has, to the nanosecond */
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 10 * MS - 1, 2), 0);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 10 * MS, 2), 1);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 20 * MS - 1, 2), 0);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 95 * MS, 20), 8);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 100 * MS, 20), 1);
-	harness_finish(&harness);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 10 * MS - 1, 2), 0);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 10 * MS, 2), 1);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 20 * MS - 1, 2), 0);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 95 * MS, 20), 8);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 100 * MS, 20), 1);
 }
 
-static void smooth_at_a_threshold_of_one_is_strict(void **state)
+HARNESS_CLAIM(smooth_at_a_threshold_of_one_is_strict)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_SMOOTH, 1, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 2), 1);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 100 * MS - 1, 2), 0);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 100 * MS, 2), 1);
-	harness_finish(&harness);
+	harness_one_rule(harness, setup, WEIR_WINDOW_SMOOTH, 1, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 2), 1);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 100 * MS - 1, 2), 0);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 100 * MS, 2), 1);
 }
 
-static void one_sample_is_the_fixed_window(void **state)
+HARNESS_CLAIM(one_sample_is_the_fixed_window)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_LEAP, 5, SECOND, 1);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND - 1, 10), 5);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 10), 5);
-	assert_int_equal(harness_send(&harness, HOST, 7 * SECOND - 1, 1), 0);
-	harness_finish(&harness);
+	harness_one_rule(harness, setup, WEIR_WINDOW_LEAP, 5, SECOND, 1);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND - 1, 10), 5);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 10), 5);
+	assert_int_equal(harness_send(harness, HOST, 7 * SECOND - 1, 1), 0);
 }
 
-static void fractions_of_a_threshold_admit_nothing(void **state)
+HARNESS_CLAIM(fractions_of_a_threshold_admit_nothing)
 {
 	static const struct {
 		double threshold;
 		unsigned int passed;
 	} cases[] = {{0, 0}, {0.5, 0}, {0.999999, 0}, {1, 1}, {2.9, 2}, {3, 3}};
-	struct setup setup;
-	struct harness harness;
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		harness_one_rule(&harness, &setup, WEIR_WINDOW_LEAP, cases[i].threshold, SECOND, 10);
-		assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 10), cases[i].passed);
-		harness_finish(&harness);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		harness_one_rule(harness, setup, WEIR_WINDOW_LEAP, cases[i].threshold, SECOND, 10);
+		assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 10), cases[i].passed);
+		harness_finish(harness);
 	}
 }
 
-static void each_flow_has_a_window_of_its_own(void **state)
+HARNESS_CLAIM(each_flow_has_a_window_of_its_own)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_LEAP, 5, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 10), 5);
-	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND, 10), 5);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 10), 0);
-	harness_finish(&harness);
+	harness_one_rule(harness, setup, WEIR_WINDOW_LEAP, 5, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 10), 5);
+	assert_int_equal(harness_send(harness, OTHER_HOST, 5 * SECOND, 10), 5);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 10), 0);
 }
 
-static void a_packet_that_any_rule_blocks_is_counted_by_none(void **state)
+HARNESS_CLAIM(a_packet_that_any_rule_blocks_is_counted_by_none)
 {
-	struct setup setup;
-	struct harness harness;
-
 	/* The same packets meet a wide limit first and a narrow one second, of another resource. */
-	setup_resources(&setup, 2);
-	setup.resource[1].flow = (struct weir_flow){};
-	setup_rule(&setup, 0, rule_of("each-host", WEIR_WINDOW_LEAP, 10, SECOND, 10));
-	setup_rule(&setup, 1, rule_of("all-hosts", WEIR_WINDOW_LEAP, 8, 100 * MS, 1));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 100), 8);
+	setup_resources(setup, 2);
+	setup->resource[1].flow = (struct weir_flow){};
+	setup_rule(setup, 0, rule_of("each-host", WEIR_WINDOW_LEAP, 10, SECOND, 10));
+	setup_rule(setup, 1, rule_of("all-hosts", WEIR_WINDOW_LEAP, 8, 100 * MS, 1));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 100), 8);
 	/* 92 packets were blocked by the second rule; had the first counted them, it would block all now */
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 100 * MS, 100), 2);
-	assert_int_equal(harness_send(&harness, OTHER_HOST, 5 * SECOND + 100 * MS, 100), 6);
-	harness_finish(&harness);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 100 * MS, 100), 2);
+	assert_int_equal(harness_send(harness, OTHER_HOST, 5 * SECOND + 100 * MS, 100), 6);
 }
 
-static void the_first_enforced_rule_that_blocks_names_the_drop(void **state)
+HARNESS_CLAIM(the_first_enforced_rule_that_blocks_names_the_drop)
 {
 	struct packet_spec spec = packet_udp(HOST, 1024, "192.0.2.53", 53, 18);
-	struct model_decision decision;
-	struct setup setup;
-	struct harness harness;
 
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, rule_of("watched", WEIR_WINDOW_LEAP, 0, SECOND, 10));
-	setup.rule[0].observes = true;
-	setup_rule(&setup, 0, rule_of("open", WEIR_WINDOW_LEAP, 10, SECOND, 10));
-	setup_rule(&setup, 0, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
-	harness_start(&harness, &setup);
-	assert_true(harness_evaluate(&harness, &spec, &decision));
-	assert_string_equal(decision.rule, "shut");
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, rule_of("watched", WEIR_WINDOW_LEAP, 0, SECOND, 10));
+	setup->rule[0].observes = true;
+	setup_rule(setup, 0, rule_of("open", WEIR_WINDOW_LEAP, 10, SECOND, 10));
+	setup_rule(setup, 0, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
+	harness_start(harness, setup);
+	assert_true(harness_evaluate(harness, &spec));
+	assert_string_equal(harness->last.rule, "shut");
 }
 
-static void an_observing_rule_counts_what_it_would_admit_only(void **state)
+HARNESS_CLAIM(an_observing_rule_counts_what_it_would_admit_only)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_LEAP, 5, SECOND, 10);
-	harness_close(&harness);
-	setup.rule[0].observes = true;
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 20), 20);
-	assert_int_equal(model_would_drop(harness.model, 0), 15);
+	harness_one_rule(harness, setup, WEIR_WINDOW_LEAP, 5, SECOND, 10);
+	harness_finish(harness);
+	setup->rule[0].observes = true;
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 20), 20);
+	assert_int_equal(model_would_drop(harness->model, 0), 15);
 	/* had the fifteen been counted, or the five not, it would drop others now */
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND - 1, 1), 1);
-	assert_int_equal(model_would_drop(harness.model, 0), 16);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 7), 7);
-	assert_int_equal(model_would_drop(harness.model, 0), 18);
-	harness_finish(&harness);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND - 1, 1), 1);
+	assert_int_equal(model_would_drop(harness->model, 0), 16);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 7), 7);
+	assert_int_equal(model_would_drop(harness->model, 0), 18);
 }
 
-static void a_byte_limit_below_the_frame_never_admits_it(void **state)
+HARNESS_CLAIM(a_byte_limit_below_the_frame_never_admits_it)
 {
 	struct packet_spec spec = packet_udp(HOST, 1024, "192.0.2.53", 53, 58); /* 100 bytes */
-	struct model_decision decision;
-	struct setup setup;
-	struct harness harness;
-	int i;
 
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, rule_of("bytes", WEIR_WINDOW_LEAP, 299.5, SECOND, 10));
-	setup.rule[0].counts_bytes = true;
-	harness_start(&harness, &setup);
-	for (i = 0; i < 3; i++) {
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, rule_of("bytes", WEIR_WINDOW_LEAP, 299.5, SECOND, 10));
+	setup->rule[0].counts_bytes = true;
+	harness_start(harness, setup);
+	for (int i = 0; i < 3; i++) {
 		spec.time_ns = (5 + i) * SECOND;
 		spec.payload_bytes = 258; /* 300 bytes */
-		assert_true(harness_evaluate(&harness, &spec, &decision));
-		assert_int_equal(decision.verdict, WEIR_VERDICT_BLOCK);
+		assert_int_equal(harness_verdict(harness, &spec), WEIR_VERDICT_BLOCK);
 		spec.payload_bytes = 158;
-		assert_true(harness_evaluate(&harness, &spec, &decision));
-		assert_int_equal(decision.verdict, WEIR_VERDICT_PASS);
-		assert_true(harness_evaluate(&harness, &spec, &decision));
-		assert_int_equal(decision.verdict, WEIR_VERDICT_BLOCK);
+		assert_int_equal(harness_verdict(harness, &spec), WEIR_VERDICT_PASS);
+		assert_int_equal(harness_verdict(harness, &spec), WEIR_VERDICT_BLOCK);
 		spec.payload_bytes = 57; /* what is left, exactly */
-		assert_true(harness_evaluate(&harness, &spec, &decision));
-		assert_int_equal(decision.verdict, WEIR_VERDICT_PASS);
+		assert_int_equal(harness_verdict(harness, &spec), WEIR_VERDICT_PASS);
 	}
-	harness_finish(&harness);
 }
 
-static void a_jumbo_frame_counts_all_its_bytes(void **state)
+HARNESS_CLAIM(a_jumbo_frame_counts_all_its_bytes)
 {
 	struct packet_spec spec = packet_udp(HOST, 1024, "192.0.2.53", 53, 9014 - 42);
-	struct model_decision decision;
-	struct setup setup;
-	struct harness harness;
 
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, rule_of("bytes", WEIR_WINDOW_LEAP, 9014, SECOND, 10));
-	setup.rule[0].counts_bytes = true;
-	harness_start(&harness, &setup);
-	assert_true(harness_evaluate(&harness, &spec, &decision));
-	assert_int_equal(decision.verdict, WEIR_VERDICT_PASS);
-	assert_true(harness_evaluate(&harness, &spec, &decision));
-	assert_int_equal(decision.verdict, WEIR_VERDICT_BLOCK);
-	harness_finish(&harness);
+	setup_resources(setup, 1);
+	setup_rule(setup, 0, rule_of("bytes", WEIR_WINDOW_LEAP, 9014, SECOND, 10));
+	setup->rule[0].counts_bytes = true;
+	harness_start(harness, setup);
+	assert_int_equal(harness_verdict(harness, &spec), WEIR_VERDICT_PASS);
+	assert_int_equal(harness_verdict(harness, &spec), WEIR_VERDICT_BLOCK);
 }
 
 /* The longest header chain puts the ports 16 KB into the frame, far beyond its first buffer. */
-static void headers_are_read_beyond_the_first_buffer(void **state)
+HARNESS_CLAIM(headers_are_read_beyond_the_first_buffer)
 {
 	struct packet_spec spec = packet_udp("2001:db8::1", 1024, "2001:db8::53", 53, 18);
 	struct weir_range port = {53, 53};
-	struct model_decision decision;
-	struct setup setup;
-	struct harness harness;
-	int i;
 
-	for (i = 0; i < 8; i++)
+	for (int i = 0; i < 8; i++)
 		spec.extension[i] = (struct packet_extension){.protocol = 60, .units = 255};
-	setup_resources(&setup, 1);
-	setup.resource[0].match.destination_port = &port;
-	setup.resource[0].match.destination_port_count = 1;
-	setup_rule(&setup, 0, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
-	harness_start(&harness, &setup);
+	setup_resources(setup, 1);
+	setup->resource[0].match.destination_port = &port;
+	setup->resource[0].match.destination_port_count = 1;
+	setup_rule(setup, 0, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
+	harness_start(harness, setup);
 	for (spec.extension_count = 0; spec.extension_count <= 8; spec.extension_count++) {
-		assert_true(harness_evaluate(&harness, &spec, &decision));
-		assert_int_equal(decision.verdict, WEIR_VERDICT_BLOCK);
+		assert_int_equal(harness_verdict(harness, &spec), WEIR_VERDICT_BLOCK);
 	}
-	harness_finish(&harness);
 }
 
-static void a_clock_that_steps_back_within_the_ring_counts_newer_buckets(void **state)
+HARNESS_CLAIM(a_clock_that_steps_back_within_the_ring_counts_newer_buckets)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_LEAP, 10, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 500 * MS, 6), 6);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 200 * MS, 10), 4);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 500 * MS, 1), 0);
+	harness_one_rule(harness, setup, WEIR_WINDOW_LEAP, 10, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 500 * MS, 6), 6);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 200 * MS, 10), 4);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 500 * MS, 1), 0);
 	/* the four were counted in their own bucket, and leave with it */
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 200 * MS - 1, 10), 0);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND + 200 * MS, 10), 4);
-	harness_finish(&harness);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 200 * MS - 1, 10), 0);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND + 200 * MS, 10), 4);
 }
 
-static void a_clock_that_steps_back_beyond_the_ring_is_the_newest_bucket(void **state)
+HARNESS_CLAIM(a_clock_that_steps_back_beyond_the_ring_is_the_newest_bucket)
 {
-	struct setup setup;
-	struct harness harness;
-
-	harness_one_rule(&harness, &setup, WEIR_WINDOW_LEAP, 10, SECOND, 10);
-	assert_int_equal(harness_send(&harness, HOST, 50 * SECOND, 6), 6);
-	assert_int_equal(harness_send(&harness, HOST, 49 * SECOND + 99 * MS, 10), 4);
-	assert_int_equal(harness_send(&harness, HOST, 3 * SECOND, 1), 0);
-	assert_int_equal(harness_send(&harness, HOST, 51 * SECOND - 1, 1), 0);
-	assert_int_equal(harness_send(&harness, HOST, 51 * SECOND, 20), 10);
-	harness_finish(&harness);
+	harness_one_rule(harness, setup, WEIR_WINDOW_LEAP, 10, SECOND, 10);
+	assert_int_equal(harness_send(harness, HOST, 50 * SECOND, 6), 6);
+	assert_int_equal(harness_send(harness, HOST, 49 * SECOND + 99 * MS, 10), 4);
+	assert_int_equal(harness_send(harness, HOST, 3 * SECOND, 1), 0);
+	assert_int_equal(harness_send(harness, HOST, 51 * SECOND - 1, 1), 0);
+	assert_int_equal(harness_send(harness, HOST, 51 * SECOND, 20), 10);
 }
 
 /* A packet that a later rule blocks was evaluated against the first all the same, whose ring has then moved on. */
-static void a_blocked_packet_makes_its_bucket_known_but_not_counted(void **state)
+HARNESS_CLAIM(a_blocked_packet_makes_its_bucket_known_but_not_counted)
 {
 	struct packet_spec other_port = packet_udp(HOST, 1024, "192.0.2.53", 99, 18);
 	struct weir_range port = {99, 99};
-	struct model_decision decision;
-	struct setup setup;
-	struct harness harness;
 
-	setup_resources(&setup, 2);
-	setup.resource[1].match.destination_port = &port;
-	setup.resource[1].match.destination_port_count = 1;
-	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 2, SECOND, 10));
-	setup_rule(&setup, 1, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
-	harness_start(&harness, &setup);
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND, 3), 2);
+	setup_resources(setup, 2);
+	setup->resource[1].match.destination_port = &port;
+	setup->resource[1].match.destination_port_count = 1;
+	setup_rule(setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 2, SECOND, 10));
+	setup_rule(setup, 1, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
+	harness_start(harness, setup);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 3), 2);
 	other_port.time_ns = 6 * SECOND;
-	assert_true(harness_evaluate(&harness, &other_port, &decision));
-	assert_string_equal(decision.rule, "shut");
+	assert_true(harness_evaluate(harness, &other_port));
+	assert_string_equal(harness->last.rule, "shut");
 	/* the bucket of 5.0 s is not in the ring that ends with that of 6.0 s; nothing else is either */
-	assert_int_equal(harness_send(&harness, HOST, 5 * SECOND + 500 * MS, 3), 2);
-	assert_int_equal(harness_send(&harness, HOST, 6 * SECOND, 3), 0);
-	harness_finish(&harness);
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND + 500 * MS, 3), 2);
+	assert_int_equal(harness_send(harness, HOST, 6 * SECOND, 3), 0);
 }
 
 /* 4,096 flows, as many others once those have expired, and at the time of the first the first again. */
-static void an_expired_flow_counts_again_when_the_clock_goes_back(void **state)
+HARNESS_CLAIM(an_expired_flow_counts_again_when_the_clock_goes_back)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1024, "192.0.2.53", 53, 18);
-	struct model_decision decision;
-	struct setup setup;
-	struct harness harness;
-	uint32_t i;
 
-	setup_resources(&setup, 1);
-	setup.ruleset.settings.flows_per_cpu = 4 * 2 * 4096; /* as roomy as replay makes it */
-	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 1, 100 * MS, 1));
-	harness_start(&harness, &setup);
-	for (i = 0; i < 3 * 4096; i++) {
+	setup_resources(setup, 1);
+	setup->ruleset.settings.flows_per_cpu = 4 * 2 * 4096; /* as roomy as replay makes it */
+	setup_rule(setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 1, 100 * MS, 1));
+	harness_start(harness, setup);
+	for (uint32_t i = 0; i < 3 * 4096; i++) {
 		spec.time_ns = i / 4096 == 1 ? 2 * SECOND : SECOND;
 		spec.source[1] = i / 4096 == 1;
 		spec.source[2] = i % 4096 >> 8;
 		spec.source[3] = i;
-		assert_true(harness_evaluate(&harness, &spec, &decision));
-		assert_int_equal(decision.verdict, i / 4096 == 2 ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_PASS);
+		assert_int_equal(harness_verdict(harness, &spec),
+				 i / 4096 == 2 ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_PASS);
 	}
-	harness_finish(&harness);
 }
 
-static void a_long_silence_forgets_everything(void **state)
+HARNESS_CLAIM(a_long_silence_forgets_everything)
 {
-	struct setup setup;
-	struct harness harness;
-	int i;
-
-	for (i = WEIR_WINDOW_LEAP; i <= WEIR_WINDOW_SMOOTH; i++) {
-		harness_one_rule(&harness, &setup, i, 10, 10 * MS, 10);
-		assert_int_equal(harness_send(&harness, HOST, 0, 20), 10);
-		assert_int_equal(harness_send(&harness, HOST, 3599 * SECOND, 20), 10);
-		harness_finish(&harness);
+	for (int i = WEIR_WINDOW_LEAP; i <= WEIR_WINDOW_SMOOTH; i++) {
+		harness_one_rule(harness, setup, i, 10, 10 * MS, 10);
+		assert_int_equal(harness_send(harness, HOST, 0, 20), 10);
+		assert_int_equal(harness_send(harness, HOST, 3599 * SECOND, 20), 10);
+		harness_finish(harness);
 	}
 }
 
-static void resources_are_named_in_the_order_of_their_definition(void **state)
+HARNESS_CLAIM(resources_are_named_in_the_order_of_their_definition)
 {
 	struct packet_spec spec = packet_udp(HOST, 1024, "192.0.2.53", 53, 18);
-	struct model_decision decision;
-	struct setup setup;
-	struct harness harness;
 
-	setup_resources(&setup, 3);
-	setup.resource[1].match.families = 2; /* does not match */
-	setup_rule(&setup, 2, rule_of("third", WEIR_WINDOW_LEAP, 1, SECOND, 10));
-	setup_rule(&setup, 0, rule_of("first", WEIR_WINDOW_LEAP, 1, SECOND, 10));
-	harness_start(&harness, &setup);
-	assert_true(harness_evaluate(&harness, &spec, &decision));
-	assert_int_equal(decision.resource_count, 2);
-	assert_int_equal(decision.resource[0], 0);
-	assert_int_equal(decision.resource[1], 2);
-	assert_true(harness_evaluate(&harness, &spec, &decision));
-	assert_string_equal(decision.rule, "third");
-	harness_finish(&harness);
+	setup_resources(setup, 3);
+	setup->resource[1].match.families = 2; /* does not match */
+	setup_rule(setup, 2, rule_of("third", WEIR_WINDOW_LEAP, 1, SECOND, 10));
+	setup_rule(setup, 0, rule_of("first", WEIR_WINDOW_LEAP, 1, SECOND, 10));
+	harness_start(harness, setup);
+	assert_true(harness_evaluate(harness, &spec));
+	assert_int_equal(harness->last.resource_count, 2);
+	assert_int_equal(harness->last.resource[0], 0);
+	assert_int_equal(harness->last.resource[1], 2);
+	assert_true(harness_evaluate(harness, &spec));
+	assert_string_equal(harness->last.rule, "third");
 }
 
 /* Of a whole frame every prefix is a frame too; so is each with one byte of its headers changed. */
-static void every_frame_ends_in_exactly_one_verdict(void **state)
+HARNESS_CLAIM(every_frame_ends_in_exactly_one_verdict)
 {
 	struct packet_spec spec = packet_udp("2001:db8::1", 1024, "2001:db8::53", 53, 18);
-	struct model_decision decision;
-	struct setup setup;
-	struct harness harness;
-	uint32_t i;
 
 	spec.tag_count = 1;
 	spec.tag[0] = (struct packet_tag){ETHERTYPE_VLAN, 100};
@@ -387,48 +287,17 @@ static void every_frame_ends_in_exactly_one_verdict(void **state)
 	spec.extension[0].protocol = 0;
 	spec.extension[1].protocol = 44;
 	spec.extension[2].protocol = 51;
-	setup_resources(&setup, 1);
-	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 100, SECOND, 10));
-	harness_start(&harness, &setup);
-	for (i = 14; i < 130; i++) {
+	harness_rule(harness, setup, rule_of("limit", WEIR_WINDOW_LEAP, 100, SECOND, 10));
+	for (uint32_t i = 14; i < 130; i++) {
 		spec.cut_bytes = i;
-		assert_true(harness_evaluate(&harness, &spec, &decision));
+		assert_true(harness_evaluate(harness, &spec));
 	}
 	spec.cut_bytes = 0;
 	spec.damage_count = 1;
-	for (i = 0; i < 130 * 16; i++) {
+	for (uint32_t i = 0; i < 130 * 16; i++) {
 		spec.damage[0] = (struct packet_damage){.offset = i / 16, .value = 1 << i % 16 | i % 16};
-		assert_true(harness_evaluate(&harness, &spec, &decision));
+		assert_true(harness_evaluate(harness, &spec));
 	}
-	harness_finish(&harness);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(leap_admits_twice_the_threshold_in_its_worst_phase),
-		cmocka_unit_test(strict_counts_a_bucket_until_all_of_it_is_an_interval_old),
-		cmocka_unit_test(strict_never_holds_more_than_the_threshold_in_any_interval),
-		cmocka_unit_test(smooth_rounds_the_oldest_share_up),
-		cmocka_unit_test(smooth_at_a_threshold_of_one_is_strict),
-		cmocka_unit_test(one_sample_is_the_fixed_window),
-		cmocka_unit_test(fractions_of_a_threshold_admit_nothing),
-		cmocka_unit_test(each_flow_has_a_window_of_its_own),
-		cmocka_unit_test(a_packet_that_any_rule_blocks_is_counted_by_none),
-		cmocka_unit_test(the_first_enforced_rule_that_blocks_names_the_drop),
-		cmocka_unit_test(an_observing_rule_counts_what_it_would_admit_only),
-		cmocka_unit_test(a_byte_limit_below_the_frame_never_admits_it),
-		cmocka_unit_test(a_jumbo_frame_counts_all_its_bytes),
-		cmocka_unit_test(headers_are_read_beyond_the_first_buffer),
-		cmocka_unit_test(a_clock_that_steps_back_within_the_ring_counts_newer_buckets),
-		cmocka_unit_test(a_clock_that_steps_back_beyond_the_ring_is_the_newest_bucket),
-		cmocka_unit_test(a_blocked_packet_makes_its_bucket_known_but_not_counted),
-		cmocka_unit_test(an_expired_flow_counts_again_when_the_clock_goes_back),
-		cmocka_unit_test(a_long_silence_forgets_everything),
-		cmocka_unit_test(resources_are_named_in_the_order_of_their_definition),
-		cmocka_unit_test(every_frame_ends_in_exactly_one_verdict),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, harness_stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The CSV files of `weir replay --system` and `--memory`: what is read, and each mistake, where, and what to do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "replay/memory_csv.h"
 #include "replay/system_csv.h"
@@ -53,11 +46,10 @@ static int make(void **state)
 
 static int end(void **state)
 {
-	struct csv *csv = *state;
+	_cleanup_(weir_freep) struct csv *csv = *state;
 
 	unlink(csv->path);
 	forget(csv);
-	free(csv);
 	return 0;
 }
 
@@ -77,7 +69,7 @@ static int read_text(struct csv *csv, const char *text)
 	return weir_system_csv_read(csv->path, &csv->samples, &csv->count, &csv->diag);
 }
 
-static void samples_are_read_in_millionths_rounded_up(void **state)
+CLAIM_WITHIN(samples_are_read_in_millionths_rounded_up, make, end)
 {
 	struct csv *csv = *state;
 
@@ -101,7 +93,7 @@ static void samples_are_read_in_millionths_rounded_up(void **state)
 	assert_int_equal(csv->samples[3].cpu_micro, 0);
 }
 
-static void file_without_samples_has_none(void **state)
+CLAIM_WITHIN(file_without_samples_has_none, make, end)
 {
 	struct csv *csv = *state;
 
@@ -111,7 +103,7 @@ static void file_without_samples_has_none(void **state)
 	assert_int_equal(csv->count, 0);
 }
 
-static void mistake_is_reported_at_its_line_with_what_to_do(void **state)
+CLAIM_WITHIN(mistake_is_reported_at_its_line_with_what_to_do, make, end)
 {
 	static const char not_one[] = "not a sample 'time_ns,load1,cpu_usage'";
 	static const char three[] = "write three numbers, as in 1700000000000000000,0.75,0.31";
@@ -164,7 +156,7 @@ static void mistake_is_reported_at_its_line_with_what_to_do(void **state)
 	}
 }
 
-static void all_mistakes_of_a_file_are_reported(void **state)
+CLAIM_WITHIN(all_mistakes_of_a_file_are_reported, make, end)
 {
 	struct csv *csv = *state;
 
@@ -175,7 +167,7 @@ static void all_mistakes_of_a_file_are_reported(void **state)
 	assert_int_equal(csv->diag.entries[2].line, 3);
 }
 
-static void lines_that_are_no_text_are_mistakes(void **state)
+CLAIM_WITHIN(lines_that_are_no_text_are_mistakes, make, end)
 {
 	static const char zero[] = "1,1,0.5\n2,1\0,0.5\n";
 	struct csv *csv = *state;
@@ -209,7 +201,7 @@ static void fill(const struct csv *csv, const char *unit)
 }
 
 /* What once took more than a minute and two gigabytes. */
-static void sixteen_megabytes_of_anything_are_answered_in_a_second_and_128_megabytes(void **state)
+CLAIM_WITHIN(sixteen_megabytes_of_anything_are_answered_in_a_second_and_128_megabytes, make, end)
 {
 	static const struct {
 		const char *unit;
@@ -249,7 +241,7 @@ static void sixteen_megabytes_of_anything_are_answered_in_a_second_and_128_megab
 	}
 }
 
-static void file_without_an_end_is_refused(void **state)
+CLAIM_WITHIN(file_without_an_end_is_refused, make, end)
 {
 	struct csv *csv = *state;
 
@@ -259,7 +251,7 @@ static void file_without_an_end_is_refused(void **state)
 	assert_string_equal(csv->diag.entries[0].message, "system samples '/dev/zero' are more than 64 MB");
 }
 
-static void pipe_that_nobody_writes_to_is_refused(void **state)
+CLAIM_WITHIN(pipe_that_nobody_writes_to_is_refused, make, end)
 {
 	struct csv *csv = *state;
 
@@ -269,7 +261,7 @@ static void pipe_that_nobody_writes_to_is_refused(void **state)
 	assert_non_null(strstr(csv->diag.entries[0].message, "it is a pipe without a writer"));
 }
 
-static void file_that_is_not_there_is_named(void **state)
+CLAIM_WITHIN(file_that_is_not_there_is_named, make, end)
 {
 	struct csv *csv = *state;
 
@@ -282,7 +274,7 @@ static void file_that_is_not_there_is_named(void **state)
 	assert_non_null(strstr(csv->diag.entries[0].message, "Is a directory"));
 }
 
-static void memory_readings_are_read_in_the_same_way(void **state)
+CLAIM_WITHIN(memory_readings_are_read_in_the_same_way, make, end)
 {
 	_cleanup_(weir_freep) struct weir_memory_reading *readings = NULL;
 	struct csv *csv = *state;
@@ -299,22 +291,4 @@ static void memory_readings_are_read_in_the_same_way(void **state)
 	assert_string_equal(csv->diag.entries[1].message, "not a memory reading 'time_ns,used_bytes'");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(samples_are_read_in_millionths_rounded_up),
-		TEST(file_without_samples_has_none),
-		TEST(mistake_is_reported_at_its_line_with_what_to_do),
-		TEST(all_mistakes_of_a_file_are_reported),
-		TEST(lines_that_are_no_text_are_mistakes),
-		TEST(sixteen_megabytes_of_anything_are_answered_in_a_second_and_128_megabytes),
-		TEST(file_without_an_end_is_refused),
-		TEST(pipe_that_nobody_writes_to_is_refused),
-		TEST(file_that_is_not_there_is_named),
-		TEST(memory_readings_are_read_in_the_same_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -4,16 +4,12 @@
  * core/hotspot, tests/core/circuitbreaker, July 2025), as traffic: its lists of rules are read as they are, and the
  * shipped BPF object evaluates packets of ours. An entry is an opening, an exit without an error a packet that talks,
  * one with an error a reset; a parameter's value is a source.
- * docs/sentinel-go.md says which of its cases have no meaning for packets.
+ * docs/sentinel.md says which of its cases have no meaning for packets. Nor have those of the Go library itself: its
+ * listeners and the printing and comparing of rules; and that within durationInSec no token comes back, and then all at
+ * once: here they come continuously, and after the whole time both are full. Its 100 goroutines that make 100 entries
+ * each while another breaker blocks all probes are bpf/breaker_cpus_test's CPUs.
  * (tests/unit/model_breaker_sentinel_test asks the reference model the same of breakers.)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -21,9 +17,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
+#include "sentinel/sentinel.h"
 
 #define FRAME_BYTES 60
 #define START RIG_START_NS
@@ -51,7 +49,7 @@ static int make_file(const char *text, char path[32])
 	return fd;
 }
 
-static void load(struct rig *rig, cpu_set_t *ret_before, const char *list)
+static void load(struct rig *rig, const char *list)
 {
 	char names[2][32];
 	const char *const paths[] = {names[0], names[1]};
@@ -62,6 +60,7 @@ static void load(struct rig *rig, cpu_set_t *ret_before, const char *list)
 	rig_begin(rig, 512);
 	weir_ruleset_free(rig->ruleset);
 	rig->ruleset = NULL;
+	weir_use_foreign_reader(&weir_sentinel_reader);
 	err = weir_ruleset_read(paths, ARRAY_SIZE(paths), &rig->ruleset, &diag);
 	if (err)
 		weir_diag_print(&diag, stderr);
@@ -69,14 +68,7 @@ static void load(struct rig *rig, cpu_set_t *ret_before, const char *list)
 	assert_int_equal(err, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
 		close(files[i]);
-	rig_load(rig, true);
-	rig_stay(ret_before);
-}
-
-static void end(struct rig *rig, const cpu_set_t *before)
-{
-	rig_roam(before);
-	rig_end(rig);
+	rig_load_here(rig);
 }
 
 /* ---- traffic ---- */
@@ -129,7 +121,7 @@ static uint32_t requests(struct rig *rig, uint64_t now_ns, const char *value, ui
 #define RETRY (START + MS + 3 * SECOND)
 
 /* By each strategy, a breaker that retries after 3 s. */
-static void load_breaker(struct rig *rig, cpu_set_t *ret_before, int strategy, int min_requests, int probes)
+static void load_breaker(struct rig *rig, int strategy, int min_requests, int probes)
 {
 	char list[320];
 
@@ -137,7 +129,7 @@ static void load_breaker(struct rig *rig, cpu_set_t *ret_before, int strategy, i
 		 "[{\"resource\": \"calls\", \"strategy\": %d, \"threshold\": %s, \"maxAllowedRtMs\": 50, "
 		 "\"statIntervalMs\": 10000, \"retryTimeoutMs\": 3000, \"minRequestAmount\": %d, \"probeNum\": %d}]",
 		 strategy, strategy == 2 ? "1" : "0.5", min_requests, probes);
-	load(rig, ret_before, list);
+	load(rig, list);
 }
 
 /* By a call that fails a millisecond after START. */
@@ -149,43 +141,38 @@ static void open_breaker(struct rig *rig)
 	assert_false(enters(rig, RETRY - 1, 2));
 }
 
-static void closed_breaker_lets_calls_pass_and_opens_not_before_its_minimum(void **state)
+CLAIM(closed_breaker_lets_calls_pass_and_opens_not_before_its_minimum)
 {
 	for (int strategy = 0; strategy < 3; strategy++) {
-		cpu_set_t before;
-		struct rig rig;
+		_cleanup_(rig_end) struct rig rig = {};
 
-		load_breaker(&rig, &before, strategy, 10, 0);
+		load_breaker(&rig, strategy, 10, 0);
 		for (int call = 1; call <= 10; call++) {
 			assert_true(enters(&rig, START + call * MS, call));
 			exits(&rig, START + call * MS, call, FAILS);
 		}
 		assert_false(enters(&rig, START + 11 * MS, 11));
-		end(&rig, &before);
 	}
 }
 
-static void open_breaker_lets_one_probe_pass_after_its_retry(void **state)
+CLAIM(open_breaker_lets_one_probe_pass_after_its_retry)
 {
 	for (int strategy = 0; strategy < 3; strategy++) {
-		cpu_set_t before;
-		struct rig rig;
+		_cleanup_(rig_end) struct rig rig = {};
 
-		load_breaker(&rig, &before, strategy, 1, 0);
+		load_breaker(&rig, strategy, 1, 0);
 		open_breaker(&rig);
 		assert_true(enters(&rig, RETRY, 3));
 		assert_false(enters(&rig, RETRY, 4)); /* half-open */
-		end(&rig, &before);
 	}
 }
 
-static void good_probe_closes_it_and_a_failed_one_opens_it_again(void **state)
+CLAIM(good_probe_closes_it_and_a_failed_one_opens_it_again)
 {
 	for (int strategy = 0; strategy < 3; strategy++) {
-		cpu_set_t before;
-		struct rig rig;
+		_cleanup_(rig_end) struct rig rig = {};
 
-		load_breaker(&rig, &before, strategy, 1, 0);
+		load_breaker(&rig, strategy, 1, 0);
 		open_breaker(&rig);
 		assert_true(enters(&rig, RETRY, 3));
 		exits(&rig, RETRY + 10 * MS, 3, FAILS);
@@ -195,20 +182,18 @@ static void good_probe_closes_it_and_a_failed_one_opens_it_again(void **state)
 		exits(&rig, RETRY + 20 * MS + 3 * SECOND, 4, !FAILS);
 		for (int call = 5; call < 10; call++)
 			assert_true(enters(&rig, RETRY + 20 * MS + 3 * SECOND, call));
-		end(&rig, &before);
 	}
 }
 
 /* The tenth; until then it is half-open, and a failed one would open it. */
-static void ten_good_probes_close_a_breaker_whose_probe_num_is_ten(void **state)
+CLAIM(ten_good_probes_close_a_breaker_whose_probe_num_is_ten)
 {
 	for (int strategy = 0; strategy < 3; strategy++) {
 		for (int good = 9; good <= 10; good++) {
 			uint64_t now_ns = RETRY;
-			cpu_set_t before;
-			struct rig rig;
+			_cleanup_(rig_end) struct rig rig = {};
 
-			load_breaker(&rig, &before, strategy, 100, 10);
+			load_breaker(&rig, strategy, 100, 10);
 			for (int call = 1; call <= 100; call++) {
 				assert_true(enters(&rig, START, call));
 				exits(&rig, START + MS, call, FAILS);
@@ -220,19 +205,17 @@ static void ten_good_probes_close_a_breaker_whose_probe_num_is_ten(void **state)
 			assert_true(enters(&rig, now_ns, 300));
 			exits(&rig, now_ns + MS, 300, FAILS);
 			assert_int_equal(enters(&rig, now_ns + MS, 301), good == 10);
-			end(&rig, &before);
 		}
 	}
 }
 
-static void failed_probe_among_good_ones_makes_their_number_begin_anew(void **state)
+CLAIM(failed_probe_among_good_ones_makes_their_number_begin_anew)
 {
 	for (int strategy = 0; strategy < 3; strategy++) {
 		const uint64_t again_ns = RETRY + 4 * MS + 3 * SECOND;
-		cpu_set_t before;
-		struct rig rig;
+		_cleanup_(rig_end) struct rig rig = {};
 
-		load_breaker(&rig, &before, strategy, 1, 2);
+		load_breaker(&rig, strategy, 1, 2);
 		open_breaker(&rig);
 		assert_true(enters(&rig, RETRY, 3));
 		exits(&rig, RETRY + MS, 3, !FAILS); /* one of two */
@@ -244,39 +227,33 @@ static void failed_probe_among_good_ones_makes_their_number_begin_anew(void **st
 		assert_true(enters(&rig, again_ns + 2 * MS, 6));
 		exits(&rig, again_ns + 3 * MS, 6, FAILS);
 		assert_false(enters(&rig, again_ns + 3 * MS, 7));
-		end(&rig, &before);
 	}
 }
 
 /* Two breakers that one call opens: the one is soon due again, and each of its probes is blocked by the other. */
-static void probe_that_another_breaker_blocks_leaves_it_open(void **state)
+CLAIM(probe_that_another_breaker_blocks_leaves_it_open)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
-	load(&rig, &before,
-	     "[{\"resource\": \"calls\", \"strategy\": 0, \"threshold\": 0.1, \"maxAllowedRtMs\": 3, "
-	     "\"statIntervalMs\": 10000, \"retryTimeoutMs\": 1, \"minRequestAmount\": 0},\n"
-	     " {\"resource\": \"calls\", \"strategy\": 1, \"threshold\": 0.1, "
-	     "\"statIntervalMs\": 10000, \"retryTimeoutMs\": 2000000, \"minRequestAmount\": 0}]");
+	load(&rig, "[{\"resource\": \"calls\", \"strategy\": 0, \"threshold\": 0.1, \"maxAllowedRtMs\": 3, "
+		   "\"statIntervalMs\": 10000, \"retryTimeoutMs\": 1, \"minRequestAmount\": 0},\n"
+		   " {\"resource\": \"calls\", \"strategy\": 1, \"threshold\": 0.1, "
+		   "\"statIntervalMs\": 10000, \"retryTimeoutMs\": 2000000, \"minRequestAmount\": 0}]");
 	assert_true(enters(&rig, START, 1));
 	exits(&rig, START + 50 * MS, 1, FAILS);
 	for (int call = 2; call <= 101; call++)
 		assert_false(enters(&rig, START + (50 + call) * MS, call));
 	assert_int_equal(rig_rule_counters(&rig, 0).blocked.packets, 0);
 	assert_int_equal(rig_rule_counters(&rig, 1).blocked.packets, 100);
-	end(&rig, &before);
 }
 
 /* It opens when the call has taken 3 ms, not when it exits: who waits for an answer knows by then. */
-static void breaker_on_slow_calls_is_closed_by_a_quick_one(void **state)
+CLAIM(breaker_on_slow_calls_is_closed_by_a_quick_one)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
-	load(&rig, &before,
-	     "[{\"resource\": \"calls\", \"strategy\": 0, \"threshold\": 0.1, \"maxAllowedRtMs\": 3, "
-	     "\"statIntervalMs\": 10000, \"retryTimeoutMs\": 20, \"minRequestAmount\": 0}]");
+	load(&rig, "[{\"resource\": \"calls\", \"strategy\": 0, \"threshold\": 0.1, \"maxAllowedRtMs\": 3, "
+		   "\"statIntervalMs\": 10000, \"retryTimeoutMs\": 20, \"minRequestAmount\": 0}]");
 	assert_true(enters(&rig, START, 1));
 	assert_true(enters(&rig, START + 3 * MS, 2));
 	exits(&rig, START + 3 * MS, 2, !FAILS);
@@ -286,7 +263,6 @@ static void breaker_on_slow_calls_is_closed_by_a_quick_one(void **state)
 	exits(&rig, START + 151 * MS, 4, !FAILS);
 	assert_true(enters(&rig, START + 151 * MS, 5));
 	assert_true(enters(&rig, START + 151 * MS, 6));
-	end(&rig, &before);
 }
 
 /* ---- hotspot parameter flow ---- */
@@ -296,85 +272,71 @@ static void breaker_on_slow_calls_is_closed_by_a_quick_one(void **state)
 #define BURSTING                                                                                                       \
 	"\"resource\": \"values\", \"metricType\": 1, \"controlBehavior\": 0, \"threshold\": 100, \"burstCount\": 10"
 
-static void each_value_has_the_threshold_and_the_burst_at_once(void **state)
+CLAIM(each_value_has_the_threshold_and_the_burst_at_once)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
-	load(&rig, &before, "[{" BURSTING ", \"paramIndex\": 0, \"durationInSec\": 1}]");
+	load(&rig, "[{" BURSTING ", \"paramIndex\": 0, \"durationInSec\": 1}]");
 	assert_int_equal(requests(&rig, START, ONE, 130), 110);
 	assert_int_equal(requests(&rig, START, OTHER, 20), 20);
-	end(&rig, &before);
 }
 
 /* A tenth of the duration brings a tenth of the threshold; Sentinel-Go has none until it is over. */
-static void tokens_are_taken_and_come_back_with_time(void **state)
+CLAIM(tokens_are_taken_and_come_back_with_time)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
-	load(&rig, &before, "[{" BURSTING ", \"paramKey\": \"user\", \"durationInSec\": 10}]");
+	load(&rig, "[{" BURSTING ", \"paramKey\": \"user\", \"durationInSec\": 10}]");
 	assert_int_equal(requests(&rig, START, ONE, 60), 60);
 	assert_int_equal(requests(&rig, START + SECOND, ONE, 20), 20);
 	assert_int_equal(requests(&rig, START + SECOND, ONE, 100), 40);
-	end(&rig, &before);
 }
 
-static void bucket_is_full_again_after_the_duration_and_never_fuller(void **state)
+CLAIM(bucket_is_full_again_after_the_duration_and_never_fuller)
 {
 	for (uint32_t used = 60; used <= 110; used += 50) {
-		cpu_set_t before;
-		struct rig rig;
+		_cleanup_(rig_end) struct rig rig = {};
 
-		load(&rig, &before, "[{" BURSTING ", \"paramIndex\": 0, \"durationInSec\": 1}]");
+		load(&rig, "[{" BURSTING ", \"paramIndex\": 0, \"durationInSec\": 1}]");
 		assert_int_equal(requests(&rig, START, ONE, used), used);
 		/* The burst takes a tenth of the duration more. */
 		assert_int_equal(requests(&rig, START + 1100 * MS, ONE, 200), 110);
 		assert_int_equal(requests(&rig, START + 60 * SECOND, ONE, 200), 110);
-		end(&rig, &before);
 	}
 }
 
 /* 10 ms apart, and who would wait for longer than 10 ms is blocked. */
-static void throttled_values_are_planned_apart(void **state)
+CLAIM(throttled_values_are_planned_apart)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
-	load(&rig, &before,
-	     "[{\"resource\": \"values\", \"metricType\": 1, \"controlBehavior\": 1, \"threshold\": 100, "
-	     "\"durationInSec\": 1, \"maxQueueingTimeMs\": 10}]");
+	load(&rig, "[{\"resource\": \"values\", \"metricType\": 1, \"controlBehavior\": 1, \"threshold\": 100, "
+		   "\"durationInSec\": 1, \"maxQueueingTimeMs\": 10}]");
 	assert_int_equal(requests(&rig, START, ONE, 1), 1);
 	assert_int_equal(requests(&rig, START + 201 * MS, ONE, 5), 2);
 	assert_int_equal(requests(&rig, START + 201 * MS, OTHER, 5), 2);
 	assert_int_equal(rig_rule_counters(&rig, 0).delayed, 2);
 	assert_int_equal(rig_rule_counters(&rig, 0).delay_ns, 20 * MS);
-	end(&rig, &before);
 }
 
-static void specific_items_have_a_threshold_of_their_own(void **state)
+CLAIM(specific_items_have_a_threshold_of_their_own)
 {
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
-	load(&rig, &before,
-	     "[{\"resource\": \"values\", \"metricType\": 1, \"controlBehavior\": 0, \"threshold\": 100, "
-	     "\"durationInSec\": 1, \"specificItems\": {\"" ONE "\": 20}}]");
+	load(&rig, "[{\"resource\": \"values\", \"metricType\": 1, \"controlBehavior\": 0, \"threshold\": 100, "
+		   "\"durationInSec\": 1, \"specificItems\": {\"" ONE "\": 20}}]");
 	assert_int_equal(requests(&rig, START, ONE, 200), 20);
 	assert_int_equal(requests(&rig, START, OTHER, 200), 100);
-	end(&rig, &before);
 }
 
 /* Calls under way at once, of each value. */
-static void concurrency_is_of_each_value(void **state)
+CLAIM(concurrency_is_of_each_value)
 {
 	uint32_t passed[2] = {};
-	cpu_set_t before;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
-	load(&rig, &before,
-	     "[{\"resource\": \"calls\", \"metricType\": 0, \"threshold\": 50, \"paramIndex\": 0, "
-	     "\"specificItems\": {\"" ONE "\": 20}}]");
+	load(&rig, "[{\"resource\": \"calls\", \"metricType\": 0, \"threshold\": 50, \"paramIndex\": 0, "
+		   "\"specificItems\": {\"" ONE "\": 20}}]");
 	for (int call = 1; call <= 60; call++) {
 		passed[0] += calls(&rig, START + call, ONE, call, SYN);
 		passed[1] += calls(&rig, START + call, OTHER, call, SYN);
@@ -384,26 +346,6 @@ static void concurrency_is_of_each_value(void **state)
 	assert_true(calls(&rig, START + 100, ONE, 1, RST));
 	assert_true(calls(&rig, START + 101, ONE, 100, SYN)); /* the place of the one that is over */
 	assert_false(calls(&rig, START + 101, ONE, 101, SYN));
-	end(&rig, &before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(closed_breaker_lets_calls_pass_and_opens_not_before_its_minimum),
-		cmocka_unit_test(open_breaker_lets_one_probe_pass_after_its_retry),
-		cmocka_unit_test(good_probe_closes_it_and_a_failed_one_opens_it_again),
-		cmocka_unit_test(ten_good_probes_close_a_breaker_whose_probe_num_is_ten),
-		cmocka_unit_test(failed_probe_among_good_ones_makes_their_number_begin_anew),
-		cmocka_unit_test(probe_that_another_breaker_blocks_leaves_it_open),
-		cmocka_unit_test(breaker_on_slow_calls_is_closed_by_a_quick_one),
-		cmocka_unit_test(each_value_has_the_threshold_and_the_burst_at_once),
-		cmocka_unit_test(tokens_are_taken_and_come_back_with_time),
-		cmocka_unit_test(bucket_is_full_again_after_the_duration_and_never_fuller),
-		cmocka_unit_test(throttled_values_are_planned_apart),
-		cmocka_unit_test(specific_items_have_a_threshold_of_their_own),
-		cmocka_unit_test(concurrency_is_of_each_value),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -3,19 +3,12 @@
  * What the program makes of shares and of flows that hosts share one by one (docs/cluster.md): maps `shares`,
  * `flow_shares` and `flow_demands`, as a controller writes and reads them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -147,7 +140,7 @@ static void assert_passed_with(bool counts_bytes, int64_t packets, uint32_t expe
 	rig_end(&f.rig);
 }
 
-static void a_flow_has_its_difference_and_others_have_the_share(void **state)
+CLAIM(a_flow_has_its_difference_and_others_have_the_share)
 {
 	for (int counts_bytes = 0; counts_bytes < 2; counts_bytes++) {
 		assert_passed_with(counts_bytes, 3, 8);
@@ -158,7 +151,7 @@ static void a_flow_has_its_difference_and_others_have_the_share(void **state)
 	}
 }
 
-static void a_flow_of_another_rule_is_another(void **state)
+CLAIM(a_flow_of_another_rule_is_another)
 {
 	struct fixture f;
 
@@ -171,7 +164,7 @@ static void a_flow_of_another_rule_is_another(void **state)
 }
 
 /* What it would look up costs something: so it does not look where no flow is shared. */
-static void without_flows_nothing_is_looked_for(void **state)
+CLAIM(without_flows_nothing_is_looked_for)
 {
 	struct fixture f;
 
@@ -184,7 +177,7 @@ static void without_flows_nothing_is_looked_for(void **state)
 }
 
 /* No controller is there to say so. */
-static void a_difference_ends_by_its_schedule(void **state)
+CLAIM(a_difference_ends_by_its_schedule)
 {
 	struct weir_share_stages stages;
 	struct fixture f;
@@ -200,7 +193,7 @@ static void a_difference_ends_by_its_schedule(void **state)
 }
 
 /* Nor that the host has been silent for too long (afterSilence: stop): no share then, and nothing of a flow either. */
-static void a_share_stops_by_its_schedule(void **state)
+CLAIM(a_share_stops_by_its_schedule)
 {
 	struct weir_share_stages stages;
 	struct fixture f;
@@ -217,16 +210,4 @@ static void a_share_stops_by_its_schedule(void **state)
 	rig_end(&f.rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_has_its_difference_and_others_have_the_share),
-		cmocka_unit_test(a_flow_of_another_rule_is_another),
-		cmocka_unit_test(without_flows_nothing_is_looked_for),
-		cmocka_unit_test(a_difference_ends_by_its_schedule),
-		cmocka_unit_test(a_share_stops_by_its_schedule),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, rig_stay_group, rig_roam_group);
-}
+RUN_CLAIMS(rig_stay_group, rig_roam_group)

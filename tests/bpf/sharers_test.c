@@ -4,21 +4,14 @@
  * one thread that moves between them under the virtual clock, so that every step is known. Limits are so small
  * that nothing is ever leased beyond the packet: each decision must be that of the plain window.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
 #include "../lib/rig.h"
@@ -131,7 +124,7 @@ static void a_flow_of_one_cpu_asks_nobody_among(uint32_t cpus)
 	const uint64_t intervals[] = {SECOND, 100 * MS}; /* narrow rows, wide rows */
 
 	for (size_t i = 0; i < ARRAY_SIZE(intervals); i++) {
-		struct pair pair;
+		_cleanup_(close_pair) struct pair pair = {};
 
 		pair_open_for(&pair, FLOWS, cpus, WEIR_WINDOW_SMOOTH, 20, intervals[i], true);
 		/* The clock only goes on: two hosts may share a cell, and one behind its epoch would ask everybody. */
@@ -141,57 +134,49 @@ static void a_flow_of_one_cpu_asks_nobody_among(uint32_t cpus)
 		assert_int_equal(asked(&pair), 0);
 		assert_true(pair_passes(&pair, 1, pair.edge_ns + 15 * intervals[i], 0));
 		assert_int_equal(asked(&pair), 1);
-		close_pair(&pair);
 	}
 }
 
-static void a_flow_of_one_cpu_asks_nobody(void **state)
-{
-	a_flow_of_one_cpu_asks_nobody_among(0);
-}
+CASE_WITHIN(a_flow_of_one_cpu_asks_nobody, remember_affinity, restore_affinity, a_flow_of_one_cpu_asks_nobody_among(0));
 
 /* Above twelve a field names one CPU by its number, or several by bits that CPUs share. */
-static void a_flow_of_one_cpu_asks_nobody_among_a_thousand(void **state)
-{
-	a_flow_of_one_cpu_asks_nobody_among(WEIR_CPUS_MAX);
-}
+CASE_WITHIN(a_flow_of_one_cpu_asks_nobody_among_a_thousand, remember_affinity, restore_affinity,
+	    a_flow_of_one_cpu_asks_nobody_among(WEIR_CPUS_MAX));
 
 /* Two on one CPU leave one of three for the other. */
 static void whoever_counted_is_asked(enum weir_window_kind window, uint64_t first_ns, uint64_t then_ns)
 {
-	struct pair pair;
+	_cleanup_(close_pair) struct pair pair = {};
 
 	/* Strict windows look at a bucket more, and must still fit an epoch. */
 	pair_open(&pair, window, 3, 3900 * MS, true);
 	assert_int_equal(pair.rig.image->rules[0].asks_all, 0);
 	assert_int_equal(pair_pass(&pair, 0, pair.edge_ns + first_ns, 1, 2), 2);
 	assert_int_equal(pair_pass(&pair, 1, pair.edge_ns + then_ns, 1, 10), 1);
-	close_pair(&pair);
 }
 
-static void a_cpu_that_counted_is_asked(void **state)
+CLAIM_WITHIN(a_cpu_that_counted_is_asked, remember_affinity, restore_affinity)
 {
 	whoever_counted_is_asked(WEIR_WINDOW_LEAP, 0, 0);
 	whoever_counted_is_asked(WEIR_WINDOW_STRICT, 0, 3000 * MS);
 }
 
-static void a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it(void **state)
+CLAIM_WITHIN(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it, remember_affinity, restore_affinity)
 {
 	whoever_counted_is_asked(WEIR_WINDOW_LEAP, -1ull, 0);
 	whoever_counted_is_asked(WEIR_WINDOW_STRICT, -1ull, 3899 * MS);
 	whoever_counted_is_asked(WEIR_WINDOW_STRICT, -(3000 * MS), 500 * MS);
 }
 
-static void a_rule_that_looks_back_further_than_an_epoch_makes_it_longer(void **state)
+CLAIM_WITHIN(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer, remember_affinity, restore_affinity)
 {
-	struct pair pair;
+	_cleanup_(close_pair) struct pair pair = {};
 
 	pair_open(&pair, WEIR_WINDOW_STRICT, 3, 3600 * SECOND, true);
 	assert_int_equal(pair.rig.image->rules[0].asks_all, 0);
 	assert_int_equal(pair.rig.image->config.sharers_shift, 42);
 	assert_int_equal(pair_pass(&pair, 0, RIG_START_NS, 1, 2), 2);
 	assert_int_equal(pair_pass(&pair, 1, RIG_START_NS + 3599 * SECOND, 1, 10), 1);
-	close_pair(&pair);
 }
 
 /* ---- what stays behind ---- */
@@ -219,7 +204,7 @@ static uint32_t pass_after_a_move(struct pair *pair, uint32_t key_fields, bool c
 }
 
 /* docs/semantics.md says how much it may be. */
-static void a_flow_that_moves_leaves_no_more_behind_than_64_packets(void **state)
+CLAIM_WITHIN(a_flow_that_moves_leaves_no_more_behind_than_64_packets, remember_affinity, restore_affinity)
 {
 	const uint32_t packets[] = {1000, 40000};
 	struct pair pair;
@@ -246,7 +231,7 @@ static void a_flood_past_a_lease_left_behind_asks_seldom(enum weir_window_kind w
 	const uint64_t bucket_ns = 6 * SECOND, start_ns = RIG_START_NS / bucket_ns * bucket_ns + bucket_ns;
 	uint64_t before, asked_in_flood;
 	uint32_t passed = 0, sent = 4000;
-	struct pair pair;
+	_cleanup_(close_pair) struct pair pair = {};
 
 	pair_open(&pair, window, limit, 60 * SECOND, true);
 	assert_int_equal(pair_pass(&pair, 1, start_ns, 1, 6), 6); /* two of a lease of four are left */
@@ -261,10 +246,9 @@ static void a_flood_past_a_lease_left_behind_asks_seldom(enum weir_window_kind w
 	/* The next packet there gives it back, and nothing of the limit is lost. */
 	assert_int_equal(pair_pass(&pair, 1, start_ns + bucket_ns, 1, 1), 1);
 	assert_int_equal(pair_pass(&pair, 0, start_ns + bucket_ns, 1, 10), 1);
-	close_pair(&pair);
 }
 
-static void a_lease_left_behind_does_not_turn_off_what_remembers_who_is_over(void **state)
+CLAIM_WITHIN(a_lease_left_behind_does_not_turn_off_what_remembers_who_is_over, remember_affinity, restore_affinity)
 {
 	const uint64_t limits[] = {1000, 40000}; /* narrow rows, medium rows */
 
@@ -279,18 +263,17 @@ static void a_lease_left_behind_does_not_turn_off_what_remembers_who_is_over(voi
 /* ---- cells that nobody has used for long ---- */
 
 /* Of their numbers a cell keeps the last eight bits. */
-static void a_cell_never_used_asks_nobody_in_any_epoch(void **state)
+CLAIM_WITHIN(a_cell_never_used_asks_nobody_in_any_epoch, remember_affinity, restore_affinity)
 {
 	const uint32_t epochs[] = {0, 1, 100, 239, 240, 247, 255};
 
 	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
-		struct pair pair;
+		_cleanup_(close_pair) struct pair pair = {};
 
 		pair_open(&pair, WEIR_WINDOW_LEAP, 3, SECOND, true);
 		assert_true(
 			pair_passes(&pair, 0, ((RIG_START_NS / EPOCH_NS / 256 + 1) * 256 + epochs[i]) * EPOCH_NS, 1));
 		assert_int_equal(asked(&pair), 0);
-		close_pair(&pair);
 	}
 }
 
@@ -311,9 +294,9 @@ static void name_the_other(struct pair *pair, uint32_t ahead)
 }
 
 /* Under the real clock: it shows that a cell is old, and its own reading does not. */
-static void a_cell_of_a_quarter_of_an_hour_ago_asks_nobody(void **state)
+CLAIM_WITHIN(a_cell_of_a_quarter_of_an_hour_ago_asks_nobody, remember_affinity, restore_affinity)
 {
-	struct pair pair;
+	_cleanup_(close_pair) struct pair pair = {};
 
 	pair_open(&pair, WEIR_WINDOW_LEAP, 3, SECOND, false);
 	assert_in_range(pair.cpu[1], 0, WEIR_SHARERS_FIELD_BITS - 1);
@@ -325,7 +308,6 @@ static void a_cell_of_a_quarter_of_an_hour_ago_asks_nobody(void **state)
 	name_the_other(&pair, 0); /* just now */
 	assert_true(pair_passes_now(&pair, 0, 1));
 	assert_int_equal(asked(&pair), 1);
-	close_pair(&pair);
 }
 
 /* ---- a clock older than the cell's ---- */
@@ -361,19 +343,18 @@ static uint32_t cell_of(struct pair *pair, uint64_t now_ns, uint32_t host)
  * CPU 0 counts; two epochs later CPU 1 counts another flow of the same cell, which forgets CPU 0. Then CPU 1,
  * whose clock has not moved, as it were, comes to the first flow.
  */
-static void a_cpu_that_stalls_across_epochs_asks_everybody(void **state)
+CLAIM_WITHIN(a_cpu_that_stalls_across_epochs_asks_everybody, remember_affinity, restore_affinity)
 {
-	struct pair pair;
-	uint32_t cell, host;
+	_cleanup_(close_pair) struct pair pair = {};
+	uint32_t cell;
 
 	pair_open(&pair, WEIR_WINDOW_LEAP, 3, SECOND, true);
 	/* An epoch of its own, so that the first packet changes the cell. */
 	cell = cell_of(&pair, pair.edge_ns - 2 * EPOCH_NS, 1);
 	assert_int_equal(pair_pass(&pair, 0, pair.edge_ns, 1, 2), 2);
-	for (host = 2; cell_of(&pair, pair.edge_ns + 2 * EPOCH_NS, host) != cell; host++)
+	for (uint32_t host = 2; cell_of(&pair, pair.edge_ns + 2 * EPOCH_NS, host) != cell; host++)
 		assert_true(host < 100000);
 	assert_int_equal(pair_pass(&pair, 1, pair.edge_ns + 100 * MS, 1, 10), 1);
-	close_pair(&pair);
 }
 
 /* ---- at random ---- */
@@ -410,7 +391,7 @@ static void flows_wander_among(uint32_t cpus)
 {
 	struct history history[HOSTS] = {};
 	struct random random = {1};
-	struct pair pair;
+	_cleanup_(close_pair) struct pair pair = {};
 	uint64_t now_ns;
 
 	pair_open_for(&pair, FLOWS, cpus, WEIR_WINDOW_LEAP, LIMIT, SECOND, true);
@@ -426,18 +407,11 @@ static void flows_wander_among(uint32_t cpus)
 		expected = plain_window_admits(&history[host], now_ns / BUCKET_NS);
 		assert_int_equal(pair_passes(&pair, which, now_ns, host), expected);
 	}
-	close_pair(&pair);
 }
 
-static void flows_that_wander_meet_a_plain_window(void **state)
-{
-	flows_wander_among(0);
-}
-
-static void flows_that_wander_among_many_cpus_meet_a_plain_window(void **state)
-{
-	flows_wander_among(64);
-}
+CASE_WITHIN(flows_that_wander_meet_a_plain_window, remember_affinity, restore_affinity, flows_wander_among(0));
+CASE_WITHIN(flows_that_wander_among_many_cpus_meet_a_plain_window, remember_affinity, restore_affinity,
+	    flows_wander_among(64));
 
 /* ---- at the same instant ---- */
 
@@ -499,10 +473,11 @@ static void *racer_main(void *data)
  * How often somebody wins is the machine's affair: two that meet may both step back, each because of what the other
  * has reserved. But then both have given it back, and the next packet gets it. An interval that no CPU sleeps through.
  */
-static void of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_next_packet(void **state)
+CLAIM_WITHIN(of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_next_packet, remember_affinity,
+	     restore_affinity)
 {
 	_cleanup_(weir_freep) struct race *race = calloc(1, sizeof(*race));
-	struct pair pair;
+	_cleanup_(close_pair) struct pair pair = {};
 	struct racer racers[2] = {{.race = race, .which = 0}, {.race = race, .which = 1}};
 	uint32_t winners = 0;
 	pthread_t thread[2];
@@ -527,28 +502,6 @@ static void of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_ne
 		winners += won;
 	}
 	print_message("%u races, %u of them with a winner\n", ROUNDS, winners);
-	close_pair(&pair);
 }
 
-#define SHARERS_TEST(name) cmocka_unit_test_setup_teardown(name, remember_affinity, restore_affinity)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SHARERS_TEST(a_flow_of_one_cpu_asks_nobody),
-		SHARERS_TEST(a_flow_of_one_cpu_asks_nobody_among_a_thousand),
-		SHARERS_TEST(a_cpu_that_counted_is_asked),
-		SHARERS_TEST(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it),
-		SHARERS_TEST(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer),
-		SHARERS_TEST(a_flow_that_moves_leaves_no_more_behind_than_64_packets),
-		SHARERS_TEST(a_lease_left_behind_does_not_turn_off_what_remembers_who_is_over),
-		SHARERS_TEST(a_cell_never_used_asks_nobody_in_any_epoch),
-		SHARERS_TEST(a_cell_of_a_quarter_of_an_hour_ago_asks_nobody),
-		SHARERS_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),
-		SHARERS_TEST(flows_that_wander_meet_a_plain_window),
-		SHARERS_TEST(flows_that_wander_among_many_cpus_meet_a_plain_window),
-		SHARERS_TEST(of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_next_packet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -5,17 +5,11 @@
  * show what no longer loads there. Worked out from the instructions, code that a rule set switches off included: a
  * little more than the kernel finds.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../lib/stack.h"
 #include "weir_abi.h"
 #include "weir.skel.h"
@@ -42,7 +36,7 @@ static void assert_fits(const struct bpf_program *program)
 	assert_true(deepest <= STACK_BYTES);
 }
 
-static void deepest_chain_of_calls_fits_the_stack_of_linux_6_1(void **state)
+CLAIM(deepest_chain_of_calls_fits_the_stack_of_linux_6_1)
 {
 	struct weir_bpf *skeleton;
 
@@ -53,7 +47,7 @@ static void deepest_chain_of_calls_fits_the_stack_of_linux_6_1(void **state)
 	weir_bpf__destroy(skeleton);
 }
 
-static void so_do_those_at_tc(void **state)
+CLAIM(so_do_those_at_tc)
 {
 	struct weir_tc_bpf *skeleton;
 
@@ -67,12 +61,4 @@ static void so_do_those_at_tc(void **state)
 	weir_tc_bpf__destroy(skeleton);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(deepest_chain_of_calls_fits_the_stack_of_linux_6_1),
-		cmocka_unit_test(so_do_those_at_tc),
-	};
-
-	return cmocka_run_group_tests_name("stack", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

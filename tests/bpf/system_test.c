@@ -3,21 +3,14 @@
  * System rules on two CPUs at once, under the virtual clock: handshakes that both complete in one half second are all
  * counted, also while the words of the ring change hands; and the limits that are exact stay so.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 
@@ -170,7 +163,7 @@ static void run_both(struct test *test, struct sender senders[CPUS], void *(*run
 
 /* ---- claims ---- */
 
-static void handshakes_of_two_cpus_are_all_counted(void **state)
+CLAIM_WITHIN(handshakes_of_two_cpus_are_all_counted, NULL, rig_detach)
 {
 	static struct sender senders[CPUS];
 	static struct test test;
@@ -186,7 +179,7 @@ static void handshakes_of_two_cpus_are_all_counted(void **state)
 	rig_end(&test.rig);
 }
 
-static void no_more_inbound_work_than_the_trigger_passes_on_two_cpus(void **state)
+CLAIM_WITHIN(no_more_inbound_work_than_the_trigger_passes_on_two_cpus, NULL, rig_detach)
 {
 	static struct sender senders[CPUS];
 	static struct test test;
@@ -202,7 +195,7 @@ static void no_more_inbound_work_than_the_trigger_passes_on_two_cpus(void **stat
 	rig_end(&test.rig);
 }
 
-static void no_more_connections_than_the_trigger_open_on_two_cpus(void **state)
+CLAIM_WITHIN(no_more_connections_than_the_trigger_open_on_two_cpus, NULL, rig_detach)
 {
 	static struct sender senders[CPUS];
 	static struct test test;
@@ -214,14 +207,4 @@ static void no_more_connections_than_the_trigger_open_on_two_cpus(void **state)
 	rig_end(&test.rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(handshakes_of_two_cpus_are_all_counted, rig_detach),
-		cmocka_unit_test_teardown(no_more_inbound_work_than_the_trigger_passes_on_two_cpus, rig_detach),
-		cmocka_unit_test_teardown(no_more_connections_than_the_trigger_open_on_two_cpus, rig_detach),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -3,24 +3,17 @@
  * The flow cache: whom it remembers, whom it forgets, and that it says so. Under the virtual clock, on
  * one CPU, in small tables; flows are hosts that send UDP.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "../lib/shortcuts.h"
 #include "base/util.h"
 #include "host/host.h"
-#include "tables/narrow_span.h"
+#include "tables/entry_state.h"
 
 #define PORT 53
 #define SOURCE_OFFSET (14 + 12) /* of the IPv4 source address in the frame */
@@ -146,10 +139,18 @@ static uint32_t rows_in_use(const struct table *table)
 
 /* ---- a flow that moves ---- */
 
+/* Rows are a CPU's own: a test that moved would meet empty ones. */
+static int stay_on_cpu_0(void **state)
+{
+	rig_stay_group(state);
+	rig_pin(0);
+	return 0;
+}
+
 /* One packet in each bucket for longer than an interval, and then from another CPU, three buckets later: three are
  * free. What the ring's last round left in the row on the first CPU is not counted as new.
  */
-static void a_flow_that_moves_to_another_cpu_has_what_its_window_frees(void **state)
+CLAIM_WITHIN(a_flow_that_moves_to_another_cpu_has_what_its_window_frees, rig_roam_group, stay_on_cpu_0)
 {
 	cpu_set_t before;
 	int cpu[2];
@@ -158,7 +159,7 @@ static void a_flow_that_moves_to_another_cpu_has_what_its_window_frees(void **st
 	rig_cpus(cpu, 2);
 	rig_stay(&before);
 	for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
-		struct table table;
+		_cleanup_(table_close) struct table table = {};
 
 		table_open(&table, storages[i], 4096, SAMPLES);
 		rig_pin(cpu[0]);
@@ -169,7 +170,6 @@ static void a_flow_that_moves_to_another_cpu_has_what_its_window_frees(void **st
 		for (int free = 0; free < 3; free++)
 			assert_true(host_passes(&table, 1));
 		assert_false(host_passes(&table, 1));
-		table_close(&table);
 	}
 	rig_roam(&before);
 }
@@ -195,7 +195,7 @@ static void load_bytes_limit(struct rig *rig, const struct rig *reloads, const c
 }
 
 /* Bucket numbers of the first are far above those of the third, which is given its slot. */
-static void a_slot_given_to_another_window_finds_no_rows_of_before(void **state)
+CLAIM(a_slot_given_to_another_window_finds_no_rows_of_before)
 {
 	struct packet_spec spec = packet_udp("10.0.0.1", 1000, "192.0.2.53", PORT, 0);
 	const uint64_t hour_ns = 3600 * SECOND;
@@ -236,7 +236,7 @@ static void half_full_table_forgets(enum weir_storage storage)
 	uint64_t forgotten = 0, lost = 0;
 
 	for (uint32_t secret = 0; secret < 4; secret++) {
-		struct table table;
+		_cleanup_(table_close) struct table table = {};
 		uint32_t again;
 
 		table_open_under(secret, &table, storage, 16384, 1);
@@ -245,7 +245,6 @@ static void half_full_table_forgets(enum weir_storage storage)
 		again = hosts_pass(&table, 0, 8192);
 		assert_true(again <= evicted(&table));
 		lost += again;
-		table_close(&table);
 	}
 	print_message("%s: of 32768 flows in half-full tables %llu were evicted, %llu passed twice\n", names[storage],
 		      (unsigned long long)forgotten, (unsigned long long)lost);
@@ -255,24 +254,13 @@ static void half_full_table_forgets(enum weir_storage storage)
 									   : 3000));
 }
 
-static void narrow_table_half_full_forgets_no_flow(void **state)
-{
-	half_full_table_forgets(WEIR_STORAGE_NARROW);
-}
-
-static void medium_table_half_full_forgets_no_flow(void **state)
-{
-	half_full_table_forgets(WEIR_STORAGE_MEDIUM);
-}
-
-static void wide_table_half_full_forgets_no_flow(void **state)
-{
-	half_full_table_forgets(WEIR_STORAGE_WIDE);
-}
+CASE(narrow_table_half_full_forgets_no_flow, half_full_table_forgets(WEIR_STORAGE_NARROW));
+CASE(medium_table_half_full_forgets_no_flow, half_full_table_forgets(WEIR_STORAGE_MEDIUM));
+CASE(wide_table_half_full_forgets_no_flow, half_full_table_forgets(WEIR_STORAGE_WIDE));
 
 static void eviction_of_counting_flows_is_counted(enum weir_storage storage)
 {
-	struct table table;
+	_cleanup_(table_close) struct table table = {};
 	uint32_t hosts;
 
 	table_open(&table, storage, 1024, 1);
@@ -280,29 +268,17 @@ static void eviction_of_counting_flows_is_counted(enum weir_storage storage)
 	assert_int_equal(hosts_pass(&table, 0, hosts), hosts);
 	/* Nothing expired and every host was new: who is not in the table was pushed out. */
 	assert_int_equal(evicted(&table), hosts - rows_in_use(&table));
-	table_close(&table);
 }
 
-static void narrow_eviction_of_a_counting_flow_is_counted(void **state)
-{
-	eviction_of_counting_flows_is_counted(WEIR_STORAGE_NARROW);
-}
-
-static void medium_eviction_of_a_counting_flow_is_counted(void **state)
-{
-	eviction_of_counting_flows_is_counted(WEIR_STORAGE_MEDIUM);
-}
-
-static void wide_eviction_of_a_counting_flow_is_counted(void **state)
-{
-	eviction_of_counting_flows_is_counted(WEIR_STORAGE_WIDE);
-}
+CASE(narrow_eviction_of_a_counting_flow_is_counted, eviction_of_counting_flows_is_counted(WEIR_STORAGE_NARROW));
+CASE(medium_eviction_of_a_counting_flow_is_counted, eviction_of_counting_flows_is_counted(WEIR_STORAGE_MEDIUM));
+CASE(wide_eviction_of_a_counting_flow_is_counted, eviction_of_counting_flows_is_counted(WEIR_STORAGE_WIDE));
 
 /* Heavy hosts first, each half way to its limit; then 16 times as many light ones as the table holds. */
 static void overfull_table_keeps_the_heavy(enum weir_storage storage)
 {
 	const uint32_t heavy = 100, limit = 100;
-	struct table table;
+	_cleanup_(table_close) struct table table = {};
 
 	table_open(&table, storage, 4096, limit);
 	for (uint32_t host = 0; host < heavy; host++)
@@ -317,32 +293,20 @@ static void overfull_table_keeps_the_heavy(enum weir_storage storage)
 			passed++;
 		assert_int_equal(passed, limit);
 	}
-	table_close(&table);
 }
 
-static void narrow_overfull_table_evicts_those_that_count_least(void **state)
-{
-	overfull_table_keeps_the_heavy(WEIR_STORAGE_NARROW);
-}
-
-static void medium_overfull_table_evicts_those_that_count_least(void **state)
-{
-	overfull_table_keeps_the_heavy(WEIR_STORAGE_MEDIUM);
-}
-
-static void wide_overfull_table_evicts_those_that_count_least(void **state)
-{
-	overfull_table_keeps_the_heavy(WEIR_STORAGE_WIDE);
-}
+CASE(narrow_overfull_table_evicts_those_that_count_least, overfull_table_keeps_the_heavy(WEIR_STORAGE_NARROW));
+CASE(medium_overfull_table_evicts_those_that_count_least, overfull_table_keeps_the_heavy(WEIR_STORAGE_MEDIUM));
+CASE(wide_overfull_table_evicts_those_that_count_least, overfull_table_keeps_the_heavy(WEIR_STORAGE_WIDE));
 
 /* A host known to be over its limit stays blocked, by its row or by what that left, while three times as many as there
  * are rows count as much. (With four times as many, some ghosts are lost: overfull_test.)
  */
-static void overfull_table_keeps_the_blocked(void **state)
+CLAIM(overfull_table_keeps_the_blocked)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
 		const uint32_t limit = 3, blocked = 50;
-		struct table table;
+		_cleanup_(table_close) struct table table = {};
 
 		table_open(&table, storages[i], 1024, limit);
 		for (uint32_t packet = 0; packet <= limit; packet++)
@@ -351,13 +315,12 @@ static void overfull_table_keeps_the_blocked(void **state)
 			for (uint32_t packet = 0; packet < limit; packet++)
 				host_passes(&table, host);
 		assert_int_equal(hosts_pass(&table, 0, blocked), 0);
-		table_close(&table);
 	}
 }
 
 static void expired_rows_are_reused_and_not_counted(enum weir_storage storage)
 {
-	struct table table;
+	_cleanup_(table_close) struct table table = {};
 	uint64_t before;
 	uint32_t used;
 
@@ -377,29 +340,19 @@ static void expired_rows_are_reused_and_not_counted(enum weir_storage storage)
 	hosts_pass(&table, 2000000, table.flows / 4);
 	assert_int_equal(evicted(&table), before);
 	assert_int_equal(rows_in_use(&table), used);
-	table_close(&table);
 }
 
-static void narrow_expired_rows_are_reused_without_being_counted(void **state)
-{
-	expired_rows_are_reused_and_not_counted(WEIR_STORAGE_NARROW);
-}
-
-static void medium_expired_rows_are_reused_without_being_counted(void **state)
-{
-	expired_rows_are_reused_and_not_counted(WEIR_STORAGE_MEDIUM);
-}
-
-static void wide_expired_rows_are_reused_without_being_counted(void **state)
-{
-	expired_rows_are_reused_and_not_counted(WEIR_STORAGE_WIDE);
-}
+CASE(narrow_expired_rows_are_reused_without_being_counted,
+     expired_rows_are_reused_and_not_counted(WEIR_STORAGE_NARROW));
+CASE(medium_expired_rows_are_reused_without_being_counted,
+     expired_rows_are_reused_and_not_counted(WEIR_STORAGE_MEDIUM));
+CASE(wide_expired_rows_are_reused_without_being_counted, expired_rows_are_reused_and_not_counted(WEIR_STORAGE_WIDE));
 
 /* Those of another rule, whose window is shorter. */
-static void narrow_expired_rows_of_other_windows_are_reused_as_well(void **state)
+CLAIM(narrow_expired_rows_of_other_windows_are_reused_as_well)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
-	struct table table = {.now_ns = RIG_START_NS, .flows = 4096};
+	_cleanup_(table_close) struct table table = {.now_ns = RIG_START_NS, .flows = 4096};
 
 	rig_begin(&table.rig, table.flows);
 	rig_rule(&table.rig, rig_resource(&table.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5, NARROW_INTERVAL_NS,
@@ -416,14 +369,13 @@ static void narrow_expired_rows_of_other_windows_are_reused_as_well(void **state
 	table.frame_bytes = packet_build(&spec, table.frame);
 	hosts_pass(&table, 0, table.flows / 4);
 	assert_int_equal(rig_rule_counters(&table.rig, 1).evicted, 0);
-	table_close(&table);
 }
 
 /* `weir status` goes by the same figure. */
 static void rows_limit_for_as_long_as_is_said_and_are_never_open(enum weir_storage storage)
 {
 	const struct weir_image *image;
-	struct table table;
+	_cleanup_(table_close) struct table table = {};
 	uint64_t end_ns;
 
 	table_open(&table, storage, 1024, 5);
@@ -444,23 +396,17 @@ static void rows_limit_for_as_long_as_is_said_and_are_never_open(enum weir_stora
 		table.now_ns = end_ns + later;
 		assert_false(host_passes(&table, 7));
 	}
-	table_close(&table);
 }
 
-static void narrow_rows_limit_for_as_long_as_is_said_and_are_never_open(void **state)
-{
-	rows_limit_for_as_long_as_is_said_and_are_never_open(WEIR_STORAGE_NARROW);
-}
-
-static void medium_rows_limit_for_as_long_as_is_said_and_are_never_open(void **state)
-{
-	rows_limit_for_as_long_as_is_said_and_are_never_open(WEIR_STORAGE_MEDIUM);
-}
+CASE(narrow_rows_limit_for_as_long_as_is_said_and_are_never_open,
+     rows_limit_for_as_long_as_is_said_and_are_never_open(WEIR_STORAGE_NARROW));
+CASE(medium_rows_limit_for_as_long_as_is_said_and_are_never_open,
+     rows_limit_for_as_long_as_is_said_and_are_never_open(WEIR_STORAGE_MEDIUM));
 
 /* Nor do those who are blocked in the last bucket look expired to flows of longer buckets, which go on. */
-static void narrow_rows_at_their_end_are_not_given_to_others(void **state)
+CLAIM(narrow_rows_at_their_end_are_not_given_to_others)
 {
-	struct table table = {.now_ns = RIG_START_NS};
+	_cleanup_(table_close) struct table table = {.now_ns = RIG_START_NS};
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
 	const struct weir_image *image;
 
@@ -483,7 +429,6 @@ static void narrow_rows_at_their_end_are_not_given_to_others(void **state)
 	spec.destination_port = PORT;
 	table.frame_bytes = packet_build(&spec, table.frame);
 	assert_false(host_passes(&table, 7));
-	table_close(&table);
 }
 
 /* ---- several rules ---- */
@@ -532,27 +477,16 @@ static void rows_of_one_packet_never_evict_each_other(enum weir_storage storage)
 	rig_end(&table.rig);
 }
 
-static void narrow_rows_of_one_packet_never_evict_each_other(void **state)
-{
-	rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_NARROW);
-}
-
-static void medium_rows_of_one_packet_never_evict_each_other(void **state)
-{
-	rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_MEDIUM);
-}
-
-static void wide_rows_of_one_packet_never_evict_each_other(void **state)
-{
-	rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_WIDE);
-}
+CASE(narrow_rows_of_one_packet_never_evict_each_other, rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_NARROW));
+CASE(medium_rows_of_one_packet_never_evict_each_other, rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_MEDIUM));
+CASE(wide_rows_of_one_packet_never_evict_each_other, rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_WIDE));
 
 /* The same source in two resources with the same limit: what one counts is not in the other's window. */
-static void two_rules_with_one_key_have_windows_of_their_own(void **state)
+CLAIM(two_rules_with_one_key_have_windows_of_their_own)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
 		struct packet_spec first = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
-		struct table table = {.now_ns = RIG_START_NS};
+		_cleanup_(table_close) struct table table = {.now_ns = RIG_START_NS};
 
 		table.frame_bytes = packet_build(&first, table.frame);
 		rig_begin(&table.rig, 4096);
@@ -567,17 +501,16 @@ static void two_rules_with_one_key_have_windows_of_their_own(void **state)
 			assert_int_equal(hosts_pass(&table, 0, 100), 100);
 			assert_int_equal(hosts_pass(&table, 0, 100), 0);
 		}
-		table_close(&table);
 	}
 }
 
 /* Half a million large frames in one bucket: its cell has nearly all of its 31 bits, and the lease comes on top. */
-static void a_medium_row_counts_to_its_largest_limit(void **state)
+CLAIM(a_medium_row_counts_to_its_largest_limit)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 3400);
 	static uint8_t frame[PACKET_BYTES_MAX];
 	size_t frame_bytes = packet_build(&spec, frame);
-	struct table table = {.now_ns = RIG_START_NS};
+	_cleanup_(table_close) struct table table = {.now_ns = RIG_START_NS};
 	struct weir_ruleset_rule *rule;
 	uint32_t passed = 0;
 
@@ -593,16 +526,15 @@ static void a_medium_row_counts_to_its_largest_limit(void **state)
 	/* It is of the next bucket's window, too; then of none. */
 	assert_false(rig_passes(&table.rig, table.now_ns + SECOND, frame, frame_bytes));
 	assert_true(rig_passes(&table.rig, table.now_ns + 2 * SECOND, frame, frame_bytes));
-	table_close(&table);
 }
 
 /* ---- keys ---- */
 
 /* The IPv6 address that has the same sixteen bytes in the key: a.b.c.d, then zeros. */
-static void ipv4_and_ipv6_keys_never_collide(void **state)
+CLAIM(ipv4_and_ipv6_keys_never_collide)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
-		struct table table;
+		_cleanup_(table_close) struct table table = {};
 
 		if (storages[i] == WEIR_STORAGE_MEDIUM)
 			continue; /* it counts bytes, and these frames differ in them */
@@ -621,15 +553,7 @@ static void ipv4_and_ipv6_keys_never_collide(void **state)
 			assert_true(rig_passes(&table.rig, table.now_ns, table.frame, table.frame_bytes));
 			assert_false(rig_passes(&table.rig, table.now_ns, table.frame, table.frame_bytes));
 		}
-		table_close(&table);
 	}
-}
-
-static int stay_on_one_cpu(void **state)
-{
-	/* Rows are a CPU's own: a test that moved would meet empty ones. */
-	rig_pin(0);
-	return 0;
 }
 
 /* ---- warm-up per flow ---- */
@@ -641,10 +565,14 @@ static int stay_on_one_cpu(void **state)
 static void table_open_warming(struct table *table)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
-	struct weir_object_options object_options = {.is_virtual = true, .without_shortcuts = shortcuts_left_out()};
+	struct weir_object_options object_options = {
+		.is_virtual = true,
+		.without_shortcuts = shortcuts_left_out(),
+		.is_unfolded = is_left_unfolded(),
+	};
 	struct weir_compile_options options = {.cpus = weir_host_cpus(), .now_ns = RIG_START_NS};
 	struct weir_ruleset_rule *rule;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	memset(table, 0, sizeof(*table));
 	table->now_ns = RIG_START_NS;
@@ -660,7 +588,6 @@ static void table_open_warming(struct table *table)
 	assert_int_equal(table->rig.image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 128);
 	table->rig.image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS] = 8192;
 	assert_int_equal(weir_object_load(table->rig.image, &object_options, &table->rig.object, &diag), 0);
-	weir_diag_free(&diag);
 }
 
 static uint64_t host_waits_ns(struct table *table, uint32_t host)
@@ -670,9 +597,9 @@ static uint64_t host_waits_ns(struct table *table, uint32_t host)
 }
 
 /* A flow whose packets passed in this second is on its way to being warm, though no second has been synced yet. */
-static void flows_on_their_way_to_warm_are_not_forgotten_in_silence(void **state)
+CLAIM(flows_on_their_way_to_warm_are_not_forgotten_in_silence)
 {
-	struct table table;
+	_cleanup_(table_close) struct table table = {};
 	uint32_t cold = 0;
 
 	table_open_warming(&table);
@@ -687,7 +614,6 @@ static void flows_on_their_way_to_warm_are_not_forgotten_in_silence(void **state
 	}
 	assert_in_range(cold, 1, WARMING_HOSTS / 2); /* the table was overfull, and most were remembered */
 	assert_true(rig_rule_counters(&table.rig, 0).evicted >= cold);
-	table_close(&table);
 }
 
 /* A limit of 100 a second that warms up in one, from a fifth, and so cools within one; the tables are small. */
@@ -708,11 +634,11 @@ static void table_open_cooling(struct table *table)
 }
 
 /* Of flows that cool within a second all will be cold in the same one; a warm one is not the first to go for that. */
-static void a_warm_flow_is_not_forgotten_in_a_flood_of_cold_ones(void **state)
+CLAIM(a_warm_flow_is_not_forgotten_in_a_flood_of_cold_ones)
 {
 	const uint32_t rate = 90, warming_s = 5, flooded_s = 4, flood = 20000;
 	uint32_t passed = 0, stranger = 1;
-	struct table table;
+	_cleanup_(table_close) struct table table = {};
 
 	table_open_cooling(&table);
 	for (uint32_t packet = 0; packet < (warming_s + flooded_s) * rate; packet++) {
@@ -723,43 +649,6 @@ static void a_warm_flow_is_not_forgotten_in_a_flood_of_cold_ones(void **state)
 	}
 	print_message("%u of %u passed\n", passed, flooded_s * rate);
 	assert_int_equal(passed, flooded_s * rate);
-	table_close(&table);
 }
 
-int main(void)
-{
-	const struct CMUnitTest moving[] = {
-		cmocka_unit_test(a_flow_that_moves_to_another_cpu_has_what_its_window_frees),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_slot_given_to_another_window_finds_no_rows_of_before),
-		cmocka_unit_test(narrow_table_half_full_forgets_no_flow),
-		cmocka_unit_test(medium_table_half_full_forgets_no_flow),
-		cmocka_unit_test(wide_table_half_full_forgets_no_flow),
-		cmocka_unit_test(narrow_eviction_of_a_counting_flow_is_counted),
-		cmocka_unit_test(medium_eviction_of_a_counting_flow_is_counted),
-		cmocka_unit_test(wide_eviction_of_a_counting_flow_is_counted),
-		cmocka_unit_test(narrow_overfull_table_evicts_those_that_count_least),
-		cmocka_unit_test(medium_overfull_table_evicts_those_that_count_least),
-		cmocka_unit_test(wide_overfull_table_evicts_those_that_count_least),
-		cmocka_unit_test(overfull_table_keeps_the_blocked),
-		cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
-		cmocka_unit_test(medium_expired_rows_are_reused_without_being_counted),
-		cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
-		cmocka_unit_test(narrow_expired_rows_of_other_windows_are_reused_as_well),
-		cmocka_unit_test(narrow_rows_limit_for_as_long_as_is_said_and_are_never_open),
-		cmocka_unit_test(medium_rows_limit_for_as_long_as_is_said_and_are_never_open),
-		cmocka_unit_test(narrow_rows_at_their_end_are_not_given_to_others),
-		cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
-		cmocka_unit_test(medium_rows_of_one_packet_never_evict_each_other),
-		cmocka_unit_test(wide_rows_of_one_packet_never_evict_each_other),
-		cmocka_unit_test(a_medium_row_counts_to_its_largest_limit),
-		cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),
-		cmocka_unit_test(flows_on_their_way_to_warm_are_not_forgotten_in_silence),
-		cmocka_unit_test(a_warm_flow_is_not_forgotten_in_a_flood_of_cold_ones),
-		cmocka_unit_test(ipv4_and_ipv6_keys_never_collide),
-	};
-	int failed = cmocka_run_group_tests(moving, NULL, NULL);
-
-	return failed + cmocka_run_group_tests(tests, stay_on_one_cpu, NULL);
-}
+RUN_CLAIMS(stay_on_cpu_0, rig_roam_group)

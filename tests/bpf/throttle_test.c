@@ -5,13 +5,6 @@
  * As many packets must pass, and their waits must add up to just these: a slot given twice makes the sum too
  * small, one lost makes it too large, or the packets too few.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -19,6 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/new_flows.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -103,20 +97,13 @@ static void fill_queue_from_both_cpus(bool is_keyed)
 	rig_end(&queue.rig);
 }
 
-static void two_cpus_take_each_slot_of_a_whole_resource_once(void **state)
-{
-	fill_queue_from_both_cpus(false);
-}
-
-static void two_cpus_take_each_slot_of_a_flow_once(void **state)
-{
-	fill_queue_from_both_cpus(true);
-}
+CASE_WITHIN(two_cpus_take_each_slot_of_a_whole_resource_once, NULL, rig_detach, fill_queue_from_both_cpus(false));
+CASE_WITHIN(two_cpus_take_each_slot_of_a_flow_once, NULL, rig_detach, fill_queue_from_both_cpus(true));
 
 /* ---- the first packets of many flows ---- */
 
 /* With no time to wait a flow has one slot now; two entries would give it two. */
-static void a_new_flow_met_by_two_cpus_at_once_gets_one_entry(void **state)
+CLAIM_WITHIN(a_new_flow_met_by_two_cpus_at_once_gets_one_entry, NULL, rig_detach)
 {
 	struct queue queue;
 
@@ -131,7 +118,7 @@ static void a_new_flow_met_by_two_cpus_at_once_gets_one_entry(void **state)
 /* A heavy flow at fifty times its rate, in a flood of new sources that pushes flows out all the time. Without a queue
  * too, where its TAT is soon the earliest of its set.
  */
-static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
+CLAIM(a_flood_of_new_sources_lets_no_heavy_flow_through)
 {
 	const uint64_t threshold = 20; /* a fiftieth of what the heavy flow sends */
 	static const uint64_t queues_ms[] = {0, 100};
@@ -139,7 +126,7 @@ static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(queues_ms); i++) {
 		struct new_flows_passed passed;
 		struct weir_ruleset_rule *rule;
-		struct rig rig = {};
+		_cleanup_(rig_end) struct rig rig = {};
 
 		rig_begin(&rig, NEW_FLOWS_TABLE);
 		rule = rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, threshold, SECOND,
@@ -149,20 +136,19 @@ static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
 		rig_load(&rig, true);
 		passed = new_flows_flood(&rig);
 		assert_in_range(passed.heavy, 3 * threshold, 3 * threshold + 1 + threshold * queues_ms[i] / 1000);
-		rig_end(&rig);
 	}
 }
 
 /* Flows that were refused once, and have had a packet admitted since. New flows, each planned later, push out only one
  * another as long as there are any.
  */
-static void a_flow_that_was_refused_keeps_its_place_when_a_packet_passes(void **state)
+CLAIM(a_flow_that_was_refused_keeps_its_place_when_a_packet_passes)
 {
 	enum { HEAVY = 16, NEW = 4 * NEW_FLOWS_TABLE };
 	uint64_t now_ns = RIG_START_NS;
 	uint8_t frame[PACKET_BYTES_MAX];
 	struct weir_ruleset_rule *rule;
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 
 	rig_begin(&rig, NEW_FLOWS_TABLE);
 	rule = rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 1, SECOND, 1);
@@ -187,18 +173,6 @@ static void a_flow_that_was_refused_keeps_its_place_when_a_packet_passes(void **
 		assert_false(rig_passes(&rig, now_ns, frame, FRAME_BYTES));
 	}
 	assert_in_range(rig_rule_counters(&rig, 0).evicted, NEW_FLOWS_TABLE, NEW);
-	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_whole_resource_once, rig_detach),
-		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_flow_once, rig_detach),
-		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_entry, rig_detach),
-		cmocka_unit_test(a_flood_of_new_sources_lets_no_heavy_flow_through),
-		cmocka_unit_test(a_flow_that_was_refused_keeps_its_place_when_a_packet_passes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

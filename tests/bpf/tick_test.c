@@ -4,22 +4,15 @@
  * packet is evaluated in the bucket of its tick. Under the virtual clock: how late ticks may be, and what then holds,
  * at random; docs/semantics.md (1. Window) has the bound and its argument.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <inttypes.h>
 #include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../../bpf/scratch.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
@@ -66,7 +59,7 @@ static uint32_t clock_reads_of(enum weir_window_kind window, uint64_t limit, uin
 	_cleanup_(weir_freep) struct weir_cpu_state *all = scratch_of_all();
 	uint8_t frame[PACKET_BYTES_MAX];
 	size_t frame_bytes = build_frame(frame), resource;
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 	uint32_t reads = 0;
 	cpu_set_t before;
 
@@ -85,11 +78,10 @@ static uint32_t clock_reads_of(enum weir_window_kind window, uint64_t limit, uin
 		reads += s->has_now;
 	}
 	rig_roam(&before);
-	rig_end(&rig);
 	return reads;
 }
 
-static void a_packet_of_a_leap_rule_reads_no_clock(void **state)
+CLAIM(a_packet_of_a_leap_rule_reads_no_clock)
 {
 	assert_int_equal(clock_reads_of(WEIR_WINDOW_LEAP, NARROW_LIMIT, SECOND, 1), 0);
 	assert_int_equal(clock_reads_of(WEIR_WINDOW_LEAP, WIDE_LIMIT, SECOND, 1), 0);
@@ -98,7 +90,7 @@ static void a_packet_of_a_leap_rule_reads_no_clock(void **state)
 }
 
 /* What they decide depends on the nanosecond, or on less than a few ticks. */
-static void a_packet_of_strict_and_smooth_and_of_short_buckets_reads_the_clock(void **state)
+CLAIM(a_packet_of_strict_and_smooth_and_of_short_buckets_reads_the_clock)
 {
 	assert_int_equal(clock_reads_of(WEIR_WINDOW_SMOOTH, NARROW_LIMIT, SECOND, 1), PACKETS);
 	assert_int_equal(clock_reads_of(WEIR_WINDOW_STRICT, NARROW_LIMIT, SECOND, 1), PACKETS);
@@ -157,10 +149,10 @@ static void *watch(void *data)
 }
 
 /* Also the first one behind a bucket's edge. */
-static void every_packet_is_evaluated_in_the_bucket_of_its_tick(void **state)
+CLAIM_WITHIN(every_packet_is_evaluated_in_the_bucket_of_its_tick, NULL, rig_detach)
 {
 	struct watch watches[CPUS] = {};
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 	int cpu[CPUS];
 
 	rig_require(CPUS);
@@ -182,7 +174,6 @@ static void every_packet_is_evaluated_in_the_bucket_of_its_tick(void **state)
 		assert_int_equal(watches[i].early, 0);
 		assert_int_equal(watches[i].backwards, 0);
 	}
-	rig_end(&rig);
 }
 
 /* ---- when ticks are late ---- */
@@ -257,7 +248,7 @@ static int64_t play_late_ticks(struct random *random, uint64_t limit, uint64_t i
 	size_t frame_bytes = build_frame(frame);
 	uint64_t now_ns = RIG_START_NS, age_ns = 0;
 	struct weir_ruleset_rule *rule;
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 
 	history.count = 0;
 	rig_begin(&rig, 512);
@@ -287,11 +278,10 @@ static int64_t play_late_ticks(struct random *random, uint64_t limit, uint64_t i
 			admit(&history, now_ns, bucket);
 	}
 	assert_in_range(fullest(&history, interval_ns - bucket_ns - LATE_MAX_NS), 1, limit);
-	rig_end(&rig);
 	return (int64_t)fullest(&history, interval_ns) - limit;
 }
 
-static void windows_of_late_ticks_never_hold_more_and_true_time_little(void **state)
+CLAIM_WITHIN(windows_of_late_ticks_never_hold_more_and_true_time_little, rig_stay_group, rig_roam_group)
 {
 	static const uint64_t limits[] = {1, 7, 100};
 	uint32_t exceeded = 0;
@@ -309,14 +299,14 @@ static void windows_of_late_ticks_never_hold_more_and_true_time_little(void **st
 /* The bound cannot be lower: the limit as the last tick of a bucket grows old, and again n - 1 buckets behind it when
  * ticks are on time.
  */
-static void the_bound_in_true_time_is_reached(void **state)
+CLAIM_WITHIN(the_bound_in_true_time_is_reached, rig_stay_group, rig_roam_group)
 {
 	const uint64_t interval_ns = SECOND, bucket_ns = interval_ns / SAMPLES, limit = 5;
 	const uint64_t end_ns = RIG_START_NS / bucket_ns * bucket_ns + bucket_ns; /* of a bucket */
 	static struct history history;
 	uint8_t frame[PACKET_BYTES_MAX];
 	size_t frame_bytes = build_frame(frame);
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 
 	history.count = 0;
 	rig_begin(&rig, 512);
@@ -334,19 +324,6 @@ static void the_bound_in_true_time_is_reached(void **state)
 	assert_int_equal(history.count, 2 * limit);
 	assert_int_equal(fullest(&history, interval_ns - bucket_ns - LATE_MAX_NS), limit);
 	assert_int_equal(fullest(&history, interval_ns - bucket_ns - LATE_MAX_NS + 2), 2 * limit);
-	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_packet_of_a_leap_rule_reads_no_clock),
-		cmocka_unit_test(a_packet_of_strict_and_smooth_and_of_short_buckets_reads_the_clock),
-		cmocka_unit_test_teardown(every_packet_is_evaluated_in_the_bucket_of_its_tick, rig_detach),
-		cmocka_unit_test_setup_teardown(windows_of_late_ticks_never_hold_more_and_true_time_little,
-						rig_stay_group, rig_roam_group),
-		cmocka_unit_test_setup_teardown(the_bound_in_true_time_is_reached, rig_stay_group, rig_roam_group),
-	};
-
-	return cmocka_run_group_tests_name("tick", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

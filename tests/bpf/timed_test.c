@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Timed entries (bpf/packet/timed.h, user/kernel/timed/): with the lists of the rule files they are one list, of which
+ * Timed entries (bpf/packet/timed.h, kernel/timed/): with the lists of the rule files they are one list, of which
  * the longest prefix decides, deny on a tie; each ends by itself. Compared with a list of all of them, tried one by
  * one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
-#include <errno.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/model_packet.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
@@ -65,12 +58,11 @@ static struct weir_prefix prefix_of(const char *text)
 static size_t give(struct bench *bench, bool denies, const char *text, uint64_t lasts_ns)
 {
 	const struct weir_timed_order order = {.prefix = prefix_of(text), .lasts_ns = lasts_ns};
-	struct weir_diag diag = {};
-	size_t changed = 99;
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
+	struct weir_timed_given given = {.changed = 99};
 
-	assert_int_equal(weir_timed_give(&bench->instance, denies, &order, 1, &changed, &diag), 0);
-	weir_diag_free(&diag);
-	return changed;
+	assert_int_equal(weir_timed_give(&bench->instance, denies, &order, 1, &given, &diag), 0);
+	return given.changed;
 }
 
 static enum weir_verdict verdict_at(struct bench *bench, const char *source, uint64_t now_ns)
@@ -105,7 +97,7 @@ static struct weir_listed *lists(size_t count, ...)
 
 /* ---- claims ---- */
 
-static void a_blocked_address_is_dropped_until_its_time_is_over(void **state)
+CLAIM(a_blocked_address_is_dropped_until_its_time_is_over)
 {
 	struct bench bench;
 	uint64_t before_ns, after_ns;
@@ -127,7 +119,7 @@ static void a_blocked_address_is_dropped_until_its_time_is_over(void **state)
 	rig_end(&bench.rig);
 }
 
-static void a_prefix_that_is_over_hides_no_shorter_one(void **state)
+CLAIM(a_prefix_that_is_over_hides_no_shorter_one)
 {
 	struct bench bench;
 	uint64_t now_ns;
@@ -144,7 +136,7 @@ static void a_prefix_that_is_over_hides_no_shorter_one(void **state)
 	rig_end(&bench.rig);
 }
 
-static void to_block_wins_on_a_tie_and_each_order_ends_for_itself(void **state)
+CLAIM(to_block_wins_on_a_tie_and_each_order_ends_for_itself)
 {
 	struct bench bench;
 	uint64_t now_ns;
@@ -163,7 +155,7 @@ static void to_block_wins_on_a_tie_and_each_order_ends_for_itself(void **state)
 	rig_end(&bench.rig);
 }
 
-static void with_the_lists_of_files_the_longest_prefix_wins(void **state)
+CLAIM(with_the_lists_of_files_the_longest_prefix_wins)
 {
 	struct bench bench;
 
@@ -196,7 +188,7 @@ static void with_the_lists_of_files_the_longest_prefix_wins(void **state)
 }
 
 /* The verifier must not follow the search through a list into each of its places: it gave up at some 2,000. */
-static void long_lists_load_beside_timed_entries(void **state)
+CLAIM(long_lists_load_beside_timed_entries)
 {
 	enum { HOSTS = 20000 };
 	struct weir_listed *listed = calloc(HOSTS, sizeof(*listed));
@@ -221,7 +213,7 @@ static void long_lists_load_beside_timed_entries(void **state)
 	rig_end(&bench.rig);
 }
 
-static void a_reload_keeps_what_is_blocked_and_takes_new_lists(void **state)
+CLAIM(a_reload_keeps_what_is_blocked_and_takes_new_lists)
 {
 	struct bench first, second;
 
@@ -236,12 +228,12 @@ static void a_reload_keeps_what_is_blocked_and_takes_new_lists(void **state)
 	rig_end(&first.rig);
 }
 
-static void what_is_over_makes_room_and_a_full_table_says_so(void **state)
+CLAIM(what_is_over_makes_room_and_a_full_table_says_so)
 {
 	_cleanup_(weir_freep) struct weir_timed_order *orders = calloc(2 * PLACES, sizeof(*orders));
 	struct weir_diag diag = {};
 	struct bench bench;
-	size_t changed;
+	struct weir_timed_given given;
 
 	assert_non_null(orders);
 	open_bench(&bench, NULL, 0, NULL);
@@ -250,15 +242,15 @@ static void what_is_over_makes_room_and_a_full_table_says_so(void **state)
 		orders[i].prefix.address[3] = i;
 		orders[i].lasts_ns = i < PLACES ? 1 : HOUR;
 	}
-	assert_int_equal(weir_timed_give(&bench.instance, true, orders, PLACES, &changed, &diag), 0);
-	assert_int_equal(changed, PLACES);
-	assert_int_equal(weir_timed_give(&bench.instance, true, orders + PLACES, PLACES, &changed, &diag), 0);
+	assert_int_equal(weir_timed_give(&bench.instance, true, orders, PLACES, &given, &diag), 0);
+	assert_int_equal(given.changed, PLACES);
+	assert_int_equal(weir_timed_give(&bench.instance, true, orders + PLACES, PLACES, &given, &diag), 0);
 	/* Those that are there are renewed, whether they come before what finds no room or after it. */
 	orders[0].lasts_ns = orders[2].lasts_ns = HOUR;
 	orders[1] = orders[PLACES];
 	orders[3] = orders[2 * PLACES - 1];
-	assert_int_equal(weir_timed_give(&bench.instance, true, orders, 4, &changed, &diag), -ENOSPC);
-	assert_int_equal(changed, 2);
+	assert_int_equal(weir_timed_give(&bench.instance, true, orders, 4, &given, &diag), -ENOSPC);
+	assert_int_equal(given.changed, 2);
 	assert_int_equal(diag.errors, 1);
 	assert_string_equal(diag.entries[0].message,
 			    "no room for 2 addresses, the first of them 192.0.2.0: only 64 addresses fit");
@@ -266,20 +258,21 @@ static void what_is_over_makes_room_and_a_full_table_says_so(void **state)
 	rig_end(&bench.rig);
 }
 
-static void a_reason_and_hits_are_kept_until_the_order_is_over(void **state)
+CLAIM(a_reason_and_hits_are_kept_until_the_order_is_over)
 {
 	struct weir_timed_order order = {
 		.prefix = prefix_of("192.0.2.1"), .lasts_ns = HOUR, .hits = 5, .reason = "one"};
 	struct weir_timed_order *found;
 	struct weir_diag diag = {};
 	struct bench bench;
+	struct weir_timed_given given;
 	size_t count;
 
 	open_bench(&bench, NULL, 0, NULL);
 	for (int with_prefix = 0; with_prefix < 2; with_prefix++) {
 		order.prefix.bits = with_prefix ? 24 : 32;
 		order.prefix.address[3] = !with_prefix;
-		assert_int_equal(weir_timed_give(&bench.instance, true, &order, 1, &count, &diag), 0);
+		assert_int_equal(weir_timed_give(&bench.instance, true, &order, 1, &given, &diag), 0);
 		/* Allowed as well, and blocked again without a word: it goes on. */
 		give(&bench, false, with_prefix ? "192.0.2.0/24" : "192.0.2.1", HOUR);
 		give(&bench, true, with_prefix ? "192.0.2.0/24" : "192.0.2.1", 2 * HOUR);
@@ -297,6 +290,155 @@ static void a_reason_and_hits_are_kept_until_the_order_is_over(void **state)
 		free(found);
 		give(&bench, true, with_prefix ? "192.0.2.0/24" : "192.0.2.1", 0);
 	}
+	rig_end(&bench.rig);
+}
+
+/* ---- parts of the table, by program ---- */
+
+static int give_many(struct bench *bench, const char *first, uint32_t count, const char *by, uint64_t lasts_ns,
+		     struct weir_timed_given *ret_given, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *orders = calloc(count, sizeof(*orders));
+
+	assert_non_null(orders);
+	for (uint32_t i = 0; i < count; i++) {
+		orders[i].prefix = prefix_of(first);
+		orders[i].prefix.address[3] += i;
+		orders[i].lasts_ns = lasts_ns;
+		weir_order_set_by(&orders[i], by);
+	}
+	return weir_timed_give(&bench->instance, true, orders, count, ret_given, diag);
+}
+
+static void open_divided(struct bench *bench, bool evicts)
+{
+	struct weir_instance_info *info = &bench->instance.info;
+
+	open_bench(bench, NULL, 0, NULL);
+	info->timed_evicts = evicts;
+	info->timed_part_count = 2;
+	info->timed_parts[0] = (struct weir_timed_part){"fail2ban", 20};
+	info->timed_parts[1] = (struct weir_timed_part){"crowdsec", 30};
+}
+
+/* PLACES - 50 are shared. */
+CLAIM(a_program_has_its_part_and_no_more)
+{
+	struct weir_timed_counts counts;
+	struct weir_timed_given given;
+	struct weir_diag diag = {};
+	struct bench bench;
+
+	open_divided(&bench, false);
+	assert_int_equal(give_many(&bench, "192.0.2.1", 25, "fail2ban", HOUR, &given, &diag), -ENOSPC);
+	assert_int_equal(given.changed, 20);
+	assert_string_equal(diag.entries[0].message, "no room for 5 addresses, the first of them 192.0.2.21: the part "
+						     "of 'fail2ban' is full: 20 of 20 addresses");
+	/* To renew takes no place, neither of its own nor of another's. */
+	assert_int_equal(give_many(&bench, "192.0.2.1", 20, "fail2ban", 2 * HOUR, &given, &diag), 0);
+	assert_int_equal(give_many(&bench, "198.51.100.1", PLACES, "feed", HOUR, &given, &diag), -ENOSPC);
+	assert_int_equal(given.changed, PLACES - 50);
+	assert_string_equal(diag.entries[1].message, "no room for 50 addresses, the first of them 198.51.100.15: the "
+						     "part of programs without one is full: 14 of 14 addresses");
+	assert_int_equal(give_many(&bench, "203.0.113.1", 30, "crowdsec", HOUR, &given, &diag), 0);
+	/* What another program takes over counts for that one; a prefix takes no place. */
+	assert_int_equal(give_many(&bench, "192.0.2.1", 1, "feed", 3 * HOUR, &given, &diag), -ENOSPC);
+	assert_int_equal(give(&bench, true, "198.51.100.1", 0), 1);
+	assert_int_equal(give_many(&bench, "192.0.2.1", 1, "feed", 3 * HOUR, &given, &diag), 0);
+	give(&bench, true, "10.0.0.0/8", HOUR);
+	assert_int_equal(weir_timed_count(&bench.instance, &counts, &diag), 0);
+	assert_int_equal(counts.share_count, 3);
+	assert_int_equal(counts.shares[0].used, 19);
+	assert_int_equal(counts.shares[0].room, 20);
+	assert_int_equal(counts.shares[1].used, 30);
+	assert_int_equal(counts.shares[2].used, 14);
+	assert_int_equal(counts.shares[2].room, 14);
+	assert_int_equal(counts.addresses, PLACES - 1);
+	assert_int_equal(counts.refused, 5 + 50 + 1);
+	assert_int_equal(counts.source_count, 4);
+	weir_diag_free(&diag);
+	rig_end(&bench.rig);
+}
+
+static bool is_blocked(struct bench *bench, const char *source)
+{
+	return verdict_at(bench, source, NOW) == WEIR_VERDICT_DENY;
+}
+
+CLAIM(what_ends_first_makes_room_in_its_own_part)
+{
+	struct weir_timed_counts counts;
+	struct weir_timed_given given;
+	struct weir_diag diag = {};
+	struct bench bench;
+
+	open_divided(&bench, true);
+	assert_int_equal(give_many(&bench, "192.0.2.1", 19, "fail2ban", 3 * HOUR, &given, &diag), 0);
+	assert_int_equal(give_many(&bench, "192.0.2.99", 1, "fail2ban", 2 * HOUR, &given, &diag), 0);
+	assert_int_equal(give_many(&bench, "203.0.113.1", 1, "crowdsec", HOUR, &given, &diag), 0);
+	assert_int_equal(given.evicted, 0);
+	assert_int_equal(give_many(&bench, "192.0.2.100", 1, "fail2ban", HOUR, &given, &diag), 0);
+	assert_int_equal(given.evicted, 1);
+	assert_int_equal(given.first_evicted.prefix.address[3], 99);
+	assert_string_equal(given.first_evicted.by, "fail2ban");
+	assert_false(is_blocked(&bench, "192.0.2.99"));
+	assert_true(is_blocked(&bench, "192.0.2.100"));
+	assert_true(is_blocked(&bench, "203.0.113.1"));
+	/* Those that share: its own first, then another's, but neither a block for good nor an entry of `allow`. */
+	assert_int_equal(give_many(&bench, "198.51.100.1", 1, "feed", HOUR, &given, &diag), 0);
+	give(&bench, false, "198.51.100.90", HOUR / 2);
+	give(&bench, true, "198.51.100.91", 24 * 3650 * HOUR);
+	assert_int_equal(give_many(&bench, "198.51.100.20", 10, "other", HOUR / 2, &given, &diag), 0);
+	assert_int_equal(give_many(&bench, "198.51.100.2", 4, "feed", 2 * HOUR, &given, &diag), 0);
+	assert_int_equal(given.evicted, 3);
+	assert_string_equal(given.first_evicted.by, "feed");
+	assert_int_equal(give_many(&bench, "198.51.100.40", 20, "third", HOUR, &given, &diag), -ENOSPC);
+	assert_int_equal(given.evicted, PLACES - 50 - 2);
+	assert_true(is_blocked(&bench, "198.51.100.91"));
+	assert_int_equal(verdict_at(&bench, "198.51.100.90", NOW), WEIR_VERDICT_ALLOW);
+	assert_int_equal(weir_timed_count(&bench.instance, &counts, &diag), 0);
+	assert_int_equal(counts.evicted, 1 + 3 + PLACES - 52);
+	assert_int_equal(counts.shares[0].used, 20);
+	assert_int_equal(counts.shares[2].used, PLACES - 50);
+	weir_diag_free(&diag);
+	rig_end(&bench.rig);
+}
+
+/* In the bytes of an entry that the reason leaves, who blocks and who allows. */
+CLAIM(names_share_their_room_with_the_reason)
+{
+	struct weir_timed_order order = {.prefix = prefix_of("192.0.2.1"), .lasts_ns = HOUR}, *found;
+	struct weir_timed_given given;
+	struct weir_diag diag = {};
+	struct bench bench;
+	char reason[WEIR_REASON_BYTES] = "";
+	size_t count;
+
+	open_bench(&bench, NULL, 0, NULL);
+	memset(reason, 'a', 63);
+	weir_order_set_reason(&order, reason);
+	assert_int_equal(weir_timed_give(&bench.instance, true, &order, 1, &given, &diag), 0);
+	order = (struct weir_timed_order){.prefix = order.prefix, .lasts_ns = HOUR};
+	weir_order_set_by(&order, "fail2ban");
+	assert_int_equal(weir_timed_give(&bench.instance, true, &order, 1, &given, &diag), 0);
+	weir_order_set_by(&order, "x");
+	assert_int_equal(weir_timed_give(&bench.instance, false, &order, 1, &given, &diag), 0);
+	assert_int_equal(weir_timed_read(&bench.instance, true, &found, &count, &diag), 0);
+	assert_string_equal(found[0].by, "fail2ban");
+	assert_int_equal(strlen(found[0].reason), 54);
+	free(found);
+	weir_order_set_reason(&order, "short");
+	weir_order_set_by(&order, "crowdsec");
+	assert_int_equal(weir_timed_give(&bench.instance, true, &order, 1, &given, &diag), 0);
+	weir_order_set_by(&order, "x");
+	assert_int_equal(weir_timed_give(&bench.instance, false, &order, 1, &given, &diag), 0);
+	assert_int_equal(weir_timed_read(&bench.instance, false, &found, &count, &diag), 0);
+	assert_string_equal(found[0].by, "x");
+	free(found);
+	assert_int_equal(weir_timed_read(&bench.instance, true, &found, &count, &diag), 0);
+	assert_string_equal(found[0].by, "crowdsec");
+	assert_string_equal(found[0].reason, "short");
+	free(found);
 	rig_end(&bench.rig);
 }
 
@@ -403,9 +545,9 @@ static void play(struct random *random)
 						 .lasts_ns = random_between(random, 1, 5) * HOUR};
 		struct entry entry = {order.prefix, random_percent(random, 50), 0};
 		struct weir_diag diag = {};
-		size_t changed;
+		struct weir_timed_given given;
 
-		assert_int_equal(weir_timed_give(&bench.instance, entry.denies, &order, 1, &changed, &diag), 0);
+		assert_int_equal(weir_timed_give(&bench.instance, entry.denies, &order, 1, &given, &diag), 0);
 		/* Its end is not asked about: seconds before and after will do. */
 		entry.until_ns = NOW + order.lasts_ns;
 		count = add_entry(entries, listed_count, count, &entry);
@@ -424,7 +566,7 @@ static void play(struct random *random)
 	rig_end(&bench.rig);
 }
 
-static void agrees_with_all_entries_tried_one_by_one(void **state)
+CLAIM(agrees_with_all_entries_tried_one_by_one)
 {
 	for (uint64_t seed = 1; seed <= 40; seed++) {
 		struct random random = {seed};
@@ -433,19 +575,4 @@ static void agrees_with_all_entries_tried_one_by_one(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_blocked_address_is_dropped_until_its_time_is_over),
-		cmocka_unit_test(a_prefix_that_is_over_hides_no_shorter_one),
-		cmocka_unit_test(to_block_wins_on_a_tie_and_each_order_ends_for_itself),
-		cmocka_unit_test(with_the_lists_of_files_the_longest_prefix_wins),
-		cmocka_unit_test(long_lists_load_beside_timed_entries),
-		cmocka_unit_test(a_reload_keeps_what_is_blocked_and_takes_new_lists),
-		cmocka_unit_test(what_is_over_makes_room_and_a_full_table_says_so),
-		cmocka_unit_test(a_reason_and_hits_are_kept_until_the_order_is_over),
-		cmocka_unit_test(agrees_with_all_entries_tried_one_by_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -4,13 +4,6 @@
  * still, or moves in steps that both know. Then the tokens that there are are known beforehand, and just as many
  * packets must pass: one more is a token taken twice, one fewer a token lost.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <pthread.h>
@@ -18,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/new_flows.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -130,26 +124,18 @@ static void both_cpus_empty_a_bucket(bool is_keyed)
 	rig_end(&bucket.rig);
 }
 
-static void two_cpus_take_each_token_of_a_whole_resource_once(void **state)
-{
-	both_cpus_empty_a_bucket(false);
-}
-
-static void two_cpus_take_each_token_of_a_flow_once(void **state)
-{
-	both_cpus_empty_a_bucket(true);
-}
+CASE_WITHIN(two_cpus_take_each_token_of_a_whole_resource_once, NULL, rig_detach, both_cpus_empty_a_bucket(false));
+CASE_WITHIN(two_cpus_take_each_token_of_a_flow_once, NULL, rig_detach, both_cpus_empty_a_bucket(true));
 
 /* A silence longer than the words of a bucket can express, and the flow comes back on both CPUs at once: it has one
  * full bucket, not two.
  */
-static void a_flow_that_comes_back_to_two_cpus_has_one_full_bucket(void **state)
+CLAIM_WITHIN(a_flow_that_comes_back_to_two_cpus_has_one_full_bucket, NULL, rig_detach)
 {
 	const uint32_t rounds = 4000, burst = 3;
 	struct bucket bucket;
-	int keyed;
 
-	for (keyed = 0; keyed < 2; keyed++) {
+	for (int keyed = 0; keyed < 2; keyed++) {
 		bucket_begin(&bucket, keyed, 99999989, burst);
 		send_from_both(&bucket, one_source, burst, rounds, 37 * SECOND + 1);
 		assert_int_equal(rig_passed(&bucket.rig, 0), rounds * burst);
@@ -162,7 +148,7 @@ static void a_flow_that_comes_back_to_two_cpus_has_one_full_bucket(void **state)
 /* One CPU's packets are blocked by a later rule, each after it has taken a token: the other CPU, whose packets pass,
  * has all the tokens in the end.
  */
-static void tokens_that_one_cpu_puts_back_are_there_for_another(void **state)
+CLAIM_WITHIN(tokens_that_one_cpu_puts_back_are_there_for_another, NULL, rig_detach)
 {
 	const uint64_t burst = 50000;
 	const uint32_t sources[CPUS] = {1, 2};
@@ -202,12 +188,12 @@ static uint32_t flow_passes(struct rig *rig, uint64_t now_ns, uint32_t source, u
 }
 
 /* Its virtual time is another one than the rule's: the bucket that the flow had says nothing by it. */
-static void a_flow_that_comes_under_an_override_has_a_full_bucket(void **state)
+CLAIM(a_flow_that_comes_under_an_override_has_a_full_bucket)
 {
 	const uint64_t later_ns = RIG_START_NS + SECOND;
 	const uint32_t source = 1;
 	struct weir_override *slow = calloc(1, sizeof(*slow));
-	struct rig rig = {}, next = {};
+	_cleanup_(rig_end) struct rig rig = {}, next = {};
 	struct weir_ruleset_rule *rule;
 
 	rig_begin(&rig, 16384);
@@ -229,13 +215,11 @@ static void a_flow_that_comes_under_an_override_has_a_full_bucket(void **state)
 	rig_load(&next, true);
 	assert_int_equal(flow_passes(&next, later_ns, source, 9), 3);
 	assert_int_equal(flow_passes(&next, later_ns + SECOND, source, 9), 2);
-	rig_end(&next);
-	rig_end(&rig);
 }
 
 /* ---- the first packets of many flows ---- */
 
-static void a_new_flow_met_by_two_cpus_at_once_gets_one_bucket(void **state)
+CLAIM_WITHIN(a_new_flow_met_by_two_cpus_at_once_gets_one_bucket, NULL, rig_detach)
 {
 	struct bucket bucket;
 
@@ -248,11 +232,11 @@ static void a_new_flow_met_by_two_cpus_at_once_gets_one_bucket(void **state)
 /* ---- a full table ---- */
 
 /* A heavy flow at fifty times its rate, in a flood of new sources that pushes flows out all the time. */
-static void a_flood_of_new_sources_fills_no_heavy_flows_bucket(void **state)
+CLAIM(a_flood_of_new_sources_fills_no_heavy_flows_bucket)
 {
 	const uint64_t threshold = 20; /* a fiftieth of what the heavy flow sends */
 	struct new_flows_passed passed;
-	struct rig rig = {};
+	_cleanup_(rig_end) struct rig rig = {};
 
 	rig_begin(&rig, NEW_FLOWS_TABLE);
 	add_tokens(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), threshold, 5);
@@ -260,20 +244,6 @@ static void a_flood_of_new_sources_fills_no_heavy_flows_bucket(void **state)
 	passed = new_flows_flood(&rig);
 	assert_int_equal(passed.new, passed.new_sent);
 	assert_in_range(passed.heavy, 3 * threshold, 3 * threshold + 5);
-	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(two_cpus_take_each_token_of_a_whole_resource_once, rig_detach),
-		cmocka_unit_test_teardown(two_cpus_take_each_token_of_a_flow_once, rig_detach),
-		cmocka_unit_test_teardown(a_flow_that_comes_back_to_two_cpus_has_one_full_bucket, rig_detach),
-		cmocka_unit_test_teardown(tokens_that_one_cpu_puts_back_are_there_for_another, rig_detach),
-		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_bucket, rig_detach),
-		cmocka_unit_test(a_flow_that_comes_under_an_override_has_a_full_bucket),
-		cmocka_unit_test(a_flood_of_new_sources_fills_no_heavy_flows_bucket),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

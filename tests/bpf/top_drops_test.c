@@ -3,20 +3,14 @@
  * Drops counted by flow (bpf/observe/top_drops.h): exact while there is room; the busiest, and a bound that holds, when
  * there is none; all CPUs together; over a reload. Under the virtual clock, but for what goes by samples.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
+#include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
 #include "../lib/rig.h"
@@ -108,22 +102,25 @@ static void see_pair(const struct weir_dropped_flow *dropped, void *data)
 
 static void map_top_drops(const struct rig *rig, struct weir_top_drops *ret_top_drops)
 {
-	assert_int_equal(weir_top_drops_map(ret_top_drops, weir_object_map_fd(rig->object, WEIR_TABLE_TOP_DROPS),
-					    weir_object_map_fd(rig->object, WEIR_TABLE_TOP_DROP_KEYS),
-					    rig->image->config.sizes[WEIR_TABLE_TOP_DROPS], true),
+	const struct weir_top_drops_maps maps = {
+		.sets_fd = weir_object_map_fd(rig->object, WEIR_TABLE_TOP_DROPS),
+		.keys_fd = weir_object_map_fd(rig->object, WEIR_TABLE_TOP_DROP_KEYS),
+		.totals_fd = weir_object_map_fd(rig->object, WEIR_TABLE_TOTALS),
+	};
+
+	assert_int_equal(weir_top_drops_map(ret_top_drops, &maps, rig->image->config.sizes[WEIR_TABLE_TOP_DROPS], true),
 			 0);
 }
 
 static struct seen *look(const struct rig *rig, uint64_t now_ns)
 {
-	struct weir_top_drops top_drops;
+	_cleanup_(weir_top_drops_unmap) struct weir_top_drops top_drops = {};
 	struct seen *seen = calloc(1, sizeof(*seen));
 
 	assert_non_null(seen);
 	map_top_drops(rig, &top_drops);
 	weir_top_drops_visit(&top_drops, now_ns, see, seen);
 	seen->missed = weir_top_drops_missed(&top_drops);
-	weir_top_drops_unmap(&top_drops);
 	return seen;
 }
 
@@ -132,13 +129,13 @@ static struct seen *look(const struct rig *rig, uint64_t now_ns)
 #define FLOWS 4096u
 
 /* Random packets of as many flows as weir promises to show, against a count in C. */
-static void every_drop_of_4096_flows_is_counted_to_the_packet_and_byte(void **state)
+CLAIM(every_drop_of_4096_flows_is_counted_to_the_packet_and_byte)
 {
 	static uint64_t packets[FLOWS + 1], bytes[FLOWS + 1], first_ns[FLOWS + 1], last_ns[FLOWS + 1];
 	struct random random = {.state = 21};
 	_cleanup_(weir_freep) struct seen *seen = NULL;
 	uint64_t now_ns = RIG_START_NS;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE, 0);
 	rig_load(&rig, true);
@@ -171,14 +168,13 @@ static void every_drop_of_4096_flows_is_counted_to_the_packet_and_byte(void **st
 		assert_int_equal(of->rule_slot, rig.image->rules[0].slot);
 		assert_false(of->is_observed || of->is_estimated || of->missed);
 	}
-	rig_end(&rig);
 }
 
 /* What passes is no drop; nor does a flow whose packets pass become known. */
-static void what_passes_is_not_counted(void **state)
+CLAIM(what_passes_is_not_counted)
 {
 	_cleanup_(weir_freep) struct seen *seen = NULL;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE, 3);
 	rig_load(&rig, true);
@@ -190,7 +186,6 @@ static void what_passes_is_not_counted(void **state)
 	seen = look(&rig, RIG_START_NS + 10);
 	assert_int_equal(seen->flows, 1);
 	assert_int_equal(seen->of[1].packets, 7);
-	rig_end(&rig);
 }
 
 #define ZIPF_FLOWS 100000u
@@ -214,14 +209,14 @@ static uint32_t draw_zipf(const double *up_to, double at)
 }
 
 /* More flows than there is room for: the busiest are there, no figure is too high, and none lacks more than it says. */
-static void of_100k_flows_the_busiest_1000_are_known_within_the_bound(void **state)
+CLAIM(of_100k_flows_the_busiest_1000_are_known_within_the_bound)
 {
 	_cleanup_(weir_freep) uint64_t *packets = calloc(ZIPF_FLOWS + 1, sizeof(*packets));
 	_cleanup_(weir_freep) double *up_to = calloc(ZIPF_FLOWS, sizeof(*up_to));
 	_cleanup_(weir_freep) struct seen *seen = NULL;
 	struct random random = {.state = 22};
 	uint64_t worst = 0, now_ns;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 	double sum = 0;
 
 	assert_non_null(packets);
@@ -257,16 +252,15 @@ static void of_100k_flows_the_busiest_1000_are_known_within_the_bound(void **sta
 	}
 	print_message("%u of %u flows have places; at most %u packets are missing from one, and %u may be\n",
 		      seen->flows, ZIPF_FLOWS, (uint32_t)worst, (uint32_t)seen->missed);
-	rig_end(&rig);
 }
 
 /* Else yesterday's flood would keep today's out. */
-static void flows_that_were_quiet_for_an_hour_make_room(void **state)
+CLAIM(flows_that_were_quiet_for_an_hour_make_room)
 {
 	const uint32_t places = WEIR_TOP_DROPS_SETS * WEIR_TOP_DROPS_WAYS;
 	_cleanup_(weir_freep) struct seen *seen = NULL;
 	uint64_t now_ns = RIG_START_NS;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE, 0);
 	rig_load(&rig, true);
@@ -282,7 +276,6 @@ static void flows_that_were_quiet_for_an_hour_make_room(void **state)
 		assert_int_equal(seen->of[100000 + i].packets, 1);
 		assert_int_equal(seen->of[100000 + i].missed, 0);
 	}
-	rig_end(&rig);
 }
 
 #define RUSH 1000000u
@@ -297,14 +290,14 @@ static void wait_for_ticks(unsigned int ticks)
 /* Two rules block each packet, so that no drop is of the flow before: more than a CPU counts one by one. Together the
  * flows have all drops but those that the next sample stands for; each has its own, about.
  */
-static void a_rush_of_drops_is_counted_by_samples_that_say_so(void **state)
+CLAIM(a_rush_of_drops_is_counted_by_samples_that_say_so)
 {
 	uint8_t frame[PACKET_BYTES_MAX];
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = build_frame(1, PORT, 0, frame),
 		    .repeat = RUSH);
 	struct weir_top_drops top_drops;
 	struct pair pair = {};
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE, 0)->observes = true;
 	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 0, SECOND, 10);
@@ -324,16 +317,90 @@ static void a_rush_of_drops_is_counted_by_samples_that_say_so(void **state)
 		assert_int_equal(pair.bytes[observed], pair.packets[observed] * FRAME_BYTES);
 		assert_true(pair.is_estimated[observed]);
 	}
+}
+
+struct reader {
+	struct weir_top_drops top_drops;
+	_Atomic bool must_end;
+	uint64_t packets, bytes, reads, failures;
+};
+
+/* A thousand reads a second and more, in the middle of runs: no figure ever goes back. */
+static void *read_all_the_time(void *data)
+{
+	const struct timespec wait = {.tv_nsec = 100000};
+	struct reader *reader = data;
+
+	while (!reader->must_end) {
+		struct pair pair = {};
+
+		weir_top_drops_visit(&reader->top_drops, weir_host_now_ns(), see_pair, &pair);
+		reader->failures += pair.packets[0] < reader->packets || pair.bytes[0] < reader->bytes;
+		reader->packets = pair.packets[0];
+		reader->bytes = pair.bytes[0];
+		reader->reads++;
+		nanosleep(&wait, NULL);
+	}
+	return NULL;
+}
+
+/* One flow, more than a CPU counts one by one: runs. They are in the figures when the last packet is over, not when the
+ * CPU drops again; and what one reads meanwhile never goes back.
+ */
+CLAIM(a_run_counts_at_once_and_once)
+{
+	uint8_t frame[PACKET_BYTES_MAX];
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = build_frame(1, PORT, 0, frame));
+	struct reader reader = {};
+	struct pair pair = {};
+	uint64_t sent = 0;
+	pthread_t thread;
+	struct rig rig, next;
+
+	begin(&rig, WEIR_KEY_SOURCE, 0);
+	rig_load(&rig, false);
+	map_top_drops(&rig, &reader.top_drops);
+	assert_int_equal(pthread_create(&thread, NULL, read_all_the_time, &reader), 0);
+	for (uint32_t round = 0; round < 200; round++) {
+		options.repeat = 1 + round * 37;
+		assert_int_equal(bpf_prog_test_run_opts(weir_object_program_fd(rig.object), &options), 0);
+		sent += options.repeat;
+		pair = (struct pair){};
+		weir_top_drops_visit(&reader.top_drops, weir_host_now_ns(), see_pair, &pair);
+		assert_int_equal(pair.packets[0], sent);
+		assert_int_equal(pair.bytes[0], sent * FRAME_BYTES);
+		assert_false(pair.is_estimated[0]);
+	}
+	/* A packet of another load ends the run; so does the same load's, when it is its turn again. */
+	begin(&next, WEIR_KEY_SOURCE, 0);
+	next.reloads = &rig;
+	rig_load(&next, false);
+	options.repeat = 1000;
+	for (int turn = 0; turn < 4; turn++) {
+		assert_int_equal(bpf_prog_test_run_opts(weir_object_program_fd(turn % 2 ? next.object : rig.object),
+							&options),
+				 0);
+		sent += options.repeat;
+	}
+	pair = (struct pair){};
+	weir_top_drops_visit(&reader.top_drops, weir_host_now_ns(), see_pair, &pair);
+	assert_int_equal(pair.packets[0], sent);
+	reader.must_end = true;
+	pthread_join(thread, NULL);
+	print_message("%llu packets, read %llu times\n", (unsigned long long)sent, (unsigned long long)reader.reads);
+	assert_int_equal(reader.failures, 0);
+	weir_top_drops_unmap(&reader.top_drops);
+	rig_end(&next);
 	rig_end(&rig);
 }
 
 /* ---- two CPUs ---- */
 
-static void what_two_cpus_have_dropped_of_a_flow_is_the_sum(void **state)
+CLAIM(what_two_cpus_have_dropped_of_a_flow_is_the_sum)
 {
 	_cleanup_(weir_freep) struct seen *seen = NULL;
 	cpu_set_t all;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 	int cpu[2];
 
 	rig_roam_group(NULL);
@@ -351,7 +418,6 @@ static void what_two_cpus_have_dropped_of_a_flow_is_the_sum(void **state)
 	assert_int_equal(seen->places, 2);
 	assert_int_equal(seen->of[1].packets, 7);
 	assert_int_equal(seen->of[1].bytes, 7 * FRAME_BYTES);
-	rig_end(&rig);
 }
 
 /* ---- rules that observe ---- */
@@ -387,19 +453,12 @@ static void check_told_separately(bool all_observe)
 	rig_end(&rig);
 }
 
-static void what_an_observing_rule_would_drop_is_distinguished(void **state)
-{
-	check_told_separately(false);
-}
-
-static void what_an_observing_instance_would_drop_is_distinguished(void **state)
-{
-	check_told_separately(true);
-}
+CASE(what_an_observing_rule_would_drop_is_distinguished, check_told_separately(false));
+CASE(what_an_observing_instance_would_drop_is_distinguished, check_told_separately(true));
 
 /* ---- reloads ---- */
 
-static void a_reload_that_keeps_the_rule_keeps_its_top_drops(void **state)
+CLAIM(a_reload_that_keeps_the_rule_keeps_its_top_drops)
 {
 	_cleanup_(weir_freep) struct seen *seen = NULL;
 	struct rig rig, next;
@@ -424,12 +483,12 @@ static void a_reload_that_keeps_the_rule_keeps_its_top_drops(void **state)
 }
 
 /* ... and their places are free. */
-static void a_rule_that_gets_anothers_slot_has_none_of_its_top_drops(void **state)
+CLAIM(a_rule_that_gets_anothers_slot_has_none_of_its_top_drops)
 {
 	_cleanup_(weir_freep) struct seen *seen = NULL;
 	struct weir_top_drops top_drops;
 	bool *is_forgotten;
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	begin(&rig, WEIR_KEY_SOURCE, 0);
 	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 0, SECOND, 10)->observes = true;
@@ -446,7 +505,6 @@ static void a_rule_that_gets_anothers_slot_has_none_of_its_top_drops(void **stat
 	assert_int_equal(seen->places, 1);
 	assert_int_equal(seen->of[1].rule_slot, rig.image->rules[1].slot);
 	free(is_forgotten);
-	rig_end(&rig);
 }
 
 /* ---- ways to be dropped ---- */
@@ -462,7 +520,7 @@ static void check_sums(uint32_t key_fields, void (*change)(struct weir_ruleset_r
 	struct weir_ruleset_rule *rule;
 	uint64_t now_ns = RIG_START_NS;
 	uint32_t dropped[9] = {};
-	struct rig rig;
+	_cleanup_(rig_end) struct rig rig = {};
 
 	rule = begin(&rig, key_fields, 2);
 	if (change)
@@ -484,7 +542,6 @@ static void check_sums(uint32_t key_fields, void (*change)(struct weir_ruleset_r
 	assert_int_equal(seen->places, key_fields & WEIR_KEY_SOURCE ? 8 : 1);
 	for (uint32_t source = 1; source <= 8 && key_fields & WEIR_KEY_SOURCE; source++)
 		assert_int_equal(seen->of[source].packets, dropped[source]);
-	rig_end(&rig);
 }
 
 static void count_bytes(struct weir_ruleset_rule *rule)
@@ -509,7 +566,7 @@ static void throttle(struct weir_ruleset_rule *rule)
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 }
 
-static void drops_by_every_kind_of_row_and_key_are_counted(void **state)
+CLAIM(drops_by_every_kind_of_row_and_key_are_counted)
 {
 	static const uint32_t keys[] = {WEIR_KEY_SOURCE, WEIR_KEY_SOURCE | WEIR_KEY_SOURCE_PORT,
 					WEIR_KEY_DESTINATION_PORT, 0};
@@ -522,21 +579,4 @@ static void drops_by_every_kind_of_row_and_key_are_counted(void **state)
 			check_sums(keys[i], changes[j]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_drop_of_4096_flows_is_counted_to_the_packet_and_byte),
-		cmocka_unit_test(what_passes_is_not_counted),
-		cmocka_unit_test(of_100k_flows_the_busiest_1000_are_known_within_the_bound),
-		cmocka_unit_test(flows_that_were_quiet_for_an_hour_make_room),
-		cmocka_unit_test(a_rush_of_drops_is_counted_by_samples_that_say_so),
-		cmocka_unit_test(what_two_cpus_have_dropped_of_a_flow_is_the_sum),
-		cmocka_unit_test(what_an_observing_rule_would_drop_is_distinguished),
-		cmocka_unit_test(what_an_observing_instance_would_drop_is_distinguished),
-		cmocka_unit_test(a_reload_that_keeps_the_rule_keeps_its_top_drops),
-		cmocka_unit_test(a_rule_that_gets_anothers_slot_has_none_of_its_top_drops),
-		cmocka_unit_test(drops_by_every_kind_of_row_and_key_are_counted),
-	};
-
-	return cmocka_run_group_tests_name("top_drops", tests, rig_stay_group, rig_roam_group);
-}
+RUN_CLAIMS(rig_stay_group, rig_roam_group)

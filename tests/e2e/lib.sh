@@ -19,11 +19,14 @@ mid=$tag-mid # made by make_slow_path alone
 instance=$tag
 # shellcheck disable=SC2034
 group=weir-${RANDOM}${RANDOM} # of control groups, which all tests share; process ids are their own (tests/apart)
+far_end=in # the receiver's interface; what people are shown calls it eth0
 far_mac=02:00:00:00:00:02
 far_address=10.1.0.254
 far_address6=fd00:1::254
 work=
 children=()
+stays=0 # so many of them, the first, stay when a claim ends
+run_pid= # a weir in the background (claims.sh)
 
 skip() {
 	echo "skipped: $*"
@@ -45,11 +48,11 @@ require() {
 # times as many where it has.
 within() { in_time $((6 * $1)) "${@:2}"; } # SECONDS COMMAND [ARGUMENT...]
 in_time() { # SECONDS COMMAND [ARGUMENT...]
-	local end_s=$((SECONDS + $1))
+	local end_s=$((SECONDS + $1)) tries=0
 	shift
 	until "$@"; do
 		[ $SECONDS -lt $end_s ] || return 1
-		sleep 0.05
+		sleep "0.$((++tries > 10 ? 2 : 0))5" # who asks costs more than who waits
 	done
 }
 
@@ -83,18 +86,29 @@ end_watch() { # sets $stalled_us
 	[ -n "$stalled_us" ] || fail "the witness did not end"
 }
 
+# For a claim about every command, so that a new one cannot be forgotten.
+all_commands() { "$weir" --help | sed -n '/^commands:/,/^$/ s/^  \([a-z]*\) .*/\1/p'; }
+
 in_far() { ip netns exec "$far" "$@"; }
 in_near() { ip netns exec "$near" "$@"; }
 
-# Remove everything. Nothing here may stop half-way.
-clean_up() {
+end_children() {
 	local child
-	trap '' INT TERM HUP
-	for child in "${children[@]}"; do
+	[ -z "$run_pid" ] || { kill -9 "$run_pid" && wait "$run_pid"; } 2>/dev/null # bash would report the kill
+	run_pid=
+	for child in "${children[@]:stays}"; do
 		kill "$child" 2>/dev/null
 		wait "$child" 2>/dev/null
 	done
-	children=()
+	children=("${children[@]:0:stays}")
+}
+
+# Remove everything. Nothing here may stop half-way.
+clean_up() {
+	trap '' INT TERM HUP
+	stays=0
+	end_children
+	clean_up_more
 	# Not attached, mostly. Another command may be at work for longer than one waits.
 	[ ! -e "/sys/fs/bpf/weir/$instance" ] || within 180 "$weir" detach --instance "$instance" >/dev/null 2>&1 ||
 		echo "left behind: instance '$instance'" >&2
@@ -103,6 +117,7 @@ clean_up() {
 	ip netns del "$mid" 2>/dev/null
 	[ -z "$work" ] || rm -rf "$work"
 }
+clean_up_more() { :; } # what a script has to remove besides
 
 # Make the namespaces. From here on any end cleans up.
 make_net() {
@@ -115,25 +130,56 @@ make_net() {
 	work=$(mktemp -d)
 	ip netns add "$far" || fail "cannot make a network namespace"
 	ip -n "$near" link add out numtxqueues "$cpus" numrxqueues "$cpus" type veth \
-		peer name in netns "$far" address "$far_mac" numtxqueues "$cpus" numrxqueues "$cpus" ||
+		peer name "$far_end" netns "$far" address "$far_mac" numtxqueues "$cpus" numrxqueues "$cpus" ||
 		fail "cannot make a veth pair"
 	# What comes back (ports are closed) would only cost time.
 	in_far sysctl -qw net.ipv4.icmp_ratelimit=1000 net.ipv6.icmp.ratelimit=1000 2>/dev/null
-	ip -n "$far" address add "$far_address/8" dev in
-	ip -n "$far" address add "$far_address6/64" dev in nodad
+	ip -n "$far" address add "$far_address/8" dev "$far_end"
+	ip -n "$far" address add "$far_address6/64" dev "$far_end" nodad
 	ip -n "$near" link set out up
 	ip -n "$far" link set lo up
-	ip -n "$far" link set in up
+	ip -n "$far" link set "$far_end" up
 	within 10 is_up || true # what needs it says so
 }
 
+# Then no packet is sent but those that a test sends.
+without_ipv6() {
+	local name
+	for name in "$near" "$far"; do
+		ip netns exec "$name" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	done
+}
+# The receiver answers nothing, and nobody asks for it. The sender has these addresses.
+without_answers() { # [ADDRESS...]
+	local address
+	without_ipv6
+	for address in "${@:-10.1.0.1}"; do ip -n "$near" address add "$address/32" dev out; done
+	ip -n "$near" route add "$far_address" dev out
+	ip -n "$far" address flush dev "$far_end"
+	in_near ip neighbour replace "$far_address" lladdr "$far_mac" dev out nud permanent
+}
+# Addresses of both ends.
+give_near() { local a; for a in "$@"; do ip -n "$near" address add "$a" dev out; done; } # ADDRESS/BITS...
+give_far() { local a; for a in "$@"; do ip -n "$far" address add "$a" dev "$far_end"; done; } # ADDRESS/BITS...
+
 # A new interface is not ready at once.
-is_up() { [ "$(in_far cat /sys/class/net/in/operstate)" = up ]; }
+is_up() { [ "$(in_far cat "/sys/class/net/${1:-$far_end}/operstate")" = up ]; } # [INTERFACE]
+on() { ip -n "$far" -j link show dev "$1" 2>/dev/null | grep -q '"prog"'; } # INTERFACE: an XDP program is there
+off() { ! on "$1"; }
+
+# The interfaces go, and come again by numbers that none has had: a container that is started again.
+take_pair() { ip -n "$near" link del out; }
+make_pair() { # [NAME]
+	ip -n "$near" link add out type veth peer name "${1:-in}" netns "$far" address "$far_mac" &&
+		ip -n "$far" address add "$far_address/8" dev "${1:-in}" && ip -n "$far" link set "${1:-in}" up && ip -n "$near" link set out up &&
+		ip -n "$near" address add 10.1.0.1/8 dev out && within 10 is_up "${1:-in}"
+}
 
 attach() { # RULES [OPTION...]: attach in the far namespace
 	local rules=$1
 	shift
-	"$weir" attach --netns "$far" --instance "$instance" -i in "$@" "$rules" || fail "cannot attach $rules"
+	[ -z "${kept:-}" ] || end_instance # (claims.sh)
+	"$weir" attach --netns "$far" --instance "$instance" -i "$far_end" "$@" "$rules" || fail "cannot attach $rules"
 }
 
 detach() { "$weir" detach --instance "$instance" || fail "cannot detach"; }
@@ -141,7 +187,7 @@ detach() { "$weir" detach --instance "$instance" || fail "cannot detach"; }
 start_sink() { # OPTION...: count in the background, into $work/sink
 	: >"$work/sink"
 	# Not by in_far: the process to end must be the sink itself, not a shell around it.
-	ip netns exec "$far" "$sink" -i in "$@" >"$work/sink" 2>"$work/sink.err" &
+	ip netns exec "$far" "$sink" -i "$far_end" "$@" >"$work/sink" 2>"$work/sink.err" &
 	sink_pid=$!
 	children+=("$sink_pid")
 	until grep -q ready "$work/sink"; do
@@ -312,7 +358,7 @@ read_stats() { "$weir" stats --instance "$instance" --json | flatten >"$work/sta
 figure() { awk -v p="$1" '$1 == p { print $2; found = 1 } END { if (!found) print "none" }' "$work/stats"; }
 
 # Packets of a resource that passed in each of the last whole seconds of the data plane's clock, oldest first.
-by_second() { # RESOURCE COUNT: the one that is not over yet is left out
-	awk -v p="resources.$1.lastMinute.passed." -v first=$((59 - $2)) 'index($1, p) == 1 { n[substr($1, length(p) + 1)] = $2 }
+by_second() { # RESOURCE COUNT [blocked]: the one that is not over yet is left out
+	awk -v p="resources.$1.lastMinute.${3:-passed}." -v first=$((59 - $2)) 'index($1, p) == 1 { n[substr($1, length(p) + 1)] = $2 }
 		END { for (i = first; i < 59; i++) print i in n ? n[i] : "none" }' "$work/stats"
 }

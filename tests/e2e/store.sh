@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # A real Redis for scripts of claims, beside lib.sh and claims.sh; and hosts of a cluster that are instances of one
-# kernel, each with an interface of its own in the far namespace. Sourced, not run.
+# kernel, each with an interface of its own in the far namespace. Store and hosts go before ordinary processes, as they have
+# machines of their own elsewhere: leases last a second. Sourced, not run.
 # shellcheck shell=bash disable=SC2154 # of lib.sh
 
 server=
@@ -13,7 +14,8 @@ answers() { [ "$(redis ping 2>/dev/null)" = PONG ]; }
 
 # Debian's redis-tools has the server's program under another name. It runs in the far namespace.
 start_store() { # OPTION...
-	ip netns exec "$far" bash -c 'exec -a redis-server redis-check-rdb --unixsocket "$1/socket" --dir "$1" --save "" --appendonly no "${@:2}"' \
+	# shellcheck disable=SC2086 # words
+	ip netns exec "$far" $ahead bash -c 'exec -a redis-server redis-check-rdb --unixsocket "$1/socket" --dir "$1" --save "" --appendonly no "${@:2}"' \
 		- "$work" --port 0 "$@" >"$work/redis.log" 2>&1 &
 	server=$!
 	within 60 answers || { cat "$work/redis.log"; fail "redis-server does not answer"; }
@@ -44,7 +46,8 @@ start_host() { # HOST [OPTION...]: with rules in $work/HOST.yaml
 	ip -n "$near" link set "out$host" up
 	ip -n "$far" link set "in$host" up
 	: >"$work/$host.log"
-	ip netns exec "$far" "$weir" run --instance "$instance-$host" -i "in$host" "${@:2}" "$work/$host.yaml" >"$work/$host.log" 2>&1 &
+	# shellcheck disable=SC2086 # words
+	ip netns exec "$far" $ahead "$weir" run --instance "$instance-$host" -i "in$host" "${@:2}" "$work/$host.yaml" >"$work/$host.log" 2>&1 &
 	host_names+=("$host")
 	host_pids+=($!)
 	within 120 grep -q 'is attached' "$work/$host.log" || { cat "$work/$host.log"; fail "host $host is not up"; }
@@ -56,6 +59,7 @@ pid_of() { # HOST
 	done
 }
 
+clean_up_more() { clean_up_hosts; }
 clean_up_hosts() {
 	local pid host
 	for pid in "${host_pids[@]}"; do
@@ -66,5 +70,4 @@ clean_up_hosts() {
 		[ ! -e "/sys/fs/bpf/weir/$instance-$host" ] || "$weir" detach --instance "$instance-$host" >/dev/null 2>&1
 	done
 	end_store
-	clean_up
 }

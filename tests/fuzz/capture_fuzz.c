@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "replay/capture.h"
+#include "files/capture.h"
 
 static uint32_t sum_of(const uint8_t *bytes, size_t count)
 {
@@ -30,7 +30,7 @@ static void read_frames(struct weir_capture *capture, struct weir_diag *diag)
 		FUZZ_CHECK(frame.captured_bytes <= frame.wire_bytes);
 		FUZZ_CHECK(frame.course <= WEIR_COURSE_OUT);
 		all_read += sum_of(frame.bytes, frame.captured_bytes);
-		if (!weir_frame_to_ethernet(weir_capture_link_type(capture), &frame, &ethernet))
+		if (!weir_frame_to_ethernet(&frame, &ethernet))
 			continue;
 		FUZZ_CHECK(ethernet.wire_bytes >= ETH_HLEN + ethernet.payload_bytes);
 		all_read += sum_of(ethernet.payload, ethernet.payload_bytes);

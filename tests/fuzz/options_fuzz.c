@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Command lines: the options that commands share (user/cmd/options.h). Nothing runs: a command acts only on what
+ * Command lines: the options that commands share (user/cli/options.h). Nothing runs: a command acts only on what
  * weir_options_parse() returns. The first byte names the command, and each line is an argument. Not check, explain and
  * replay, which read theirs themselves and give some letters another meaning.
  */
@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "cmd.h"
-#include "options.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "parts.h"
 
 #define ARGUMENTS_MAX 64
 
@@ -24,20 +25,26 @@ static size_t split(char *text, char *argv[ARGUMENTS_MAX + 1])
 	return count;
 }
 
+static bool reads_its_own(const char *command)
+{
+	return !strcmp(command, "check") || !strcmp(command, "explain") || !strcmp(command, "replay");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	_cleanup_(weir_options_free) struct weir_options options = {};
-	const struct weir_command_entry *entry = weir_commands;
+	const struct weir_command_entry *entry;
 	char *argv[ARGUMENTS_MAX + 2] = {"weir"}, *text;
-	size_t commands = 1, count;
+	size_t commands = 0, count;
 	int exit_code;
 
 	if (!bytes)
 		return 0;
-	while (weir_commands[commands].run)
+	weir_use_parts();
+	while (weir_commands()[commands])
 		commands++;
-	entry += data[0] % commands;
-	if (entry->run == weir_cmd_check || entry->run == weir_cmd_explain || entry->run == weir_cmd_replay)
+	entry = weir_commands()[data[0] % commands];
+	if (reads_its_own(entry->command->name))
 		return 0;
 	text = strndup((const char *)data + 1, bytes - 1);
 	FUZZ_CHECK(text);

@@ -24,6 +24,7 @@ static void check_same(const struct weir_packet *packet, const struct model_pack
 	FUZZ_CHECK(weir_protocol(packet) == model->protocol);
 	FUZZ_CHECK(packet->fragment == model->fragment);
 	FUZZ_CHECK(packet->dscp == model->dscp);
+	FUZZ_CHECK(packet->ttl == model->ttl);
 	FUZZ_CHECK(packet->vlan == (model->has_vlan ? model->vlan : WEIR_VLAN_NONE));
 	FUZZ_CHECK(packet->source_port == (model->has_ports ? model->source_port : WEIR_PORT_NONE));
 	FUZZ_CHECK(packet->destination_port == (model->has_ports ? model->destination_port : WEIR_PORT_NONE));
@@ -54,8 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	memset(&usual, 0x5a, sizeof(usual));
 	parsed = weir_parse(&cursor, &packet);
 	FUZZ_CHECK((int)parsed == (int)model_parse(memory + 2, bytes, &model));
-	if (parsed == WEIR_PARSED_IP)
+	if (parsed == WEIR_PARSED_IP) {
 		check_same(&packet, &model);
+		FUZZ_CHECK(packet.ip_length == model.ip_bytes); /* the other parser does not read it */
+	}
 	if (weir_parse_usual(&short_cursor, &usual, ~0u)) {
 		FUZZ_CHECK(parsed == WEIR_PARSED_IP);
 		check_same(&usual, &model);

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "rules/emit.h"
 #include "rules/ruleset.h"
+#include "sentinel/sentinel.h"
 
 /* The resources that the samples of Sentinel's lists speak of. */
 static const char for_lists[] =
@@ -76,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		free(text);
 		return 0;
 	}
+	weir_use_foreign_reader(&weir_sentinel_reader);
 	if (text[0] == '[')
 		err = read_list(data, bytes, &ruleset, &diag);
 	else

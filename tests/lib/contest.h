@@ -29,6 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "claims.h"
 #include "packets.h"
 #include "rig.h"
 
@@ -109,16 +110,18 @@ struct contestant {
  * again, and fails at the last of CONTEST_TRIES. "Never more" has one try.
  */
 #define CONTEST_TRIES 3
-#define CONTEST_TEST(test)                                                                                             \
+#define CONTEST_CLAIM(what)                                                                                            \
+	static void what##_once(void **state);                                                                         \
+	CASE_WITHIN(what, NULL, contest_check_saturation, contest_try(what##_once));                                   \
+	static void what##_once(void **state)
+#define CONTEST_CASE(what, call)                                                                                       \
+	CONTEST_CLAIM(what)                                                                                            \
 	{                                                                                                              \
-		.name = #test, .test_func = contest_try, .teardown_func = contest_check_saturation,                    \
-		.initial_state = &(struct contest_test){test},                                                         \
-	}
-struct contest_test {
-	void (*run)(void **state);
-};
+		call;                                                                                                  \
+	}                                                                                                              \
+	_Static_assert(sizeof(#call) > 1, "a case is a call")
 
-void contest_try(void **state);
+void contest_try(void (*once)(void **state));
 int contest_check_saturation(void **state);
 extern bool contest_saturation_missed;
 extern size_t contest_shortfalls; /* of this try */

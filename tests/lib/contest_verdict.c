@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "contest_verdict.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
+#include "claims.h"
 #include "base/util.h"
 #include "host/host.h"
 #include "weir_window.h"

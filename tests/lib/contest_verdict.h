@@ -22,7 +22,7 @@ struct account {
 
 void contest_fail_window(const struct account *account, const char *what, uint64_t bucket, uint64_t sum);
 
-/* Print it, and count it as a shortfall of the test: CONTEST_TEST tries again. */
+/* Print it, and count it as a shortfall of the test: contest_try() tries again. */
 void contest_fall_short(const struct account *account, const char *what, uint64_t bucket, uint64_t sum);
 
 /* No window on the grid holds more than the limit. A smooth one looks at its oldest bucket in part only. */

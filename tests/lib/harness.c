@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "harness.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <inttypes.h>
@@ -15,9 +8,10 @@
 #include <sched.h>
 #include <string.h>
 
+#include "claims.h"
 #include "base/util.h"
 #include "host/host.h"
-#include "program/connection_totals.h"
+#include "program/sums.h"
 #include "shortcuts.h"
 
 int harness_stay_on_one_cpu(void **state)
@@ -53,6 +47,7 @@ static int open_at(struct harness *harness, const struct weir_ruleset *ruleset, 
 	struct weir_object_options object_options = {
 		.is_virtual = true,
 		.without_shortcuts = shortcuts_left_out(),
+		.is_unfolded = is_left_unfolded(),
 		.hooks = is_at_tc ? 1u << WEIR_HOOK_TC_IN : 0,
 	};
 	struct weir_compile_options options = {
@@ -96,30 +91,25 @@ int harness_open_at_tc(struct harness *harness, const struct weir_ruleset *rules
 
 void harness_readings(struct harness *harness, const struct random_reading *readings, size_t count)
 {
-	size_t i;
-
 	harness->readings = readings;
 	harness->reading_count = count;
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		model_memory(harness->model, readings[i].time_ns, readings[i].used_bytes);
 }
 
 void harness_samples(struct harness *harness, const struct random_sample *samples, size_t count)
 {
-	size_t i;
-
 	harness->samples = samples;
 	harness->sample_count = count;
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		model_sample(harness->model, samples[i].time_ns, samples[i].load1_micro, samples[i].cpu_micro);
 }
 
 static void publish_signals(const struct harness *harness, uint64_t time_ns)
 {
 	struct weir_signals signals = {};
-	size_t i;
 
-	for (i = 0; i < harness->sample_count && harness->samples[i].time_ns <= time_ns; i++)
+	for (size_t i = 0; i < harness->sample_count && harness->samples[i].time_ns <= time_ns; i++)
 		signals = (struct weir_signals){
 			.load1_ns = harness->samples[i].time_ns,
 			.load1_micro = harness->samples[i].load1_micro,
@@ -154,6 +144,7 @@ void harness_close(struct harness *harness)
 	weir_signals_close(harness->signals);
 	weir_object_free(harness->object);
 	weir_image_free(harness->image);
+	*harness = (struct harness){};
 }
 
 /* What the object says, in the model's words. */
@@ -166,7 +157,6 @@ static struct model_decision object_evaluate(struct harness *harness, const stru
 	volatile struct weir_harness *in_kernel = weir_object_harness(harness->object);
 	struct model_decision decision = {.rule = ""};
 	int action;
-	size_t i;
 
 	in_kernel->clock_ns = spec->time_ns;
 	in_kernel->frame_bytes = frame_bytes;
@@ -180,7 +170,7 @@ static struct model_decision object_evaluate(struct harness *harness, const stru
 	decision.wait_ns = in_kernel->wait_ns;
 	decision.resource_count = in_kernel->resource_count;
 	assert_true(decision.resource_count <= WEIR_PACKET_RESOURCES_MAX);
-	for (i = 0; i < decision.resource_count; i++)
+	for (size_t i = 0; i < decision.resource_count; i++)
 		decision.resource[i] = in_kernel->resource[i];
 	if (action == XDP_PASS)
 		return decision;
@@ -210,11 +200,9 @@ static bool agree(const struct model_decision *a, const struct model_decision *b
 
 static void print_decision(const char *whose, const struct model_decision *decision)
 {
-	size_t i;
-
 	fprintf(stderr, "    %s: verdict %d, rule '%s', wait %" PRIu64 ", resources", whose, decision->verdict,
 		decision->rule, decision->wait_ns);
-	for (i = 0; i < decision->resource_count; i++)
+	for (size_t i = 0; i < decision->resource_count; i++)
 		fprintf(stderr, " %zu", decision->resource[i]);
 	fprintf(stderr, "\n");
 }
@@ -223,9 +211,8 @@ static void print_decision(const char *whose, const struct model_decision *decis
 static void print_thresholds(const struct harness *harness)
 {
 	struct weir_pushed pushed;
-	uint32_t i;
 
-	for (i = 0; i < harness->ruleset->rule_count; i++) {
+	for (uint32_t i = 0; i < harness->ruleset->rule_count; i++) {
 		fprintf(stderr, "    rule '%s': model %" PRIu64, harness->ruleset->rules[i].name,
 			model_threshold(harness->model, i));
 		if (harness->image->rules[i].threshold_moves &&
@@ -235,7 +222,7 @@ static void print_thresholds(const struct harness *harness)
 	}
 }
 
-bool harness_evaluate(struct harness *harness, const struct packet_spec *spec, struct model_decision *ret_decision)
+bool harness_evaluate(struct harness *harness, const struct packet_spec *spec)
 {
 	size_t frame_bytes = packet_build(spec, harness->frame);
 	struct model_decision by_object;
@@ -243,14 +230,14 @@ bool harness_evaluate(struct harness *harness, const struct packet_spec *spec, s
 	harness_step(harness, spec->time_ns);
 	if (spec->time_ns > harness->latest_ns)
 		harness->latest_ns = spec->time_ns;
-	*ret_decision = model_evaluate_way(harness->model, spec->time_ns, harness->frame, frame_bytes, RANDOM_IFINDEX,
+	harness->last = model_evaluate_way(harness->model, spec->time_ns, harness->frame, frame_bytes, RANDOM_IFINDEX,
 					   (struct model_way){spec->is_out, spec->segments});
 	by_object = object_evaluate(harness, spec, frame_bytes, RANDOM_IFINDEX);
-	if (agree(ret_decision, &by_object))
+	if (agree(&harness->last, &by_object))
 		return true;
 	fprintf(stderr, "packet %" PRIu64 " at %" PRIu64 " ns, %s, %zu bytes, %u segments:\n", harness->packets,
 		spec->time_ns, spec->is_out ? "out" : "in", frame_bytes, spec->segments ?: 1);
-	print_decision("model", ret_decision);
+	print_decision("model", &harness->last);
 	print_decision("object", &by_object);
 	print_thresholds(harness);
 	return false;
@@ -261,11 +248,11 @@ static void sum_of(const struct harness *harness, enum weir_table_id map, uint32
 	int cpus = weir_host_cpus();
 	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
 	__u64 *total = sum;
-	size_t i, words = bytes / sizeof(__u64);
+	size_t words = bytes / sizeof(__u64);
 
 	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(harness->object, map), &slot, copies), 0);
 	memset(sum, 0, bytes);
-	for (i = 0; i < words * cpus; i++)
+	for (size_t i = 0; i < words * cpus; i++)
 		total[i % words] += copies[i];
 }
 
@@ -293,16 +280,15 @@ static bool figures_agree(const char *rule, const struct weir_connection_figures
 		{"us of the shortest", figures->shortest_us, counts->handshakes ? counts->handshake_us_min : 0},
 	};
 	bool agree = true;
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(pairs); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		if (pairs[i].figure == pairs[i].count)
 			continue;
 		fprintf(stderr, "rule '%s': %s: %" PRIu64 ", model %" PRIu64 "\n", rule, pairs[i].name, pairs[i].figure,
 			pairs[i].count);
 		agree = false;
 	}
-	for (i = 0; i < WEIR_HANDSHAKE_STEPS; i++) {
+	for (size_t i = 0; i < WEIR_HANDSHAKE_STEPS; i++) {
 		if (figures->handshake_step[i] == counts->handshake_step[i])
 			continue;
 		fprintf(stderr, "rule '%s': handshakes from 2^%zu us on: %" PRIu64 ", model %" PRIu64 "\n", rule, i,
@@ -337,18 +323,24 @@ static bool is_same_flow(const struct harness *harness, const struct weir_flow_k
 	return memcmp(key, &expected, sizeof(*key)) == 0;
 }
 
-/* How many connections the model has open in the flow that this entry is of; an entry of nobody is an error. */
-static uint64_t open_by_model(const struct harness *harness, uint32_t rule_slot, const struct weir_flow_key *key)
+/* How many connections the model has open in the flow that this entry is of, by each rule that shares it; an entry of
+ * nobody is an error.
+ */
+static uint64_t open_by_model(const struct harness *harness, uint32_t flows_slot, const struct weir_flow_key *key)
 {
-	size_t i, count = model_flows_with_connections(harness->model);
+	size_t count = model_flows_with_connections(harness->model);
+	uint64_t open = UINT64_MAX;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct model_key *flow = model_flow_with_connections(harness->model, i);
 
-		if (harness->image->rules[flow->rule].slot == rule_slot && is_same_flow(harness, key, flow))
-			return model_flow_connections(harness->model, flow).now;
+		if (harness->image->rules[flow->rule].flows_slot != flows_slot || !is_same_flow(harness, key, flow))
+			continue;
+		if (open != UINT64_MAX && open != model_flow_connections(harness->model, flow).now)
+			return UINT64_MAX;
+		open = model_flow_connections(harness->model, flow).now;
 	}
-	return UINT64_MAX;
+	return open;
 }
 
 /* The connections open in all flows with a key, and whether each entry has as many as the model finds in its flow. */
@@ -357,12 +349,11 @@ static bool entries_agree(const struct harness *harness, const struct weir_conne
 	int fd = weir_object_map_fd(harness->object, WEIR_TABLE_CONNECTION_FLOWS);
 	struct weir_connection_flow_set set;
 	uint64_t now, expected;
-	uint32_t i, way;
 
 	*ret_open = 0;
-	for (i = 0; i < harness->image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS]; i++) {
+	for (uint32_t i = 0; i < harness->image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS]; i++) {
 		assert_int_equal(bpf_map_lookup_elem(fd, &i, &set), 0);
-		for (way = 0; way < WEIR_FLOW_WAYS; way++) {
+		for (uint32_t way = 0; way < WEIR_FLOW_WAYS; way++) {
 			const struct weir_connection_flow *flow = &set.flow[way];
 
 			now = weir_connections_in_cells(flow, flow->owner >> 32, clock);
@@ -391,19 +382,20 @@ static bool connections_agree(const struct harness *harness)
 	struct weir_connection_fds fds = weir_object_connection_fds(harness->object);
 	uint64_t open = 0, open_in_entries;
 	bool agreed = true;
-	size_t i;
 
-	for (i = 0; i < harness->ruleset->rule_count; i++) {
+	for (size_t i = 0; i < harness->ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &harness->ruleset->rules[i];
+		const struct weir_rule *loaded = &harness->image->rules[i];
 		struct model_connection_counts counts;
 		struct weir_connection_figures figures;
 
 		if (!is_concurrency(rule))
 			continue;
 		counts = model_connections(harness->model, i);
-		assert_int_equal(weir_connections_read_rule(&fds, harness->image->rules[i].slot, &clock, &figures), 0);
+		assert_int_equal(weir_connections_read_rule(&fds, loaded->slot, loaded->flows_slot, &clock, &figures),
+				 0);
 		agreed = figures_agree(rule->name, &figures, &counts) && agreed;
-		if (weir_flow_of(harness->ruleset, rule)->fields)
+		if (weir_flow_of(harness->ruleset, rule)->fields && loaded->shares_with == i)
 			open += counts.now;
 	}
 	if (!entries_agree(harness, &clock, &open_in_entries))
@@ -417,16 +409,15 @@ bool harness_agrees(struct harness *harness)
 {
 	struct weir_cpu_state state;
 	uint64_t sum = 0;
-	size_t i;
 
 	sum_of(harness, WEIR_TABLE_TOTALS, 0, &state, sizeof(state));
-	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
+	for (size_t i = 0; i < WEIR_VERDICT_COUNT; i++)
 		sum += state.totals.verdict[i].packets + state.out.verdict[i].packets;
 	if (sum != harness->packets) {
 		fprintf(stderr, "%" PRIu64 " packets, sum of verdicts %" PRIu64 "\n", harness->packets, sum);
 		return false;
 	}
-	for (i = 0; i < harness->ruleset->rule_count; i++) {
+	for (size_t i = 0; i < harness->ruleset->rule_count; i++) {
 		struct weir_rule_counters counters;
 
 		sum_of(harness, WEIR_TABLE_RULE_COUNTERS, harness->image->rules[i].slot, &counters, sizeof(counters));

@@ -38,9 +38,9 @@ struct harness {
 	const struct random_sample *samples; /* of load and CPU usage, likewise */
 	size_t sample_count;
 	uint64_t packets;
-	bool is_at_tc;		    /* what comes in is evaluated there, too */
-	uint64_t latest_ns;	    /* of any packet */
-	struct model_decision last; /* of harness_send */
+	bool is_at_tc;	    /* what comes in is evaluated there, too */
+	uint64_t latest_ns; /* of any packet */
+	struct model_decision last;
 	uint8_t frame[PACKET_BYTES_MAX];
 };
 
@@ -59,8 +59,8 @@ void harness_samples(struct harness *harness, const struct random_sample *sample
 
 void harness_close(struct harness *harness);
 
-/* Evaluate by both. Returns whether they agree; *ret_decision is the model's. */
-bool harness_evaluate(struct harness *harness, const struct packet_spec *spec, struct model_decision *ret_decision);
+/* Evaluate by both. Returns whether they agree; harness->last is the model's decision. */
+bool harness_evaluate(struct harness *harness, const struct packet_spec *spec);
 
 /* Do the counters say what happened? */
 bool harness_agrees(struct harness *harness);

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "harness_rounds.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
-#include <stdlib.h>
 
+#include "claims.h"
 #include "base/util.h"
 
 static uint64_t environment(const char *name, uint64_t otherwise)
@@ -26,24 +20,24 @@ static bool play(struct random *random, const struct weir_ruleset *ruleset, stru
 	static struct random_reading readings[64];
 	static struct random_sample samples[64];
 	uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
-	struct model_decision decision;
 	bool agreed = true;
 	bool is_at_tc = has_directions && random_percent(random, 50);
 	struct harness harness;
-	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		earliest_ns = specs[i].time_ns < earliest_ns ? specs[i].time_ns : earliest_ns;
 		latest_ns = specs[i].time_ns > latest_ns ? specs[i].time_ns : latest_ns;
 		if (!specs[i].is_out && !is_at_tc)
 			specs[i].segments = 0;
 	}
-	assert_int_equal((is_at_tc ? harness_open_at_tc : harness_open)(&harness, ruleset, earliest_ns, latest_ns), 0);
+	assert_int_equal(is_at_tc ? harness_open_at_tc(&harness, ruleset, earliest_ns, latest_ns)
+				  : harness_open(&harness, ruleset, earliest_ns, latest_ns),
+			 0);
 	harness_readings(&harness, readings,
 			 random_memory(random, ruleset, specs, count, readings, ARRAY_SIZE(readings)));
 	harness_samples(&harness, samples, random_samples(random, ruleset, specs, count, samples, ARRAY_SIZE(samples)));
-	for (i = 0; agreed && i < count; i++)
-		agreed = harness_evaluate(&harness, &specs[i], &decision);
+	for (size_t i = 0; agreed && i < count; i++)
+		agreed = harness_evaluate(&harness, &specs[i]);
 	agreed = agreed && harness_agrees(&harness);
 	harness_close(&harness);
 	return agreed;
@@ -51,9 +45,9 @@ static bool play(struct random *random, const struct weir_ruleset *ruleset, stru
 
 void harness_rounds_agree(const struct harness_rounds *rounds)
 {
-	uint64_t seed = environment("WEIR_SEED", 20250701), count = environment("WEIR_ROUNDS", rounds->rounds), i;
+	uint64_t seed = environment("WEIR_SEED", 20250701), count = environment("WEIR_ROUNDS", rounds->rounds);
 
-	for (i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		struct random random = {seed + i};
 		struct weir_ruleset *ruleset = rounds->rules(&random);
 		struct packet_spec *specs = rounds->traffic(&random, ruleset, rounds->packets);

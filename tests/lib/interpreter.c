@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "interpreter.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
-#include <elf.h>
+#include <bpf/btf.h>
 #include <linux/bpf.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "claims.h"
+#include "alu.h"
 #include "host/host.h"
 #include "program/object_internal.h"
 #include "weir.skel.h"
@@ -139,37 +134,22 @@ static bool is_call(const struct bpf_insn *insn)
 	return insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == BPF_PSEUDO_CALL;
 }
 
-/* The function of the object whose instructions begin like these: what linking changes are numbers only. */
-static const char *name_of(const struct bpf_insn *insns, size_t insn_count)
+/* The names of the functions in the kernel, where they are in the same order. */
+static void name_functions(struct interpreter *it, const struct weir_object *object)
 {
-	const Elf64_Shdr *sections;
-	const Elf64_Ehdr *elf;
-	const char *bytes;
-	size_t elf_bytes;
+	const struct btf *btf = bpf_object__btf(object->skel->obj);
+	struct bpf_func_info in_kernel[INTERPRETER_FUNCTIONS_MAX];
+	struct bpf_prog_info info = {
+		.nr_func_info = INTERPRETER_FUNCTIONS_MAX,
+		.func_info_rec_size = sizeof(in_kernel[0]),
+		.func_info = (uintptr_t)in_kernel,
+	};
+	__u32 info_bytes = sizeof(info);
 
-	bytes = weir_bpf__elf_bytes(&elf_bytes);
-	elf = (const Elf64_Ehdr *)bytes;
-	sections = (const Elf64_Shdr *)(bytes + elf->e_shoff);
-	for (int i = 0; i < elf->e_shnum; i++) {
-		const Elf64_Sym *symbols = (const Elf64_Sym *)(bytes + sections[i].sh_offset);
-
-		for (size_t j = 0; sections[i].sh_type == SHT_SYMTAB && j < sections[i].sh_size / sizeof(*symbols);
-		     j++) {
-			const struct bpf_insn *code;
-			size_t same = 0;
-
-			if (ELF64_ST_TYPE(symbols[j].st_info) != STT_FUNC || symbols[j].st_size != insn_count * 8)
-				continue;
-			code = (const struct bpf_insn *)(bytes + sections[symbols[j].st_shndx].sh_offset +
-							 symbols[j].st_value);
-			while (same < insn_count && code[same].code == insns[same].code &&
-			       code[same].dst_reg == insns[same].dst_reg)
-				same++;
-			if (same == insn_count)
-				return bytes + sections[sections[i].sh_link].sh_offset + symbols[j].st_name;
-		}
-	}
-	return "?";
+	assert_int_equal(bpf_obj_get_info_by_fd(weir_object_program_fd(object), &info, &info_bytes), 0);
+	assert_int_equal(info.nr_func_info, it->function_count);
+	for (size_t i = 0; i < it->function_count; i++)
+		it->function[i].name = btf__name_by_offset(btf, btf__type_by_id(btf, in_kernel[i].type_id)->name_off);
 }
 
 static void find_functions(struct interpreter *it)
@@ -187,7 +167,7 @@ static void find_functions(struct interpreter *it)
 		assert_true(it->function_count < INTERPRETER_FUNCTIONS_MAX);
 		for (size_t j = i; j < end; j++)
 			it->function_of[j] = it->function_count;
-		it->function[it->function_count++].name = name_of(&it->insns[i], end - i);
+		it->function_count++;
 	}
 	free(begins);
 }
@@ -203,6 +183,7 @@ struct interpreter *interpreter_new(const struct weir_object *object, uint64_t n
 	it->function_of = calloc(it->insn_count, sizeof(*it->function_of));
 	assert_non_null(it->function_of);
 	find_functions(it);
+	name_functions(it, object);
 	it->now_ns = now_ns;
 	it->tick_ns = config->tick_ns;
 	it->tick_origin_ns = config->tick_origin_ns;
@@ -299,102 +280,19 @@ static void swap(struct interpreter *it, const struct bpf_insn *insn, uint64_t *
 		reg[insn->src_reg] = old;
 }
 
-static uint64_t swap_bytes(uint64_t value, int bits)
+/* As bpf_csum_diff(), of words that are added. */
+static uint64_t add_words(const uint8_t *bytes, size_t byte_count, uint32_t seed)
 {
-	switch (bits) {
-	case 16:
-		return __builtin_bswap16(value);
-	case 32:
-		return __builtin_bswap32(value);
-	default:
-		return __builtin_bswap64(value);
-	}
-}
+	uint64_t sum = seed;
+	uint32_t word;
 
-static uint64_t compute(const struct bpf_insn *insn, uint64_t a, uint64_t b)
-{
-	bool is_wide = BPF_CLASS(insn->code) == BPF_ALU64;
-
-	if (!is_wide && BPF_OP(insn->code) != BPF_END) {
-		a = (uint32_t)a;
-		b = (uint32_t)b;
+	for (size_t i = 0; i + sizeof(word) <= byte_count; i += sizeof(word)) {
+		memcpy(&word, bytes + i, sizeof(word));
+		sum += word;
 	}
-	switch (BPF_OP(insn->code)) {
-	case BPF_ADD:
-		return a + b;
-	case BPF_SUB:
-		return a - b;
-	case BPF_MUL:
-		return a * b;
-	case BPF_DIV:
-		return b ? a / b : 0;
-	case BPF_MOD:
-		return b ? a % b : a;
-	case BPF_OR:
-		return a | b;
-	case BPF_AND:
-		return a & b;
-	case BPF_XOR:
-		return a ^ b;
-	case BPF_MOV:
-		return b;
-	case BPF_NEG:
-		return -a;
-	case BPF_LSH:
-		return a << (b & (is_wide ? 63 : 31));
-	case BPF_RSH:
-		return a >> (b & (is_wide ? 63 : 31));
-	case BPF_ARSH:
-		return is_wide ? (uint64_t)((int64_t)a >> (b & 63)) : (uint64_t)((int32_t)a >> (b & 31));
-	case BPF_END: /* on a machine like ours `to little-endian` only cuts */
-		if (BPF_SRC(insn->code) == BPF_TO_BE)
-			return swap_bytes(a, insn->imm);
-		return insn->imm == 64 ? a : a & ((1ull << insn->imm) - 1);
-	default:
-		fail_msg("an operation of another kind: %#x", insn->code);
-		return 0;
-	}
-}
-
-static bool jumps(const struct bpf_insn *insn, uint64_t a, uint64_t b)
-{
-	int64_t signed_a = (int64_t)a, signed_b = (int64_t)b;
-
-	if (BPF_CLASS(insn->code) == BPF_JMP32) {
-		signed_a = (int32_t)a;
-		signed_b = (int32_t)b;
-		a = (uint32_t)a;
-		b = (uint32_t)b;
-	}
-	switch (BPF_OP(insn->code)) {
-	case BPF_JA:
-		return true;
-	case BPF_JEQ:
-		return a == b;
-	case BPF_JNE:
-		return a != b;
-	case BPF_JGT:
-		return a > b;
-	case BPF_JGE:
-		return a >= b;
-	case BPF_JLT:
-		return a < b;
-	case BPF_JLE:
-		return a <= b;
-	case BPF_JSET:
-		return a & b;
-	case BPF_JSGT:
-		return signed_a > signed_b;
-	case BPF_JSGE:
-		return signed_a >= signed_b;
-	case BPF_JSLT:
-		return signed_a < signed_b;
-	case BPF_JSLE:
-		return signed_a <= signed_b;
-	default:
-		fail_msg("a jump of another kind: %#x", insn->code);
-		return false;
-	}
+	while (sum >> 32)
+		sum = (uint32_t)sum + (sum >> 32);
+	return sum;
 }
 
 static uint64_t help(struct interpreter *it, int helper, const uint64_t *reg)
@@ -417,6 +315,14 @@ static uint64_t help(struct interpreter *it, int helper, const uint64_t *reg)
 		return 0x9e3779b9;
 	case BPF_FUNC_xdp_get_buff_len:
 		return it->frame_bytes;
+	case BPF_FUNC_csum_diff:
+		assert_int_equal(reg[BPF_REG_2], 0);
+		return add_words((const uint8_t *)reg[BPF_REG_3], reg[BPF_REG_4], reg[BPF_REG_5]);
+	case BPF_FUNC_xdp_load_bytes:
+		if (reg[BPF_REG_2] + reg[BPF_REG_4] > it->frame_bytes)
+			return (uint64_t)-EINVAL;
+		memcpy((void *)reg[BPF_REG_3], it->frame + reg[BPF_REG_2], reg[BPF_REG_4]);
+		return 0;
 	default:
 		fail_msg("a helper that is not known here: %d", helper);
 		return 0;
@@ -451,10 +357,10 @@ static void step(struct interpreter *it, const struct bpf_insn *insn, uint64_t *
 
 	switch (BPF_CLASS(insn->code)) {
 	case BPF_ALU64:
-		reg[insn->dst_reg] = compute(insn, reg[insn->dst_reg], operand);
+		reg[insn->dst_reg] = alu_compute(insn, reg[insn->dst_reg], operand);
 		break;
 	case BPF_ALU:
-		reg[insn->dst_reg] = compute(insn, reg[insn->dst_reg], operand);
+		reg[insn->dst_reg] = alu_compute(insn, reg[insn->dst_reg], operand);
 		if (BPF_OP(insn->code) != BPF_END)
 			reg[insn->dst_reg] = (uint32_t)reg[insn->dst_reg];
 		break;
@@ -497,8 +403,8 @@ static uint64_t call(struct interpreter *it, size_t at, const uint64_t *argument
 			it->function[it->function_of[at]].helper_calls++;
 			reg[BPF_REG_0] = help(it, insn->imm, reg);
 		} else if (class == BPF_JMP || class == BPF_JMP32) {
-			if (jumps(insn, reg[insn->dst_reg],
-				  BPF_SRC(insn->code) == BPF_X ? reg[insn->src_reg] : (uint64_t)(int64_t)insn->imm))
+			if (alu_jumps(insn, reg[insn->dst_reg],
+				      BPF_SRC(insn->code) == BPF_X ? reg[insn->src_reg] : (uint64_t)(int64_t)insn->imm))
 				at += insn->off;
 		} else {
 			step(it, insn, reg);

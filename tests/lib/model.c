@@ -106,7 +106,6 @@ static void add_system_rules(struct model *model)
 struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifindex)
 {
 	struct model *model = calloc(1, sizeof(*model));
-	size_t i;
 
 	assert(model);
 	model->ruleset = ruleset;
@@ -119,7 +118,7 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 	model->connections = model_connections_new(ruleset);
 	add_system_rules(model);
 	model->breakers = model_breakers_new();
-	for (i = 0; i < ruleset->rule_count; i++)
+	for (size_t i = 0; i < ruleset->rule_count; i++)
 		if (ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
 			model_rates_turn(&model->rates[i], 0,
 					 (struct model_ratio){ruleset->rules[i].memory.high_units, 1});
@@ -128,11 +127,9 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 
 void model_free(struct model *model)
 {
-	size_t i;
-
 	if (!model)
 		return;
-	for (i = 0; i < MODEL_CHAINS; i++) {
+	for (size_t i = 0; i < MODEL_CHAINS; i++) {
 		while (model->flows[i]) {
 			struct flow *flow = model->flows[i];
 
@@ -149,7 +146,7 @@ void model_free(struct model *model)
 	free(model->samples);
 	model_breakers_free(model->breakers);
 	free(model->readings);
-	for (i = 0; i < model->ruleset->rule_count; i++)
+	for (size_t i = 0; i < model->ruleset->rule_count; i++)
 		model_rates_free(&model->rates[i]);
 	free(model->rates);
 	free(model->would_drop);
@@ -212,9 +209,8 @@ static struct flow *flow_get(struct model *model, const struct model_key *key)
 	const uint8_t *bytes = (const uint8_t *)key;
 	struct flow *flow;
 	uint32_t hash = 0;
-	size_t i;
 
-	for (i = 0; i < sizeof(*key); i++)
+	for (size_t i = 0; i < sizeof(*key); i++)
 		hash = hash * 31 + bytes[i];
 	for (flow = model->flows[hash % MODEL_CHAINS]; flow; flow = flow->next)
 		if (memcmp(&flow->key, key, sizeof(*key)) == 0)
@@ -229,9 +225,7 @@ static struct flow *flow_get(struct model *model, const struct model_key *key)
 
 static void slices_add(struct slices *slices, uint64_t number, uint64_t units)
 {
-	size_t i;
-
-	for (i = 0; i < slices->count; i++) {
+	for (size_t i = 0; i < slices->count; i++) {
 		if (slices->slice[i].number == number) {
 			slices->slice[i].units += units;
 			return;
@@ -245,9 +239,9 @@ static void slices_add(struct slices *slices, uint64_t number, uint64_t units)
 /* What is older than that number will never be asked for. */
 static void slices_forget(struct slices *slices, uint64_t number)
 {
-	size_t i, kept = 0;
+	size_t kept = 0;
 
-	for (i = 0; i < slices->count; i++)
+	for (size_t i = 0; i < slices->count; i++)
 		if (slices->slice[i].number >= number)
 			slices->slice[kept++] = slices->slice[i];
 	slices->count = kept;
@@ -312,9 +306,8 @@ static uint64_t threshold_of(const struct weir_ruleset_rule *rule, const struct 
 	const uint8_t *address = is_source ? packet->source : packet->destination;
 	uint64_t threshold_micro = rule->threshold_micro;
 	int longest = -1;
-	size_t i;
 
-	for (i = 0; i < rule->override_count; i++) {
+	for (size_t i = 0; i < rule->override_count; i++) {
 		const struct weir_override *override = &rule->overrides[i];
 
 		if (override->prefix.bits <= longest || !model_in_prefix(&override->prefix, packet->family, address))
@@ -348,9 +341,7 @@ static struct evaluating evaluating_of(struct model *model, size_t place, uint64
 
 static uint64_t passed_in(const struct slices *seconds, uint64_t second)
 {
-	size_t i;
-
-	for (i = 0; i < seconds->count; i++)
+	for (size_t i = 0; i < seconds->count; i++)
 		if (seconds->slice[i].number == second)
 			return seconds->slice[i].units;
 	return 0;
@@ -387,9 +378,8 @@ static void warm_up(const struct model *model, const struct evaluating *evaluati
 static struct model_ratio memory_adaptive(const struct model *model, const struct evaluating *evaluating)
 {
 	const struct weir_memory_fields *memory = &evaluating->rule->memory;
-	size_t i;
 
-	for (i = model->reading_count; i > 0; i--)
+	for (size_t i = model->reading_count; i > 0; i--)
 		if (model->readings[i - 1].time_ns <= evaluating->time_ns)
 			return model_memory_adaptive(memory, model->readings[i - 1].used_bytes);
 	return (struct model_ratio){memory->high_units, 1};
@@ -398,14 +388,12 @@ static struct model_ratio memory_adaptive(const struct model *model, const struc
 /* Rates of tokens go by all readings up to the latest packet's time, and never back. */
 static void turn_rates_by_memory(struct model *model, uint64_t time_ns)
 {
-	size_t i;
-
 	for (; model->past_readings < model->reading_count; model->past_readings++) {
 		const struct reading *reading = &model->readings[model->past_readings];
 
 		if (reading->time_ns > time_ns)
 			break;
-		for (i = 0; i < model->ruleset->rule_count; i++) {
+		for (size_t i = 0; i < model->ruleset->rule_count; i++) {
 			const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
 
 			if (!has_tokens(rule) || rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
@@ -476,9 +464,8 @@ static uint64_t window_sum(const struct evaluating *evaluating, const struct sta
 {
 	uint64_t bucket_ns = evaluating->rule->interval_ns / evaluating->rule->samples, sum = 0;
 	const struct slices *buckets = &evaluating->read_flow->buckets;
-	size_t i;
 
-	for (i = 0; i < buckets->count; i++) {
+	for (size_t i = 0; i < buckets->count; i++) {
 		uint64_t age = standing->newest - buckets->slice[i].number, units = buckets->slice[i].units;
 
 		if (age >= ring_of(evaluating->rule))
@@ -675,9 +662,7 @@ static bool is_neighbour_discovery(const struct model_packet *packet)
 
 static bool belongs(const struct model_decision *decision, size_t resource)
 {
-	size_t i;
-
-	for (i = 0; i < decision->resource_count; i++)
+	for (size_t i = 0; i < decision->resource_count; i++)
 		if (decision->resource[i] == resource)
 			return true;
 	return false;
@@ -693,10 +678,8 @@ static struct model_system_time system_time(const struct model *model, uint64_t 
 /* What was sampled last, at the packet's own time. */
 static void sample_system(struct model *model, uint64_t time_ns)
 {
-	size_t i;
-
 	model_system_forget(model->system);
-	for (i = 0; i < model->sample_count && model->samples[i].time_ns <= time_ns; i++)
+	for (size_t i = 0; i < model->sample_count && model->samples[i].time_ns <= time_ns; i++)
 		model_system_sample(model->system, model->samples[i].load1_micro, model->samples[i].cpu_micro);
 }
 
@@ -704,13 +687,13 @@ static void sample_system(struct model *model, uint64_t time_ns)
 static bool system_admits(struct model *model, uint64_t time_ns, const struct model_packet *packet,
 			  struct model_decision *decision, bool *would_drop)
 {
-	size_t i, dropping;
+	size_t dropping;
 
 	if (packet->is_out)
 		return true;
 	sample_system(model, time_ns);
 	dropping = model_system_evaluate(model->system, packet, would_drop, system_time(model, time_ns));
-	for (i = 0; i < model->system_count; i++)
+	for (size_t i = 0; i < model->system_count; i++)
 		model->would_drop[i] += would_drop[i] * packet->segments;
 	if (dropping == model->system_count)
 		return true;
@@ -727,16 +710,15 @@ static void evaluate_rules(struct model *model, uint64_t time_ns, const struct m
 			   struct model_decision *decision, bool *would_drop)
 {
 	uint64_t wait_ns;
-	size_t i;
 
 	decision->verdict = WEIR_VERDICT_PASS;
 	decision->rule = "";
 	model->is_prioritized = false;
-	for (i = 0; i < decision->resource_count; i++)
+	for (size_t i = 0; i < decision->resource_count; i++)
 		model->is_prioritized |= model->ruleset->resources[decision->resource[i]].is_prioritized;
 	if (!system_admits(model, time_ns, packet, decision, would_drop))
 		return;
-	for (i = model->system_count; i < model->ruleset->rule_count; i++) {
+	for (size_t i = model->system_count; i < model->ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
 
 		if (!belongs(decision, rule->resource))
@@ -760,11 +742,9 @@ static void evaluate_rules(struct model *model, uint64_t time_ns, const struct m
 static void count_passed(struct model *model, uint64_t time_ns, const struct model_packet *packet,
 			 const struct model_decision *decision, const bool *would_drop)
 {
-	size_t i;
-
 	if (!packet->is_out)
 		model_system_commit(model->system, packet, would_drop, system_time(model, time_ns));
-	for (i = model->system_count; i < model->ruleset->rule_count; i++) {
+	for (size_t i = model->system_count; i < model->ruleset->rule_count; i++) {
 		if (belongs(decision, counted_resource(&model->ruleset->rules[i])))
 			rule_counts(model, i, time_ns, packet, would_drop[i]);
 	}
@@ -773,11 +753,9 @@ static void count_passed(struct model *model, uint64_t time_ns, const struct mod
 /* It passed, and belongs to none of their resources: breakers of what goes out, where it answers that. */
 static void count_answer(struct model *model, const struct model_packet *packet)
 {
-	size_t i;
-
 	if (packet->is_out)
 		return;
-	for (i = model->system_count; i < model->ruleset->rule_count; i++) {
+	for (size_t i = model->system_count; i < model->ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
 		struct model_breaker_rule breaker_rule;
 		struct model_key key;
@@ -795,9 +773,8 @@ static bool is_listed(const struct weir_ruleset *ruleset, const struct model_pac
 {
 	bool denies = false;
 	int longest = -1;
-	size_t i;
 
-	for (i = 0; i < ruleset->listed_count; i++) {
+	for (size_t i = 0; i < ruleset->listed_count; i++) {
 		const struct weir_listed *listed = &ruleset->listed[i];
 
 		if (!model_in_prefix(&listed->prefix, packet->family, model_remote_of(packet)))
@@ -818,9 +795,8 @@ static bool is_listed(const struct weir_ruleset *ruleset, const struct model_pac
 static bool drops_non_ip(const struct weir_settings *settings, unsigned int ethertype)
 {
 	bool is_exception = false;
-	size_t i;
 
-	for (i = 0; i < settings->non_ip_except_count; i++)
+	for (size_t i = 0; i < settings->non_ip_except_count; i++)
 		if (settings->non_ip_except[i].low <= ethertype && ethertype <= settings->non_ip_except[i].high)
 			is_exception = true;
 	return settings->drop_non_ip != is_exception;
@@ -845,7 +821,6 @@ struct model_decision model_evaluate_way(struct model *model, uint64_t time_ns, 
 	};
 	struct model_decision decision = {0};
 	bool would_drop[WEIR_RULES_MAX] = {0}, denies;
-	size_t i;
 
 	if (time_ns / WEIR_NSEC_PER_SEC > model->second)
 		model->second = time_ns / WEIR_NSEC_PER_SEC;
@@ -867,7 +842,7 @@ struct model_decision model_evaluate_way(struct model *model, uint64_t time_ns, 
 	}
 	if (is_listed(model->ruleset, &packet, &denies))
 		return class_decision(denies, WEIR_VERDICT_ALLOW, WEIR_VERDICT_DENY, "deny");
-	for (i = 0; i < model->ruleset->resource_count; i++) {
+	for (size_t i = 0; i < model->ruleset->resource_count; i++) {
 		if (!model_matches(&model->ruleset->resources[i].match, &packet, model->ifindex))
 			continue;
 		assert(decision.resource_count < WEIR_PACKET_RESOURCES_MAX);

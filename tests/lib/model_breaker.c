@@ -38,6 +38,7 @@ struct request {
 	struct model_tuple tuple;
 	uint64_t first_syn_ns;
 	uint64_t received_ns; /* its latest packet */
+	bool went_out;	      /* its first SYN */
 	enum outcome outcome;
 	/* in windows: from counted_ns on; place: how many of the breaker's were counted before */
 	bool is_counted, is_bad;
@@ -71,11 +72,9 @@ struct model_breakers *model_breakers_new(void)
 
 void model_breakers_free(struct model_breakers *breakers)
 {
-	size_t i;
-
 	if (!breakers)
 		return;
-	for (i = 0; i < breakers->count; i++)
+	for (size_t i = 0; i < breakers->count; i++)
 		free(breakers->breaker[i].request);
 	free(breakers->breaker);
 	free(breakers);
@@ -94,9 +93,8 @@ const struct model_key *model_breaker_flow(const struct model_breakers *breakers
 static struct breaker *breaker_get(struct model_breakers *breakers, const struct model_key *flow)
 {
 	struct breaker *breaker;
-	size_t i;
 
-	for (i = 0; i < breakers->count; i++)
+	for (size_t i = 0; i < breakers->count; i++)
 		if (memcmp(&breakers->breaker[i].flow, flow, sizeof(*flow)) == 0)
 			return &breakers->breaker[i];
 	breakers->breaker = reallocarray(breakers->breaker, breakers->count + 1, sizeof(*breakers->breaker));
@@ -110,9 +108,8 @@ static struct breaker *breaker_get(struct model_breakers *breakers, const struct
 static struct request *pending_of(const struct breaker *breaker, const struct model_packet *packet)
 {
 	struct model_tuple tuple = model_tuple_of(packet);
-	size_t i;
 
-	for (i = 0; i < breaker->request_count; i++) {
+	for (size_t i = 0; i < breaker->request_count; i++) {
 		struct request *request = &breaker->request[i];
 
 		if (request->outcome == PENDING && memcmp(&request->tuple, &tuple, sizeof(tuple)) == 0)
@@ -141,11 +138,9 @@ static bool is_in_window(const struct model_breaker_rule *rule, const struct bre
 static void window_sum(const struct model_breaker_rule *rule, const struct breaker *breaker, uint64_t now_ns,
 		       uint64_t *ret_total, uint64_t *ret_bad)
 {
-	size_t i;
-
 	*ret_total = 0;
 	*ret_bad = 0;
-	for (i = 0; i < breaker->request_count; i++) {
+	for (size_t i = 0; i < breaker->request_count; i++) {
 		if (!is_in_window(rule, breaker, &breaker->request[i], now_ns))
 			continue;
 		*ret_total += 1;
@@ -183,9 +178,8 @@ static void open_until(struct breaker *breaker, uint64_t retry_ns)
 static uint64_t good_probes(const struct breaker *breaker)
 {
 	uint64_t good = 0;
-	size_t i;
 
-	for (i = breaker->probe; i < breaker->request_count; i++)
+	for (size_t i = breaker->probe; i < breaker->request_count; i++)
 		good += breaker->request[i].is_counted && !breaker->request[i].is_bad;
 	return good;
 }
@@ -239,9 +233,8 @@ static void take_earlier(struct moment *earliest, struct request *request, uint6
 static struct moment next_moment(const struct model_breaker_rule *rule, const struct breaker *breaker, uint64_t now_ns)
 {
 	struct moment earliest = {};
-	size_t i;
 
-	for (i = 0; i < breaker->request_count; i++) {
+	for (size_t i = 0; i < breaker->request_count; i++) {
 		struct request *request = &breaker->request[i];
 		uint64_t silent_ns = request->received_ns + rule->half_open_timeout_ns;
 		uint64_t slow_ns = request->first_syn_ns + rule->max_rt_ns;
@@ -274,14 +267,27 @@ static void catch_up(const struct model_breaker_rule *rule, struct breaker *brea
 
 static bool is_of_interest(const struct model_packet *packet)
 {
-	return packet->fragment != WEIR_FRAGMENT_LATER && model_event_of(packet) != MODEL_NOT_TCP;
+	return packet->fragment != WEIR_FRAGMENT_LATER && !packet->closes_nothing &&
+	       model_event_of(packet) != MODEL_NOT_TCP;
 }
 
 /* What a key has beside the ends of a connection distinguishes connections. */
 static bool may_share_connections(const struct model_key *a, const struct model_key *b)
 {
 	return a->rule == b->rule && a->flow.vlan == b->flow.vlan && a->flow.ifindex == b->flow.ifindex &&
-	       a->flow.dscp == b->flow.dscp;
+	       a->flow.dscp == b->flow.dscp && a->flow.ttl == b->flow.ttl;
+}
+
+#define TCP_SYN 0x02u
+#define TCP_RST 0x04u
+#define TCP_ACK 0x10u
+
+/* What a server says about a request: it accepts the connection, or refuses it. */
+static bool is_server_answer(const struct model_packet *packet)
+{
+	const unsigned int flags = packet->tcp_flags;
+
+	return flags & TCP_RST || (flags & TCP_SYN && flags & TCP_ACK);
 }
 
 /* The breaker whose request the packet's connection is opening, up to date; NULL: none. It need not be that of the
@@ -337,6 +343,7 @@ static void add_request(struct breaker *breaker, const struct model_packet *pack
 	assert(breaker->request);
 	breaker->request[breaker->request_count++] = (struct request){
 		.tuple = model_tuple_of(packet),
+		.went_out = packet->is_out,
 		.first_syn_ns = now_ns,
 		.received_ns = now_ns,
 	};
@@ -348,6 +355,8 @@ static void go_on(const struct model_breaker_rule *rule, struct breaker *breaker
 {
 	struct request *request = pending_of(breaker, packet);
 
+	if (packet->is_out != request->went_out && !is_server_answer(packet))
+		return;
 	switch (model_event_of(packet)) {
 	case MODEL_OPENING: /* said once more */
 		request->received_ns = now_ns;
@@ -385,17 +394,12 @@ void model_breaker_commit(struct model_breakers *breakers, const struct model_br
 		add_request(breaker, packet, now_ns);
 }
 
-#define TCP_SYN 0x02u
-#define TCP_RST 0x04u
-#define TCP_ACK 0x10u
-
 void model_breaker_answer(struct model_breakers *breakers, const struct model_breaker_rule *rule,
 			  const struct model_key *flow, const struct model_packet *packet, uint64_t now_ns)
 {
-	const unsigned int flags = packet->tcp_flags;
 	struct breaker *opener;
 
-	if (!is_of_interest(packet) || !(flags & TCP_RST || (flags & TCP_SYN && flags & TCP_ACK)))
+	if (!is_of_interest(packet) || !is_server_answer(packet))
 		return;
 	opener = opener_of(breakers, rule, flow, packet, now_ns);
 	if (opener)

@@ -37,13 +37,12 @@ struct model_connections {
 struct model_connections *model_connections_new(const struct weir_ruleset *ruleset)
 {
 	struct model_connections *connections = calloc(1, sizeof(*connections));
-	size_t i;
 
 	assert(connections);
 	connections->ruleset = ruleset;
 	connections->rule = calloc(ruleset->rule_count + 1, sizeof(*connections->rule));
 	assert(connections->rule);
-	for (i = 0; i < ruleset->rule_count; i++)
+	for (size_t i = 0; i < ruleset->rule_count; i++)
 		connections->rule[i].handshake_us_min = UINT64_MAX;
 	return connections;
 }
@@ -62,9 +61,8 @@ static struct model_connection_counts *counts_of_flow(struct model_connections *
 						      const struct model_key *flow)
 {
 	struct tally *tally;
-	size_t i;
 
-	for (i = 0; i < connections->flow_count; i++)
+	for (size_t i = 0; i < connections->flow_count; i++)
 		if (memcmp(&connections->flow[i].flow, flow, sizeof(*flow)) == 0)
 			return &connections->flow[i].counts;
 	connections->flow = reallocarray(connections->flow, connections->flow_count + 1, sizeof(*connections->flow));
@@ -118,9 +116,9 @@ static bool is_over(const struct model_connections *connections, const struct co
 /* What is over now is over for good, since time does not go back; of TCP that counted a ghost stays. */
 static void sweep(struct model_connections *connections, uint64_t now_ns)
 {
-	size_t i, kept = 0;
+	size_t kept = 0;
 
-	for (i = 0; i < connections->count; i++) {
+	for (size_t i = 0; i < connections->count; i++) {
 		struct connection *connection = &connections->connection[i];
 		bool is_gone = is_over(connections, connection, now_ns);
 
@@ -139,9 +137,8 @@ static void sweep(struct model_connections *connections, uint64_t now_ns)
 static uint64_t open_in_flow(const struct model_connections *connections, const struct model_key *flow)
 {
 	uint64_t open = 0;
-	size_t i;
 
-	for (i = 0; i < connections->count; i++)
+	for (size_t i = 0; i < connections->count; i++)
 		open += counts(connections->connection[i].state) &&
 			memcmp(&connections->connection[i].flow, flow, sizeof(*flow)) == 0;
 	return open;
@@ -150,9 +147,8 @@ static uint64_t open_in_flow(const struct model_connections *connections, const 
 static uint64_t open_in_rule(const struct model_connections *connections, uint32_t rule)
 {
 	uint64_t open = 0;
-	size_t i;
 
-	for (i = 0; i < connections->count; i++)
+	for (size_t i = 0; i < connections->count; i++)
 		open += counts(connections->connection[i].state) && connections->connection[i].flow.rule == rule;
 	return open;
 }
@@ -230,16 +226,15 @@ static bool is_of_connection(const struct connection *connection, const struct m
 {
 	return memcmp(&connection->tuple, tuple, sizeof(*tuple)) == 0 && connection->flow.rule == flow->rule &&
 	       connection->flow.flow.vlan == flow->flow.vlan && connection->flow.flow.ifindex == flow->flow.ifindex &&
-	       connection->flow.flow.dscp == flow->flow.dscp;
+	       connection->flow.flow.dscp == flow->flow.dscp && connection->flow.flow.ttl == flow->flow.ttl;
 }
 
 static struct connection *find(const struct model_connections *connections, const struct model_key *flow,
 			       const struct model_packet *packet)
 {
 	struct model_tuple tuple = model_tuple_of(packet);
-	size_t i;
 
-	for (i = 0; i < connections->count; i++) {
+	for (size_t i = 0; i < connections->count; i++) {
 		struct connection *connection = &connections->connection[i];
 
 		if (is_of_connection(connection, flow, &tuple))
@@ -336,7 +331,7 @@ void model_connections_pass(struct model_connections *connections, const struct 
 	uint64_t handshake_us = 0;
 	struct cell cell;
 
-	if (packet->fragment == WEIR_FRAGMENT_LATER)
+	if (packet->fragment == WEIR_FRAGMENT_LATER || packet->closes_nothing)
 		return;
 	sweep(connections, now_ns);
 	connection = find(connections, flow, packet);

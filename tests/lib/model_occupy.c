@@ -20,9 +20,8 @@ bool model_occupies(const struct weir_ruleset *ruleset, const struct weir_rulese
 static uint64_t units_from_to(const struct model_occupy *occupier, uint64_t first, uint64_t last)
 {
 	uint64_t sum = 0;
-	size_t i;
 
-	for (i = 0; i < occupier->bucket_count; i++)
+	for (size_t i = 0; i < occupier->bucket_count; i++)
 		if (occupier->buckets[i].number >= first && occupier->buckets[i].number <= last)
 			sum += occupier->buckets[i].units;
 	return sum;
@@ -38,9 +37,7 @@ static uint64_t window_sum(const struct model_occupy *occupier, const struct wei
 static bool fits(const struct model_occupy *occupier, const struct weir_ruleset_rule *rule, struct model_ratio allowed,
 		 uint64_t own, uint64_t units)
 {
-	uint64_t last;
-
-	for (last = occupier->newest; last < own + rule->samples || last == occupier->newest; last++)
+	for (uint64_t last = occupier->newest; last < own + rule->samples || last == occupier->newest; last++)
 		if (model_exceeds(window_sum(occupier, rule, last) + units, allowed))
 			return false;
 	return true;
@@ -53,13 +50,13 @@ static bool borrows(struct model_occupy *occupier, const struct weir_ruleset *ru
 	uint64_t bucket_ns = rule->interval_ns / rule->samples;
 	uint64_t timeout_ns = (uint64_t)ruleset->settings.occupy_timeout_ms * 1000000;
 	uint64_t occupied = units_from_to(occupier, occupier->newest + 1, UINT64_MAX);
-	uint64_t current = window_sum(occupier, rule, occupier->newest), k;
+	uint64_t current = window_sum(occupier, rule, occupier->newest);
 
 	if (timeout_ns > rule->interval_ns)
 		timeout_ns = rule->interval_ns;
 	if (model_exceeds(occupied + units, allowed))
 		return false;
-	for (k = 0;; k++) {
+	for (uint64_t k = 0;; k++) {
 		uint64_t leaves = occupier->newest - rule->samples + 1 + k;
 		uint64_t wait_ns = (occupier->newest + 1 + k - BEFORE_ZERO) * bucket_ns - time_ns;
 
@@ -100,13 +97,13 @@ bool model_occupy_admits(struct model_occupy *occupier, const struct weir_rulese
 
 bool model_occupy_count(struct model_occupy *occupier, const struct weir_ruleset_rule *rule, uint64_t units)
 {
-	size_t i, kept = 0;
+	size_t kept = 0;
 
-	for (i = 0; i < occupier->bucket_count; i++)
+	for (size_t i = 0; i < occupier->bucket_count; i++)
 		if (occupier->buckets[i].number + rule->samples > occupier->newest)
 			occupier->buckets[kept++] = occupier->buckets[i];
 	occupier->bucket_count = kept;
-	for (i = 0; i < kept; i++) {
+	for (size_t i = 0; i < kept; i++) {
 		if (occupier->buckets[i].number != occupier->taken)
 			continue;
 		occupier->buckets[i].units += units;

@@ -34,6 +34,38 @@ static void skip(struct rest *rest, size_t bytes)
 	rest->left -= bytes;
 }
 
+static uint32_t sum_words(const uint8_t *at, size_t bytes)
+{
+	uint32_t sum = 0;
+
+	for (; bytes > 1; at += 2, bytes -= 2)
+		sum += be16(at);
+	return bytes ? sum + (at[0] << 8) : sum;
+}
+
+static bool is_same_sum(uint32_t a, uint32_t b)
+{
+	return a % 0xffff == b % 0xffff;
+}
+
+/* docs/connections.md, "Packets that close": a first fragment never does; of a segment of more than 512 bytes, nobody
+ * looks. The unfinished sum is to the bit.
+ */
+static bool closes_nothing(struct rest segment, const struct model_packet *packet)
+{
+	const size_t address_bytes = packet->family == 4 ? 4 : 16;
+	uint32_t pseudo = sum_words(packet->source, address_bytes) + sum_words(packet->destination, address_bytes) + 6 +
+			  segment.left;
+
+	if (!(packet->tcp_flags & 5))
+		return false;
+	if (packet->fragment != WEIR_FRAGMENT_NONE)
+		return true;
+	if (segment.left > 512 || is_same_sum(pseudo + sum_words(segment.at, segment.left), 0))
+		return false;
+	return !is_same_sum(pseudo, be16(segment.at + 16)) || be16(segment.at + 16) == 0;
+}
+
 static enum model_class parse_tcp(struct rest payload, struct model_packet *packet)
 {
 	unsigned int header_bytes;
@@ -45,6 +77,7 @@ static enum model_class parse_tcp(struct rest payload, struct model_packet *pack
 		return CLASS_MALFORMED;
 	packet->has_tcp_flags = true;
 	packet->tcp_flags = payload.at[13];
+	packet->closes_nothing = closes_nothing(payload, packet);
 	return CLASS_IP;
 }
 
@@ -127,6 +160,8 @@ static enum model_class parse_ipv4(struct rest rest, struct model_packet *packet
 
 	packet->family = 4;
 	packet->dscp = rest.at[1] >> 2;
+	packet->ttl = rest.at[8];
+	packet->ip_bytes = total_bytes;
 	memcpy(packet->source, rest.at + 12, 4);
 	memcpy(packet->destination, rest.at + 16, 4);
 	packet->protocol = rest.at[9];
@@ -203,6 +238,8 @@ static enum model_class parse_ipv6(struct rest rest, struct model_packet *packet
 		return CLASS_MALFORMED;
 	packet->family = 6;
 	packet->dscp = (rest.at[0] & 0x0f) << 2 | rest.at[1] >> 6;
+	packet->ttl = rest.at[7];
+	packet->ip_bytes = 40 + payload_bytes;
 	packet->protocol = rest.at[6];
 	if (payload_bytes == 0 && packet->protocol == 0)
 		return CLASS_UNSUPPORTED; /* a jumbogram */
@@ -220,13 +257,13 @@ static enum model_class parse_ipv6(struct rest rest, struct model_packet *packet
 enum model_class model_parse(const uint8_t *frame, size_t frame_bytes, struct model_packet *packet)
 {
 	struct rest rest = {frame, frame_bytes, frame_bytes};
-	unsigned int ethertype, tags;
+	unsigned int ethertype;
 
 	if (rest.left < 14)
 		return CLASS_MALFORMED;
 	ethertype = be16(rest.at + 12);
 	skip(&rest, 14);
-	for (tags = 0; ethertype == 0x8100 || ethertype == 0x88a8; tags++) {
+	for (unsigned int tags = 0; ethertype == 0x8100 || ethertype == 0x88a8; tags++) {
 		if (tags == 2)
 			return CLASS_UNSUPPORTED;
 		if (rest.left < 4)
@@ -250,11 +287,9 @@ enum model_class model_parse(const uint8_t *frame, size_t frame_bytes, struct mo
 
 static bool in_ranges(const struct weir_range *ranges, size_t count, bool has_value, uint64_t value)
 {
-	size_t i;
-
 	if (count == 0)
 		return true;
-	for (i = 0; has_value && i < count; i++)
+	for (size_t i = 0; has_value && i < count; i++)
 		if (ranges[i].low <= value && value <= ranges[i].high)
 			return true;
 	return false;
@@ -262,9 +297,7 @@ static bool in_ranges(const struct weir_range *ranges, size_t count, bool has_va
 
 static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned int bits)
 {
-	unsigned int i;
-
-	for (i = 0; i < bits; i++)
+	for (unsigned int i = 0; i < bits; i++)
 		if ((a[i / 8] ^ b[i / 8]) >> (7 - i % 8) & 1)
 			return false;
 	return true;
@@ -277,11 +310,9 @@ bool model_in_prefix(const struct weir_prefix *prefix, int family, const uint8_t
 
 static bool in_prefixes(const struct weir_prefix *prefixes, size_t count, int family, const uint8_t *address)
 {
-	size_t i;
-
 	if (count == 0)
 		return true;
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (model_in_prefix(&prefixes[i], family, address))
 			return true;
 	return false;
@@ -289,11 +320,9 @@ static bool in_prefixes(const struct weir_prefix *prefixes, size_t count, int fa
 
 static bool flags_match(const struct weir_match *match, const struct model_packet *packet)
 {
-	size_t i;
-
 	if (match->tcp_flags_count == 0)
 		return true;
-	for (i = 0; packet->has_tcp_flags && i < match->tcp_flags_count; i++) {
+	for (size_t i = 0; packet->has_tcp_flags && i < match->tcp_flags_count; i++) {
 		const struct weir_tcp_flags *flags = &match->tcp_flags[i];
 
 		if ((packet->tcp_flags & flags->set) == flags->set && (packet->tcp_flags & flags->clear) == 0)
@@ -304,11 +333,9 @@ static bool flags_match(const struct weir_match *match, const struct model_packe
 
 static bool interface_matches(const struct weir_match *match, const struct model_packet *packet, model_ifindex ifindex)
 {
-	size_t i;
-
 	if (match->interface_count == 0)
 		return true;
-	for (i = 0; ifindex && i < match->interface_count; i++) {
+	for (size_t i = 0; ifindex && i < match->interface_count; i++) {
 		uint32_t number = ifindex(match->interface[i]);
 
 		if (number != 0 && number == packet->ifindex)
@@ -337,7 +364,9 @@ bool model_matches(const struct weir_match *match, const struct model_packet *pa
 	       in_ranges(match->vlan, match->vlan_count, packet->has_vlan, packet->vlan) &&
 	       in_ranges(match->dscp, match->dscp_count, true, packet->dscp) &&
 	       in_ranges(match->icmp_type, match->icmp_type_count, packet->has_icmp_type, packet->icmp_type) &&
-	       in_ranges(match->length, match->length_count, true, packet->frame_bytes) && flags_match(match, packet) &&
+	       in_ranges(match->length, match->length_count, true, packet->frame_bytes) &&
+	       in_ranges(match->ip_length, match->ip_length_count, true, packet->ip_bytes) &&
+	       in_ranges(match->ttl, match->ttl_count, true, packet->ttl) && flags_match(match, packet) &&
 	       interface_matches(match, packet, ifindex);
 }
 
@@ -345,9 +374,7 @@ bool model_matches(const struct weir_match *match, const struct model_packet *pa
 
 static void copy_bits(uint8_t *to, const uint8_t *from, unsigned int bits)
 {
-	unsigned int i;
-
-	for (i = 0; i < bits; i++)
+	for (unsigned int i = 0; i < bits; i++)
 		to[i / 8] |= from[i / 8] & 0x80 >> i % 8;
 }
 
@@ -401,5 +428,7 @@ struct model_key model_key_of(const struct weir_flow *flow, uint32_t rule, const
 		key.flow.ifindex = packet->ifindex;
 	if (flow->fields & WEIR_KEY_DSCP)
 		key.flow.dscp = packet->dscp;
+	if (flow->fields & WEIR_KEY_TTL)
+		key.flow.ttl = packet->ttl;
 	return key;
 }

@@ -26,6 +26,8 @@ struct model_packet {
 	unsigned int ethertype; /* the last one, behind all tags */
 	int family;		/* 4 or 6 */
 	uint8_t dscp;
+	uint8_t ttl;	 /* IPv4's time to live, IPv6's hop limit */
+	size_t ip_bytes; /* of the IP packet, without padding */
 	uint8_t source[16], destination[16];
 	uint8_t protocol;
 	enum weir_fragment fragment;
@@ -33,6 +35,7 @@ struct model_packet {
 	unsigned int source_port, destination_port;
 	bool has_tcp_flags;
 	uint8_t tcp_flags;
+	bool closes_nothing; /* a FIN or RST that its server will not read, because its checksum is wrong */
 	bool has_icmp_type;
 	uint8_t icmp_type;
 };

@@ -58,12 +58,10 @@ struct model_system *model_system_new(const struct model_system_rule *rules, siz
 
 void model_system_free(struct model_system *system)
 {
-	size_t i;
-
 	if (!system)
 		return;
 	model_connections_free(system->connections);
-	for (i = 0; i < system->rule_count; i++)
+	for (size_t i = 0; i < system->rule_count; i++)
 		free(system->windows[i].events.event);
 	free(system->windows);
 	free(system->handshakes.event);
@@ -98,11 +96,9 @@ static uint64_t bucket_of(uint64_t time_ns)
 
 static void last_second(const struct events *events, uint64_t now_ns, uint64_t *ret_count, uint64_t *ret_us)
 {
-	size_t i;
-
 	*ret_count = 0;
 	*ret_us = 0;
-	for (i = 0; i < events->count; i++) {
+	for (size_t i = 0; i < events->count; i++) {
 		if (bucket_of(now_ns) - bucket_of(events->event[i].time_ns) >= SECOND_BUCKETS)
 			continue;
 		*ret_count += 1;
@@ -115,11 +111,10 @@ static void last_buckets(const struct events *events, uint64_t now_ns, uint64_t 
 			 uint64_t *ret_shortest_us)
 {
 	uint64_t in_bucket[BBR_BUCKETS] = {};
-	size_t i;
 
 	*ret_complete_max = 0;
 	*ret_shortest_us = 0;
-	for (i = 0; i < events->count; i++) {
+	for (size_t i = 0; i < events->count; i++) {
 		uint64_t age = bucket_of(now_ns) - bucket_of(events->event[i].time_ns), us = events->event[i].us;
 
 		if (age >= BBR_BUCKETS)
@@ -160,9 +155,8 @@ static uint64_t standing_of(struct window *window, uint64_t time_ns)
 static uint64_t window_sum(const struct window *window)
 {
 	uint64_t sum = 0;
-	size_t i;
 
-	for (i = 0; i < window->events.count; i++)
+	for (size_t i = 0; i < window->events.count; i++)
 		sum += window->newest - bucket_of(window->events.event[i].time_ns) < SECOND_BUCKETS;
 	return sum;
 }
@@ -184,13 +178,22 @@ static bool concurrency_drops(struct model_system *system, size_t place, const s
 	return !model_connections_admit(system->connections, &key, whole * WEIR_MICRO, packet, latest_ns);
 }
 
-/* Of several packets at once, the last is asked. */
+static bool reaches(const struct model_system_rule *rule, uint64_t units)
+{
+	return (unsigned __int128)units * WEIR_MICRO >= rule->trigger_micro;
+}
+
+/* Of several packets at once, the last is asked. More than ever fit are blocked without being evaluated, so the window
+ * does not learn of their bucket.
+ */
 static bool inbound_drops(struct model_system *system, size_t place, uint64_t own_ns, uint64_t more)
 {
 	struct window *window = &system->windows[place];
 
+	if (reaches(&system->rules[place], more))
+		return true;
 	standing_of(window, own_ns);
-	return (unsigned __int128)(window_sum(window) + more) * WEIR_MICRO >= system->rules[place].trigger_micro;
+	return reaches(&system->rules[place], window_sum(window) + more);
 }
 
 /* The mean handshake, in ms; the mean of none is no number. */
@@ -247,13 +250,11 @@ static bool is_inbound_work(const struct model_packet *packet)
 size_t model_system_evaluate(struct model_system *system, const struct model_packet *packet, bool *would_drop,
 			     struct model_system_time time)
 {
-	size_t i;
-
-	for (i = 0; i < system->rule_count; i++)
+	for (size_t i = 0; i < system->rule_count; i++)
 		would_drop[i] = false;
 	if (!is_inbound_work(packet))
 		return system->rule_count;
-	for (i = 0; i < system->rule_count; i++) {
+	for (size_t i = 0; i < system->rule_count; i++) {
 		if (!rule_drops(system, i, packet, time))
 			continue;
 		if (!system->rules[i].observes)
@@ -280,13 +281,13 @@ static struct model_connection_counts pass_connection(struct model_system *syste
 void model_system_commit(struct model_system *system, const struct model_packet *packet, const bool *would_drop,
 			 struct model_system_time time)
 {
-	size_t i, all = system->rule_count;
+	size_t all = system->rule_count;
 	struct model_connection_counts before = model_connections_of_rule(system->connections, all, time.latest_ns);
 	struct model_connection_counts after = pass_connection(system, all, packet, false, time.latest_ns);
 
 	if (after.handshakes > before.handshakes)
 		add_event(&system->handshakes, time.latest_ns, after.handshake_us - before.handshake_us);
-	for (i = 0; i < system->rule_count; i++) {
+	for (size_t i = 0; i < system->rule_count; i++) {
 		struct window *window = &system->windows[i];
 
 		if (system->rules[i].metric == MODEL_SYSTEM_CONCURRENCY)

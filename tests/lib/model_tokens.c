@@ -84,9 +84,8 @@ static model_u128 gained(uint64_t ns, struct model_ratio allowed)
 static model_u128 gained_between(const struct model_rates *rates, uint64_t from_ns, uint64_t to_ns)
 {
 	model_u128 sum = 0;
-	size_t i;
 
-	for (i = rates->count; i > 0 && to_ns > from_ns; i--) {
+	for (size_t i = rates->count; i > 0 && to_ns > from_ns; i--) {
 		const struct model_rate *rate = &rates->rate[i - 1];
 		uint64_t start_ns = rate->from_ns > from_ns ? rate->from_ns : from_ns;
 

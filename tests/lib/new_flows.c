@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "new_flows.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "claims.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 

@@ -64,10 +64,9 @@ static void put16(uint8_t *at, uint16_t value)
 static void put_ethernet(const struct packet_spec *spec, struct writer *writer)
 {
 	uint8_t *ethernet = take(writer, 12), *type;
-	unsigned int i;
 
 	memcpy(ethernet, "\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02", 12);
-	for (i = 0; i < spec->tag_count; i++) {
+	for (unsigned int i = 0; i < spec->tag_count; i++) {
 		type = take(writer, 4);
 		put16(type, spec->tag[i].ethertype);
 		put16(type + 2, spec->tag[i].id);
@@ -79,8 +78,37 @@ static void put_ethernet(const struct packet_spec *spec, struct writer *writer)
 		put16(type, spec->family == 4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
 }
 
+static uint16_t fold(uint32_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+static uint32_t sum_of(const uint8_t *bytes, size_t count)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += i % 2 ? bytes[i] : bytes[i] << 8;
+	return sum;
+}
+
+/* RFC 9293, 3.1 */
+static void put_tcp_checksum(const struct packet_spec *spec, uint8_t *tcp, size_t bytes)
+{
+	const size_t address_bytes = spec->family == 4 ? 4 : 16;
+	uint32_t pseudo = sum_of(spec->source, address_bytes) + sum_of(spec->destination, address_bytes) + 6 + bytes;
+
+	if (spec->checksum == PACKET_CHECKSUM_UNFINISHED)
+		put16(tcp + 16, fold(pseudo));
+	else
+		put16(tcp + 16, ~fold(pseudo + sum_of(tcp, bytes)) ^ (spec->checksum == PACKET_CHECKSUM_WRONG));
+}
+
 static void put_transport(const struct packet_spec *spec, struct writer *writer)
 {
+	size_t begin = writer->bytes;
 	uint8_t *at;
 
 	switch (spec->protocol) {
@@ -109,18 +137,8 @@ static void put_transport(const struct packet_spec *spec, struct writer *writer)
 		break;
 	}
 	take(writer, spec->payload_bytes);
-}
-
-static uint16_t internet_checksum(const uint8_t *bytes, size_t count)
-{
-	uint32_t sum = 0;
-	size_t i;
-
-	for (i = 0; i < count; i += 2)
-		sum += bytes[i] << 8 | bytes[i + 1];
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return ~sum;
+	if (spec->protocol == 6)
+		put_tcp_checksum(spec, writer->frame + begin, writer->bytes - begin);
 }
 
 static void put_ipv4(const struct packet_spec *spec, struct writer *writer)
@@ -131,14 +149,14 @@ static void put_ipv4(const struct packet_spec *spec, struct writer *writer)
 	ip[0] = 0x40 | header_bytes / 4;
 	ip[1] = spec->traffic_class;
 	put16(ip + 6, (spec->fragment_units & 0x1fff) | (spec->more_fragments ? 0x2000 : 0));
-	ip[8] = 64;
+	ip[8] = spec->ttl ?: 64;
 	ip[9] = spec->protocol;
 	memcpy(ip + 12, spec->source, 4);
 	memcpy(ip + 16, spec->destination, 4);
 	memset(ip + 20, 1, header_bytes - 20); /* no-operation options */
 	put_transport(spec, writer);
 	put16(ip + 2, writer->bytes - begin);
-	put16(ip + 10, internet_checksum(ip, header_bytes));
+	put16(ip + 10, ~fold(sum_of(ip, header_bytes)));
 }
 
 static size_t extension_bytes(const struct packet_extension *extension)
@@ -154,9 +172,7 @@ static size_t extension_bytes(const struct packet_extension *extension)
 
 static void put_extensions(const struct packet_spec *spec, struct writer *writer, uint8_t *next_header)
 {
-	unsigned int i;
-
-	for (i = 0; i < spec->extension_count; i++) {
+	for (unsigned int i = 0; i < spec->extension_count; i++) {
 		const struct packet_extension *extension = &spec->extension[i];
 		uint8_t *at = take(writer, extension_bytes(extension));
 
@@ -176,7 +192,7 @@ static void put_ipv6(const struct packet_spec *spec, struct writer *writer)
 
 	ip[0] = 0x60 | spec->traffic_class >> 4;
 	ip[1] = spec->traffic_class << 4;
-	ip[7] = 64;
+	ip[7] = spec->ttl ?: 64;
 	memcpy(ip + 8, spec->source, 16);
 	memcpy(ip + 24, spec->destination, 16);
 	put_extensions(spec, writer, &ip[6]);
@@ -187,7 +203,6 @@ static void put_ipv6(const struct packet_spec *spec, struct writer *writer)
 size_t packet_build(const struct packet_spec *spec, uint8_t *frame)
 {
 	struct writer writer = {frame, 0};
-	unsigned int i;
 
 	put_ethernet(spec, &writer);
 	if (spec->family == 4)
@@ -195,7 +210,7 @@ size_t packet_build(const struct packet_spec *spec, uint8_t *frame)
 	else
 		put_ipv6(spec, &writer);
 	take(&writer, spec->padding_bytes);
-	for (i = 0; i < spec->damage_count; i++)
+	for (unsigned int i = 0; i < spec->damage_count; i++)
 		if (spec->damage[i].offset < writer.bytes)
 			frame[spec->damage[i].offset] = spec->damage[i].value;
 	return spec->cut_bytes && spec->cut_bytes < writer.bytes ? spec->cut_bytes : writer.bytes;

@@ -2,7 +2,7 @@
 /*
  * True packets for tests: a specification in the words of the protocols, and the frame built from it
  * with every length field right, so that a test then breaks exactly the one it is about. Header
- * checksums of IPv4 are right; transport checksums are zero, nothing under test reads them.
+ * checksums of IPv4 and those of TCP are right; other transports have none, nothing under test reads them.
  */
 #ifndef WEIR_TEST_PACKETS_H
 #define WEIR_TEST_PACKETS_H
@@ -39,6 +39,13 @@ struct packet_damage {
 	uint8_t value;
 };
 
+/* TCP's, of what the frame has of the segment. */
+enum packet_checksum {
+	PACKET_CHECKSUM_RIGHT,
+	PACKET_CHECKSUM_WRONG,
+	PACKET_CHECKSUM_UNFINISHED, /* the pseudo-header's sum, as a local sender leaves it to its device */
+};
+
 struct packet_spec {
 	uint64_t time_ns;
 	bool is_out;	   /* about to be sent; else received */
@@ -49,9 +56,11 @@ struct packet_spec {
 	uint8_t family;			     /* 4 or 6 */
 	uint8_t source[16], destination[16]; /* IPv4 in the first four */
 	uint8_t traffic_class;		     /* IPv4's TOS byte: DSCP and two bits of ECN */
+	uint8_t ttl;			     /* or hop limit; 0: 64 */
 	uint8_t protocol;
 	uint16_t source_port, destination_port;
 	uint8_t tcp_flags;
+	enum packet_checksum checksum;
 	uint8_t icmp_type;
 	uint8_t option_words; /* of the IPv4 header: ihl - 5; and of TCP: data offset - 5 */
 	struct packet_extension extension[PACKET_EXTENSIONS_MAX];

@@ -47,6 +47,7 @@ static const char *const ipv6_hosts[] = {"2001:db8::1",	  "2001:db8::2", "2001:d
 static const uint16_t ports[] = {0, 53, 80, 443, 1024, 65535};
 static const uint16_t vlans[] = {0, 1, 100, 4095};
 static const uint8_t dscps[] = {0, 0, 1, 10, 46, 63};
+static const uint8_t ttls[] = {1, 63, 64, 128, 255};
 static const uint8_t protocols[] = {17, 17, 17, 6, 6, 6, 1, 58, 132, 47, 50, 59, 51, 255};
 static const uint8_t icmp_types[] = {0, 3, 8, 128, 129, 133, 135, 137, 255};
 static const uint8_t tcp_flag_bytes[] = {0x02, 0x12, 0x10, 0x18, 0x01, 0x04, 0x00, 0xff};
@@ -77,11 +78,10 @@ static struct weir_prefix random_prefix(struct random *random)
 {
 	static const uint8_t bits4[] = {0, 1, 8, 24, 25, 31, 32, 32}, bits6[] = {0, 3, 32, 48, 56, 64, 127, 128, 128};
 	struct weir_prefix prefix = {.family = random_percent(random, 50) ? 4 : 6};
-	unsigned int i;
 
 	prefix.bits = prefix.family == 4 ? PICK(random, bits4) : PICK(random, bits6);
 	random_address(random, prefix.family, prefix.address);
-	for (i = prefix.bits; i < 128; i++)
+	for (unsigned int i = prefix.bits; i < 128; i++)
 		prefix.address[i / 8] &= ~(0x80 >> i % 8);
 	return prefix;
 }
@@ -89,11 +89,11 @@ static struct weir_prefix random_prefix(struct random *random)
 static struct weir_prefix *random_prefixes(struct random *random, size_t *ret_count)
 {
 	struct weir_prefix *prefixes;
-	size_t i, count = random_between(random, 1, 3);
+	size_t count = random_between(random, 1, 3);
 
 	prefixes = calloc(count, sizeof(*prefixes));
 	assert(prefixes);
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		prefixes[i] = random_prefix(random);
 	*ret_count = count;
 	return prefixes;
@@ -110,11 +110,11 @@ static struct weir_range range_around(struct random *random, uint32_t value, uin
 	return range;
 }
 
-enum range_of { RANGE_PORT, RANGE_VLAN, RANGE_DSCP, RANGE_ICMP_TYPE, RANGE_LENGTH };
+enum range_of { RANGE_PORT, RANGE_VLAN, RANGE_DSCP, RANGE_ICMP_TYPE, RANGE_TTL, RANGE_LENGTH, RANGE_IP_LENGTH };
 
 static struct weir_range random_range(struct random *random, enum range_of what)
 {
-	static const uint32_t lengths[] = {60, 64, 100, 1514, 9014};
+	static const uint32_t lengths[] = {60, 64, 100, 1514, 9014}, ip_lengths[] = {28, 46, 66, 86, 1500};
 
 	switch (what) {
 	case RANGE_PORT:
@@ -125,6 +125,10 @@ static struct weir_range random_range(struct random *random, enum range_of what)
 		return range_around(random, PICK(random, dscps), 63);
 	case RANGE_ICMP_TYPE:
 		return range_around(random, PICK(random, icmp_types), 255);
+	case RANGE_TTL:
+		return range_around(random, PICK(random, ttls), 255);
+	case RANGE_IP_LENGTH:
+		return range_around(random, PICK(random, ip_lengths), 65535);
 	case RANGE_LENGTH:
 		break;
 	}
@@ -133,11 +137,11 @@ static struct weir_range random_range(struct random *random, enum range_of what)
 
 static struct weir_range *random_ranges(struct random *random, enum range_of what, size_t *ret_count)
 {
-	size_t i, count = random_between(random, 1, 3);
+	size_t count = random_between(random, 1, 3);
 	struct weir_range *ranges = calloc(count, sizeof(*ranges));
 
 	assert(ranges);
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		ranges[i] = random_range(random, what);
 	*ret_count = count;
 	return ranges;
@@ -145,12 +149,12 @@ static struct weir_range *random_ranges(struct random *random, enum range_of wha
 
 static void random_flags(struct random *random, struct weir_match *match)
 {
-	size_t i, count = random_between(random, 1, 2);
+	size_t count = random_between(random, 1, 2);
 
 	match->tcp_flags = calloc(count, sizeof(*match->tcp_flags));
 	assert(match->tcp_flags);
 	match->tcp_flags_count = count;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct weir_tcp_flags *flags = &match->tcp_flags[i];
 
 		flags->set = 1 << random_below(random, 8);
@@ -161,10 +165,10 @@ static void random_flags(struct random *random, struct weir_match *match)
 
 static void random_protocols(struct random *random, struct weir_match *match)
 {
-	unsigned int i, count = random_between(random, 1, 3);
+	unsigned int count = random_between(random, 1, 3);
 
 	match->has_protocol = true;
-	for (i = 0; i < count; i++) {
+	for (unsigned int i = 0; i < count; i++) {
 		uint8_t protocol = PICK(random, protocols);
 
 		match->protocol[protocol / 8] |= 1 << protocol % 8;
@@ -203,6 +207,10 @@ static void random_match(struct random *random, struct weir_match *match)
 		match->icmp_type = random_ranges(random, RANGE_ICMP_TYPE, &match->icmp_type_count);
 	if (random_percent(random, 10))
 		match->length = random_ranges(random, RANGE_LENGTH, &match->length_count);
+	if (random_percent(random, 4))
+		match->ip_length = random_ranges(random, RANGE_IP_LENGTH, &match->ip_length_count);
+	if (random_percent(random, 4))
+		match->ttl = random_ranges(random, RANGE_TTL, &match->ttl_count);
 	if (random_percent(random, 6))
 		random_flags(random, match);
 	if (random_percent(random, 6))
@@ -351,9 +359,7 @@ static void random_tokens(struct random *random, const struct weir_ruleset *rule
 
 static bool has_override(const struct weir_ruleset_rule *rule, const struct weir_prefix *prefix)
 {
-	size_t i;
-
-	for (i = 0; i < rule->override_count; i++)
+	for (size_t i = 0; i < rule->override_count; i++)
 		if (memcmp(&rule->overrides[i].prefix, prefix, sizeof(*prefix)) == 0)
 			return true;
 	return false;
@@ -363,7 +369,7 @@ static bool has_override(const struct weir_ruleset_rule *rule, const struct weir
 static void random_overrides(struct random *random, const struct weir_ruleset *ruleset, struct weir_ruleset_rule *rule)
 {
 	const struct weir_flow *flow = weir_flow_of(ruleset, rule);
-	size_t i, count = random_between(random, 1, 6);
+	size_t count = random_between(random, 1, 6);
 	const uint8_t *key_bits;
 
 	rule->override_field = flow->fields & WEIR_KEY_SOURCE ? WEIR_KEY_SOURCE : WEIR_KEY_DESTINATION;
@@ -372,7 +378,7 @@ static void random_overrides(struct random *random, const struct weir_ruleset *r
 	key_bits = rule->override_field == WEIR_KEY_SOURCE ? flow->source_bits : flow->destination_bits;
 	rule->overrides = calloc(count, sizeof(*rule->overrides));
 	assert(rule->overrides);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct weir_override override = {.prefix = random_prefix(random)};
 
 		override.threshold_micro = random_threshold_micro(random, rule->counts_bytes);
@@ -489,9 +495,9 @@ static char *random_name(struct random *random, const char *kind, size_t number)
 
 static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_t resource, bool limits_connections)
 {
-	size_t i, count = random_below(random, 5);
+	size_t count = random_below(random, 5);
 
-	for (i = 0; i < count && ruleset->rule_count < WEIR_PACKET_RULES_MAX; i++) {
+	for (size_t i = 0; i < count && ruleset->rule_count < WEIR_PACKET_RULES_MAX; i++) {
 		struct weir_ruleset_rule *rule;
 
 		rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*rule));
@@ -508,9 +514,7 @@ static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_
 /* Rules of different resources take turns in the file, so that order is more than that of resources. */
 static void shuffle_rules(struct random *random, struct weir_ruleset *ruleset)
 {
-	size_t i;
-
-	for (i = ruleset->rule_count; i > 1; i--) {
+	for (size_t i = ruleset->rule_count; i > 1; i--) {
 		size_t j = random_below(random, i);
 		struct weir_ruleset_rule rule = ruleset->rules[i - 1];
 
@@ -534,18 +538,18 @@ static int compare_listed(const void *a, const void *b)
 /* Allow and deny, in the order and without the twins that the reader of rule files leaves out. */
 static void random_lists(struct random *random, struct weir_ruleset *ruleset)
 {
-	size_t i, kept = 0, count = random_between(random, 1, 5);
+	size_t kept = 0, count = random_between(random, 1, 5);
 	struct weir_listed *listed = calloc(count, sizeof(*listed));
 
 	assert(listed);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		do {
 			listed[i].prefix = random_prefix(random);
 		} while (listed[i].prefix.bits < 8); /* the rules should still see something */
 		listed[i].denies = random_percent(random, 50);
 	}
 	qsort(listed, count, sizeof(*listed), compare_listed);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (kept > 0 && compare_listed(&listed[kept - 1], &listed[i]) == 0)
 			listed[kept - 1].denies |= listed[i].denies;
 		else
@@ -579,11 +583,10 @@ static void random_except(struct random *random, struct weir_settings *settings)
 {
 	static const struct weir_range types[] = {{0x0806, 0x0806}, {0x8847, 0x8848}, {0x8863, 0x8864},
 						  {0, 0x05ff},	    {0x88cc, 0x88cc}, {0x1234, 0x1234}};
-	size_t i;
 
 	settings->non_ip_except = calloc(ARRAY_SIZE(types), sizeof(types[0]));
 	assert(settings->non_ip_except);
-	for (i = 0; i < ARRAY_SIZE(types); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		if (random_percent(random, 40))
 			settings->non_ip_except[settings->non_ip_except_count++] = types[i];
 }
@@ -593,7 +596,6 @@ struct weir_ruleset *random_ruleset(struct random *random)
 	struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
 	static const uint32_t occupy_timeouts_ms[] = {0, 7, 50, 100, 500, 500, 500, 1000, 5000, 86400000};
 	bool limits_connections = random_percent(random, 50);
-	size_t i;
 
 	assert(ruleset);
 	ruleset->settings = (struct weir_settings){
@@ -611,7 +613,7 @@ struct weir_ruleset *random_ruleset(struct random *random)
 	ruleset->resource_count = random_between(random, 1, 6);
 	ruleset->resources = calloc(ruleset->resource_count, sizeof(*ruleset->resources));
 	assert(ruleset->resources);
-	for (i = 0; i < ruleset->resource_count; i++) {
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
 		ruleset->resources[i].name = random_name(random, "resource", i);
 		random_match(random, &ruleset->resources[i].match);
 		random_flow(random, &ruleset->resources[i].flow);
@@ -620,7 +622,7 @@ struct weir_ruleset *random_ruleset(struct random *random)
 		if (i > 0 && random_percent(random, 40))
 			ruleset->resources[i].flow = ruleset->resources[i - 1].flow;
 	}
-	for (i = 0; i < ruleset->resource_count; i++)
+	for (size_t i = 0; i < ruleset->resource_count; i++)
 		add_rules(random, ruleset, i, limits_connections);
 	shuffle_rules(random, ruleset);
 	if (random_percent(random, 20))
@@ -653,12 +655,10 @@ static void write_prefix(FILE *stream, const struct weir_prefix *prefix)
 
 static void write_prefixes(FILE *stream, const char *field, const struct weir_prefix *prefixes, size_t count)
 {
-	size_t i;
-
 	if (count == 0)
 		return;
 	fprintf(stream, "      %s: [", field);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		fputs(i ? ", " : "", stream);
 		write_prefix(stream, &prefixes[i]);
 	}
@@ -667,12 +667,10 @@ static void write_prefixes(FILE *stream, const char *field, const struct weir_pr
 
 static void write_ranges(FILE *stream, const char *field, const struct weir_range *ranges, size_t count)
 {
-	size_t i;
-
 	if (count == 0)
 		return;
 	fprintf(stream, "      %s: [", field);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		fprintf(stream, i ? ", " : "");
 		if (ranges[i].low == ranges[i].high)
 			fprintf(stream, "%u", ranges[i].low);
@@ -685,16 +683,15 @@ static void write_ranges(FILE *stream, const char *field, const struct weir_rang
 static void write_flags(FILE *stream, const struct weir_match *match)
 {
 	static const char *const names[] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
-	size_t i, bit;
 
 	if (match->tcp_flags_count == 0)
 		return;
 	fprintf(stream, "      tcpFlags: [");
-	for (i = 0; i < match->tcp_flags_count; i++) {
+	for (size_t i = 0; i < match->tcp_flags_count; i++) {
 		const char *separator = "";
 
 		fprintf(stream, "%s\"", i ? ", " : "");
-		for (bit = 0; bit < 8; bit++) {
+		for (size_t bit = 0; bit < 8; bit++) {
 			if (!((match->tcp_flags[i].set | match->tcp_flags[i].clear) >> bit & 1))
 				continue;
 			fprintf(stream, "%s%s%s", separator, match->tcp_flags[i].clear >> bit & 1 ? "!" : "",
@@ -710,12 +707,11 @@ static void write_flags(FILE *stream, const struct weir_match *match)
 static void write_set(FILE *stream, const char *field, const char *const *names, unsigned int count, unsigned int bits)
 {
 	const char *separator = "";
-	unsigned int i;
 
 	if (!bits)
 		return;
 	fprintf(stream, "      %s: [", field);
-	for (i = 0; i < count; i++) {
+	for (unsigned int i = 0; i < count; i++) {
 		if (!(bits >> i & 1))
 			continue;
 		fprintf(stream, "%s%s", separator, names[i]);
@@ -727,12 +723,11 @@ static void write_set(FILE *stream, const char *field, const char *const *names,
 static void write_protocols(FILE *stream, const struct weir_match *match)
 {
 	const char *separator = "";
-	unsigned int i;
 
 	if (!match->has_protocol)
 		return;
 	fprintf(stream, "      protocol: [");
-	for (i = 0; i < 256; i++) {
+	for (unsigned int i = 0; i < 256; i++) {
 		if (!(match->protocol[i / 8] >> i % 8 & 1))
 			continue;
 		fprintf(stream, "%s%u", separator, i);
@@ -778,10 +773,9 @@ static bool is_empty(const struct weir_match *match)
 static void write_key(FILE *stream, const char *field, const struct weir_flow *flow)
 {
 	const char *separator = "";
-	unsigned int i;
 
 	fprintf(stream, "    %s: [", field);
-	for (i = 0; i < WEIR_KEY_FIELD_COUNT; i++) {
+	for (unsigned int i = 0; i < WEIR_KEY_FIELD_COUNT; i++) {
 		const uint8_t *bits = i == 0 ? flow->source_bits : flow->destination_bits;
 
 		if (!(flow->fields >> i & 1))
@@ -802,11 +796,10 @@ static void write_decimal(FILE *stream, uint64_t micro)
 static void write_overrides(FILE *stream, const struct weir_ruleset_rule *rule)
 {
 	const char *field = weir_override_name(rule);
-	size_t i;
 
 	if (rule->override_count)
 		fprintf(stream, "    overrides:\n");
-	for (i = 0; i < rule->override_count; i++) {
+	for (size_t i = 0; i < rule->override_count; i++) {
 		fprintf(stream, "      - {%s: ", field);
 		write_prefix(stream, &rule->overrides[i].prefix);
 		fprintf(stream, ", threshold: ");
@@ -855,9 +848,8 @@ static void write_window(FILE *stream, const struct weir_ruleset_rule *rule)
 static void write_system_rules(FILE *stream, const struct weir_ruleset *ruleset)
 {
 	static const char *const metrics[] = {"", "Load", "AvgRT", "Concurrency", "InboundQPS", "CpuUsage"};
-	size_t i;
 
-	for (i = 0; i < ruleset->rule_count && ruleset->rules[i].system; i++) {
+	for (size_t i = 0; i < ruleset->rule_count && ruleset->rules[i].system; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
 		fprintf(stream, i ? "" : "systemRules:\n");
@@ -904,10 +896,9 @@ static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const s
 static void write_list(FILE *stream, const struct weir_ruleset *ruleset, bool denies)
 {
 	const char *separator = "";
-	size_t i;
 
 	fprintf(stream, denies ? "deny: [" : "allow: [");
-	for (i = 0; i < ruleset->listed_count; i++) {
+	for (size_t i = 0; i < ruleset->listed_count; i++) {
 		if (ruleset->listed[i].denies != denies)
 			continue;
 		fputs(separator, stream);
@@ -924,9 +915,7 @@ static const char *policy(bool drops)
 
 static bool limits_connections(const struct weir_ruleset *ruleset)
 {
-	size_t i;
-
-	for (i = 0; i < ruleset->rule_count; i++)
+	for (size_t i = 0; i < ruleset->rule_count; i++)
 		if (ruleset->rules[i].metric == WEIR_METRIC_CONCURRENCY || ruleset->rules[i].system)
 			return true;
 	return false;
@@ -940,11 +929,10 @@ static void write_connections(FILE *stream, const struct weir_settings *settings
 		"otherIdleTimeoutInMs",
 		"closedTimeoutInMs",
 	};
-	size_t i;
 
 	fprintf(stream, "  connections: %u\n  connectionFlows: %u\n", settings->connections,
 		settings->connection_flows);
-	for (i = 0; i < ARRAY_SIZE(names); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		fprintf(stream, "  %s: %" PRIu64 "\n", names[i], settings->connection_timeout_ms[i]);
 }
 
@@ -1160,10 +1148,8 @@ static void random_extensions(struct random *random, struct packet_spec *spec)
 
 static void random_tags(struct random *random, struct packet_spec *spec)
 {
-	unsigned int i;
-
 	spec->tag_count = random_percent(random, 70) ? 1 : random_between(random, 2, 3);
-	for (i = 0; i < spec->tag_count; i++) {
+	for (unsigned int i = 0; i < spec->tag_count; i++) {
 		spec->tag[i].ethertype = random_percent(random, 70) ? ETHERTYPE_VLAN : ETHERTYPE_QINQ;
 		spec->tag[i].id = PICK(random, vlans) | random_below(random, 16) << 12;
 	}
@@ -1172,14 +1158,12 @@ static void random_tags(struct random *random, struct packet_spec *spec)
 /* Break headers: bytes where lengths and types are, or the end of the frame. */
 static void random_damage(struct random *random, struct packet_spec *spec)
 {
-	unsigned int i;
-
 	if (random_percent(random, 50)) {
 		spec->cut_bytes = random_between(random, 14, 14 + 4 * spec->tag_count + 100);
 		return;
 	}
 	spec->damage_count = random_between(random, 1, PACKET_DAMAGES_MAX);
-	for (i = 0; i < spec->damage_count; i++) {
+	for (unsigned int i = 0; i < spec->damage_count; i++) {
 		spec->damage[i].offset = random_between(random, 12, 90);
 		spec->damage[i].value = random_percent(random, 60) ? random_below(random, 16) : random_u64(random);
 	}
@@ -1214,6 +1198,7 @@ struct packet_spec random_packet(struct random *random)
 	spec.payload_bytes = random_payload(random);
 	if (random_percent(random, 30))
 		spec.traffic_class = PICK(random, dscps) << 2 | random_below(random, 4);
+	spec.ttl = PICK(random, ttls);
 	if (random_percent(random, 10))
 		spec.option_words = random_below(random, 11);
 	if (spec.family == 6 && random_percent(random, 20))
@@ -1262,6 +1247,8 @@ static struct random_client random_client(struct random *random)
 		random_tags(random, spec);
 	if (random_percent(random, 30))
 		spec->traffic_class = PICK(random, dscps) << 2;
+	if (random_percent(random, 30))
+		spec->ttl = PICK(random, ttls);
 	return client;
 }
 
@@ -1293,9 +1280,7 @@ static struct packet_spec random_speech(struct random *random, struct random_cli
 /* Some packets are overtaken by the next; times stay in order. */
 static void reorder(struct random *random, struct packet_spec *specs, size_t count)
 {
-	size_t i;
-
-	for (i = 1; i < count; i++) {
+	for (size_t i = 1; i < count; i++) {
 		struct packet_spec earlier = specs[i - 1], later = specs[i];
 
 		if (!random_percent(random, 2))
@@ -1320,17 +1305,16 @@ struct packet_spec *random_packets(struct random *random, const struct weir_rule
 	bool goes_back = random_percent(random, 25);
 	struct pace pace = random_pace(random);
 	uint64_t now_ns = random_start(random);
-	size_t i;
 
 	assert(specs);
 	/* A few packets that come again and again, or no flow would ever reach its limit. */
-	for (i = 0; i < ARRAY_SIZE(favourites); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(favourites); i++)
 		favourites[i] = random_packet(random);
-	for (i = 0; i < client_count; i++)
+	for (size_t i = 0; i < client_count; i++)
 		clients[i] = random_client(random);
 	if (has_breakers)
 		random_requests_for(random, ruleset, &requests);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (random_percent(random, 1))
 			PICK(random, favourites) = random_packet(random);
 		is_request = has_breakers && random_percent(random, 60);
@@ -1377,18 +1361,18 @@ static int compare_times(const void *a, const void *b)
 size_t random_memory(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
 		     size_t count, struct random_reading *readings, size_t max)
 {
-	size_t i, reading_count = count == 0 || random_percent(random, 10) ? 0 : random_between(random, 1, max);
+	size_t reading_count = count == 0 || random_percent(random, 10) ? 0 : random_between(random, 1, max);
 	uint64_t *times = calloc(reading_count + 1, sizeof(*times));
 
 	assert(times);
-	for (i = 0; i < reading_count; i++) {
+	for (size_t i = 0; i < reading_count; i++) {
 		times[i] = specs[random_below(random, count)].time_ns;
 		/* the packet's own time, and the nanosecond before or after */
 		if (random_percent(random, 40) && times[i] > 0)
 			times[i] += random_below(random, 3) - 1;
 	}
 	qsort(times, reading_count, sizeof(*times), compare_times);
-	for (i = 0; i < reading_count; i++)
+	for (size_t i = 0; i < reading_count; i++)
 		readings[i] = (struct random_reading){times[i], random_used_bytes(random, ruleset)};
 	free(times);
 	return reading_count;

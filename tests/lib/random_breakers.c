@@ -20,9 +20,7 @@ static bool is_breaker(const struct weir_ruleset_rule *rule)
 
 bool ruleset_has_breakers(const struct weir_ruleset *ruleset)
 {
-	size_t i;
-
-	for (i = 0; i < ruleset->rule_count; i++)
+	for (size_t i = 0; i < ruleset->rule_count; i++)
 		if (is_breaker(&ruleset->rules[i]))
 			return true;
 	return false;
@@ -85,13 +83,11 @@ static bool may_see_openings(const struct weir_match *match)
 
 void random_breakers(struct random *random, struct weir_ruleset *ruleset)
 {
-	size_t i, count;
-
 	ruleset->settings.ring_groups = 4096;
-	for (i = 0; i < ruleset->resource_count; i++) {
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
 		if (!may_see_openings(&ruleset->resources[i].match) || random_percent(random, 40))
 			continue;
-		for (count = random_between(random, 1, 2); count > 0; count--)
+		for (size_t count = random_between(random, 1, 2); count > 0; count--)
 			if (ruleset->rule_count < WEIR_PACKET_RULES_MAX)
 				add_rule(ruleset, random_breaker(random, i), "breaker");
 	}
@@ -124,10 +120,8 @@ static void write_breaker(FILE *stream, const struct weir_ruleset *ruleset, cons
 
 void ruleset_write_breakers(const struct weir_ruleset *ruleset, FILE *stream)
 {
-	size_t i;
-
 	fprintf(stream, "circuitBreakers:\n");
-	for (i = 0; i < ruleset->rule_count; i++)
+	for (size_t i = 0; i < ruleset->rule_count; i++)
 		if (is_breaker(&ruleset->rules[i]))
 			write_breaker(stream, ruleset, &ruleset->rules[i]);
 }
@@ -136,12 +130,10 @@ void ruleset_write_breakers(const struct weir_ruleset *ruleset, FILE *stream)
 
 void random_requests_for(struct random *random, const struct weir_ruleset *ruleset, struct random_requests *requests)
 {
-	size_t i;
-
 	*requests = (struct random_requests){
 		.timeout_ns = ruleset->settings.connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] * MS,
 	};
-	for (i = 0; i < ruleset->rule_count; i++) {
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_breaker_fields *breaker = &ruleset->rules[i].breaker;
 
 		if (is_breaker(&ruleset->rules[i]))
@@ -204,7 +196,7 @@ struct weir_ruleset *random_breaker_ruleset(struct random *random)
 {
 	static const uint64_t timeouts_ms[] = {1000, 1000, 2500, 10000};
 	struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
-	size_t i, others = random_percent(random, 50) ? 0 : random_between(random, 1, 2);
+	size_t others = random_percent(random, 50) ? 0 : random_between(random, 1, 2);
 
 	assert(ruleset);
 	ruleset->settings = (struct weir_settings){
@@ -213,14 +205,14 @@ struct weir_ruleset *random_breaker_ruleset(struct random *random)
 		.connections = 1 << 18,
 		.connection_flows = 8192,
 	};
-	for (i = 0; i < WEIR_CONNECTION_CLASSES; i++)
+	for (size_t i = 0; i < WEIR_CONNECTION_CLASSES; i++)
 		ruleset->settings.connection_timeout_ms[i] = PICK(random, timeouts_ms);
 	ruleset->resource_count = random_between(random, 1, 2);
 	ruleset->resources = calloc(ruleset->resource_count, sizeof(*ruleset->resources));
 	assert(ruleset->resources);
-	for (i = 0; i < ruleset->resource_count; i++)
+	for (size_t i = 0; i < ruleset->resource_count; i++)
 		random_resource(random, &ruleset->resources[i], i);
-	for (i = 0; i < others; i++)
+	for (size_t i = 0; i < others; i++)
 		add_rule(ruleset, random_other_rule(random, random_below(random, ruleset->resource_count)), "rule");
 	do {
 		random_breakers(random, ruleset);
@@ -254,11 +246,10 @@ struct packet_spec *random_breaker_packets(struct random *random, const struct w
 	uint64_t now_ns = PICK(random, starts_s) * WEIR_NSEC_PER_SEC + random_below(random, 2), back_ns;
 	bool goes_back = random_percent(random, 25);
 	struct random_requests requests;
-	size_t i;
 
 	assert(specs);
 	random_requests_for(random, ruleset, &requests);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		specs[i] = random_requests_packet(random, &requests, now_ns);
 		disguise(random, &specs[i]);
 		specs[i].time_ns = now_ns;

@@ -6,6 +6,7 @@
 #include "random_breakers.h"
 #include "random_system.h"
 
+#define TCP_FIN 0x01u
 #define TCP_SYN 0x02u
 #define TCP_RST 0x04u
 #define TCP_ACK 0x10u
@@ -177,7 +178,8 @@ struct packet_spec *random_directed_packets(struct random *random, const struct 
 struct packet_spec *random_directed_breaker_packets(struct random *random, const struct weir_ruleset *ruleset,
 						    size_t count)
 {
-	static const uint8_t answers[] = {TCP_SYN | TCP_ACK, TCP_SYN | TCP_ACK, TCP_RST | TCP_ACK, TCP_ACK};
+	static const uint8_t answers[] = {TCP_SYN | TCP_ACK, TCP_SYN | TCP_ACK, TCP_RST | TCP_ACK,
+					  TCP_ACK,	     TCP_FIN | TCP_ACK, TCP_SYN};
 	struct packet_spec *specs = random_breaker_packets(random, ruleset, count);
 	const bool has_out = goes_out(ruleset);
 

@@ -44,11 +44,9 @@ static void change_server(struct random *random, struct random_requests *request
 
 void random_requests_begin(struct random *random, struct random_requests *requests)
 {
-	size_t i;
-
 	assert(requests->times_count >= 1 && requests->times_count <= RANDOM_BREAKERS_MAX);
 	requests->client_count = random_between(random, 1, RANDOM_REQUEST_CLIENTS);
-	for (i = 0; i < requests->client_count; i++) {
+	for (size_t i = 0; i < requests->client_count; i++) {
 		requests->client[i].spec = random_spec(random);
 		requests->client[i].phase = RANDOM_REQUEST_NONE;
 	}

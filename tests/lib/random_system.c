@@ -59,7 +59,7 @@ static struct weir_ruleset_rule random_system_rule(struct random *random, size_t
 struct weir_ruleset *random_system_ruleset(struct random *random)
 {
 	struct weir_ruleset *ruleset = random_ruleset(random);
-	size_t i, count = random_between(random, 1, 4), most = WEIR_PACKET_RULES_MAX - count - 1;
+	size_t count = random_between(random, 1, 4), most = WEIR_PACKET_RULES_MAX - count - 1;
 	struct weir_ruleset_rule *rules;
 
 	/* A packet may meet all of them, and the one that is hidden. */
@@ -70,7 +70,7 @@ struct weir_ruleset *random_system_ruleset(struct random *random)
 	}
 	rules = calloc(ruleset->rule_count + count, sizeof(*rules));
 	assert(rules);
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		rules[i] = random_system_rule(random, i);
 	if (ruleset->rule_count)
 		memcpy(&rules[count], ruleset->rules, ruleset->rule_count * sizeof(*rules));
@@ -92,12 +92,12 @@ size_t random_samples(struct random *random, const struct weir_ruleset *ruleset,
 {
 	static const uint64_t load[] = {0, 500000, 500001, 3990000, 4000000, 4000001, 5000000};
 	static const uint64_t cpu[] = {0, 499999, 500001, 800000, 800001, 999999, 1000000};
-	size_t i, made;
+	size_t made;
 
 	if (!ruleset->rule_count || !ruleset->rules[0].system || !count)
 		return 0;
 	made = random_below(random, max + 1);
-	for (i = 0; i < made; i++)
+	for (size_t i = 0; i < made; i++)
 		samples[i] = (struct random_sample){
 			.time_ns = specs[random_below(random, count)].time_ns,
 			.load1_micro = PICK(random, load),

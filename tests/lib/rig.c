@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <netinet/in.h>
@@ -17,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "claims.h"
 #include "base/util.h"
 #include "host/host.h"
 #include "previous.h"
@@ -184,6 +178,7 @@ void rig_load(struct rig *rig, bool is_virtual)
 		.is_virtual = is_virtual,
 		.seed = seed,
 		.without_shortcuts = shortcuts_left_out(),
+		.is_unfolded = is_left_unfolded(),
 		.hooks = rig->hooks | 1u << WEIR_HOOK_XDP,
 	};
 	struct weir_compile_options options = {
@@ -210,6 +205,13 @@ void rig_load(struct rig *rig, bool is_virtual)
 		weir_diag_print(&diag, stderr);
 	weir_diag_free(&diag);
 	assert_int_equal(err, 0);
+}
+
+void rig_load_here(struct rig *rig)
+{
+	rig_load(rig, true);
+	rig_stay(&rig->roams_to);
+	rig->stays = true;
 }
 
 int rig_map_fd(const struct rig *rig, const char *name)
@@ -270,16 +272,8 @@ struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule)
 	struct weir_rule_counters sum = {};
 
 	counters = read_values(rig, WEIR_TABLE_RULE_COUNTERS, slot, sizeof(*counters));
-	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
-		add_tally(&sum.blocked, &counters[cpu].blocked);
-		add_tally(&sum.would_drop, &counters[cpu].would_drop);
-		sum.evicted += counters[cpu].evicted;
-		sum.stalled += counters[cpu].stalled;
-		sum.leases += counters[cpu].leases;
-		sum.delayed += counters[cpu].delayed;
-		sum.delay_ns += counters[cpu].delay_ns;
-		sum.changes += counters[cpu].changes;
-	}
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
+		weir_add_rule_counters(&sum, &counters[cpu]);
 	return sum;
 }
 
@@ -345,6 +339,8 @@ int rig_detach(void **state)
 void rig_end(struct rig *rig)
 {
 	rig_detach(NULL);
+	if (rig->stays)
+		rig_roam(&rig->roams_to);
 	weir_object_free(rig->object);
 	weir_image_free(rig->image);
 	weir_ruleset_free(rig->ruleset);

@@ -33,6 +33,8 @@ struct rig {
 	 */
 	const struct rig *reloads;
 	uint64_t now_ns;
+	bool stays;	    /* on the CPU of rig_load_here */
+	cpu_set_t roams_to; /* when it ends */
 };
 
 /* Root and `cpus` CPUs to run on; otherwise says what is missing and skips the test (not for use in a setup). */
@@ -68,6 +70,9 @@ struct weir_ruleset_rule *rig_rule(struct rig *rig, size_t resource, enum weir_w
 				   uint64_t interval_ns, uint32_t samples);
 
 void rig_load(struct rig *rig, bool is_virtual);
+
+/* ... under the virtual clock, for packets of one CPU: that of this thread, which stays there until rig_end(). */
+void rig_load_here(struct rig *rig);
 
 /* A map of the generation's, by its name. The caller closes it. */
 int rig_map_fd(const struct rig *rig, const char *name);

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "stack.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdbool.h>
-#include <stdlib.h>
+#include "claims.h"
 
 #define STACK_STEP 32
 #define FUNCTIONS_MAX 256

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "storm.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <pthread.h>
-#include <stdlib.h>
 
+#include "claims.h"
 #include "base/util.h"
 #include "host/host.h"
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "sweep.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
 
+#include "claims.h"
 #include "base/util.h"
 #include "program/array.h"
-#include "program/connection_totals.h"
+#include "program/sums.h"
 #include "tables/connection_counts.h"
 
 #define NUMBERS_OF_SET 8 /* of flows: set * 8 + way */
@@ -59,7 +54,8 @@ static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *t
 	assert_non_null(tables->found_of_rule);
 	assert_non_null(tables->rules);
 	for (uint32_t i = 0; i < rig->image->rule_count; i++)
-		assert_int_equal(weir_connections_read_rule(&fds, rig->image->rules[i].slot, &tables->clock,
+		assert_int_equal(weir_connections_read_rule(&fds, rig->image->rules[i].slot,
+							    rig->image->rules[i].flows_slot, &tables->clock,
 							    &tables->rules[i]),
 				 0);
 }
@@ -153,7 +149,7 @@ static void check_all(struct tables *tables)
 	}
 	for (uint32_t i = 0; i < image->rule_count; i++)
 		check_figures(tables, "rule", i, &tables->rules[i], tables->rules[i].now,
-			      tables->found_of_rule[image->rules[i].slot],
+			      tables->found_of_rule[image->rules[i].flows_slot],
 			      tables->flows_are_evicted ? LEFT_OVER_MOST : 0);
 }
 
@@ -185,5 +181,5 @@ void sweep_count(const struct rig *rig, uint64_t now_ns, uint64_t *ret_counts)
 	copy_tables(rig, now_ns, &tables);
 	count_connections(&tables);
 	for (uint32_t i = 0; i < rig->image->rule_count; i++)
-		ret_counts[i] = tables.found_of_rule[rig->image->rules[i].slot];
+		ret_counts[i] = tables.found_of_rule[rig->image->rules[i].flows_slot];
 }

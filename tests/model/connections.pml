@@ -3,7 +3,7 @@
  * How connections are counted (bpf/kinds/connection_counts.h, bpf/kinds/connection_flows.h, weir_reserve() of bpf/kinds/connections.h) as
  * a model for spin: CPUs that meet flows in one set make entries for them, count connections in and out, and evict each
  * other's flows. tests/model/run checks each configuration in every state it can reach, and that each safety step, left
- * out by its macro, is missed. docs/connections-internals.md says where each step is in the code.
+ * out by its macro, is missed. docs/internals/connections.md says where each step is in the code.
  *
  * Checked:
  *   never above	a flow never has more connections admitted, and not taken out, than its limit, unless it was
@@ -18,7 +18,8 @@
  * A step touches what is shared once: one load, one store or one compare-and-swap; between two steps anything may
  * happen, and a CPU may stop there for as long as it likes. A loop of load and compare-and-swap that looks at nothing
  * else is one step: it fails at its last load, or changes the word when it succeeds. So are the changes of a total, a
- * cell's removal and its draining; not so an addition, which looks at the owner in between.
+ * cell's removal and its draining; not so an addition, which looks at the owner in between. The total of a flow's first
+ * connection changes with its cell (the program: later, and so it may be below zero meanwhile).
  * Stores are seen at once: each is an atomic, which waits for those before it. The clock is whatever the CPU finds: a
  * connection is counted in any cell, and may move to any other.
  *
@@ -30,7 +31,7 @@
  *
  * HELPING: the insertion of a tag step by step, as in bpf/kinds/flow_set.h; else it is one step. RULES: each flow is of a
  * rule of its own; else both are of one. (A CPU that stalls while it helps can give a flow a second entry, as
- * docs/connections-internals.md says: that takes more insertions than these configurations have.)
+ * docs/internals/connections.md says: that takes more insertions than these configurations have.)
  */
 #ifndef CPUS
 #define CPUS 2
@@ -164,7 +165,7 @@ inline check_counts()
 /* ---- the steps of a CPU; each touches what is shared once ---- */
 
 mtype = { IDLE, FIND, SEE_INSERTED, SEE_TAG, SEE_AGAIN, WRITE_TAG, LOOK_FOR_TAG, INSERT, SEE_OWNER, AWAIT, TAKE,
-	TAKE_TAG, TAKE_OVER, DRAIN, DRAIN_TOTAL, PUBLISH,
+	TAKE_TAG, TAKE_OVER, DRAIN, DRAIN_TOTAL, FIRST_SEE, FIRST_LOOK, FIRST_ADD, PUBLISH, FIRST_UNDO,
 	SUM_BEFORE, ADD_TOTAL, ADD_SEE, ADD_LOOK, ADD_WAIT, ADD, ADD_LOOK_AGAIN, ADD_UNDO, ADD_FAIL,
 	SUM_AFTER, OPEN, OUT_SLOT, OUT_OWNER, OUT_CELL, OUT_TOTAL, DONE };
 
@@ -233,7 +234,17 @@ inline choose_way()
 #ifdef SLOT_AT_ONCE
 #define SLOT_WHILE_MADE SLOT_OF(flow)
 #else
-#define SLOT_WHILE_MADE OWNER_SLOT(was)
+#define SLOT_WHILE_MADE (OWNER_TURN(was) == 0 -> SLOT_OF(flow) : OWNER_SLOT(was)) /* no cell was used */
+#endif
+#ifdef FIRST_OF_ANY_SLOT
+#define MAY_COUNT_FIRST true
+#else
+#define MAY_COUNT_FIRST (OWNER_SLOT(was) == SLOT_OF(flow))
+#endif
+#ifdef FIRST_OVERWRITES
+#define IS_EMPTY true
+#else
+#define IS_EMPTY (old == 0)
 #endif
 #ifdef TURN_KEPT
 #define NEXT_TURN (OWNER_TURN(was) + (OWNER_TURN(was) == 0))
@@ -251,9 +262,19 @@ inline choose_way()
 #define MAY_PUBLISH (owner[way] == was)
 #endif
 #ifdef NO_DRAIN
-#define FIRST_OF_ENTRY PUBLISH
+#define FIRST_OF_ENTRY BEHIND_DRAIN
 #else
 #define FIRST_OF_ENTRY DRAIN
+#endif
+#ifdef FIRST_KEPT
+#define IS_TO_UNDO 0
+#else
+#define IS_TO_UNDO is_first
+#endif
+#ifdef PUBLISH_FIRST /* and counts its first connection afterwards, without a sum */
+#define BEHIND_DRAIN PUBLISH
+#else
+#define BEHIND_DRAIN (MAY_COUNT_FIRST -> FIRST_SEE : PUBLISH)
 #endif
 #ifdef NO_FIRST_LOOK
 #define IS_STILL true
@@ -322,12 +343,15 @@ inline added()
 {
 	old = 0;
 	if
+#ifdef PUBLISH_FIRST
+	:: is_first -> is_first = 0; admit()
+#endif
 #ifdef MOVE_OUT_FIRST
 	:: is_moving -> is_moving = 0; step = OPEN
 	:: !is_moving && ADDS_FIRST -> step = SUM_AFTER
 #else
 	:: is_moving && !IS_EVALUATED -> move_out()
-	:: IS_EVALUATED && ADDS_FIRST -> step = SUM_AFTER
+	:: IS_EVALUATED && ADDS_FIRST && !is_first -> step = SUM_AFTER
 #endif
 	:: else -> admit()
 	fi
@@ -493,7 +517,7 @@ inline one_step()
 		:: part > 0 -> step = DRAIN_TOTAL
 		:: else ->
 			at++;
-			step = (at < CELLS -> DRAIN : PUBLISH)
+			step = (at < CELLS -> DRAIN : BEHIND_DRAIN)
 		fi
 	:: step == DRAIN_TOTAL ->
 		printf("cpu %d: emptied a cell of %d\n", me, part);
@@ -501,15 +525,61 @@ inline one_step()
 		total[OWNER_SLOT(was) * CELLS + at] = total[OWNER_SLOT(was) * CELLS + at] - part;
 		part = 0;
 		at++;
-		step = (at < CELLS -> DRAIN : PUBLISH)
+		step = (at < CELLS -> DRAIN : BEHIND_DRAIN)
+	/* weir_take_over_flow: the flow's first connection, before the entry is the flow's */
+	:: step == FIRST_SEE ->
+		choose_cell();
+		old = CELL;
+		step = (IS_EMPTY -> FIRST_LOOK : PUBLISH)
+	:: step == FIRST_SEE -> step = PUBLISH /* for a connection that is counted afterwards */
+	:: step == FIRST_LOOK -> step = (owner[way] == was -> FIRST_ADD : PUBLISH)
+	:: step == FIRST_ADD ->
+		if
+		:: CELL == old ->
+			CELL = CELL_WORD(OWNER_TURN(was), 1);
+			total[SLOT_OF(flow) * CELLS + at]++;
+			is_first = 1
+		:: else
+		fi;
+		step = PUBLISH
 	:: step == PUBLISH ->
+		old = 0;
 		if
 		:: MAY_PUBLISH ->
 			owner[way] = OWNER(OWNER_TURN(was), flow, SLOT_OF(flow));
-			doomed[way] = tag[way] != flow
-		:: else
+			doomed[way] = tag[way] != flow;
+			if
+			:: is_first ->
+				mark = owner[way];
+				found[me] = way + 1;
+				is_first = 0;
+				admit()
+#ifdef PUBLISH_FIRST
+			:: !is_first && MAY_COUNT_FIRST ->
+				mark = owner[way];
+				found[me] = way + 1;
+				is_first = 1; at = 0;
+				step = ADD_TOTAL
+#endif
+			:: else -> at = 0; step = SEE_OWNER
+			fi;
+			was = 0
+		:: else ->
+			step = (IS_TO_UNDO -> FIRST_UNDO : SEE_OWNER);
+			at = (IS_TO_UNDO -> at : 0);
+			was = (IS_TO_UNDO -> was : 0);
+			is_first = IS_TO_UNDO
+		fi
+	/* weir_uncount_opening */
+	:: step == FIRST_UNDO ->
+		if
+		:: CELL_TURN(CELL) == OWNER_TURN(was) && CELL_COUNT(CELL) > 0 ->
+			CELL--;
+			assert(total[SLOT_OF(flow) * CELLS + at] > 0);
+			total[SLOT_OF(flow) * CELLS + at]--
+		:: else /* it was drained, and taken out of the total */
 		fi;
-		was = 0; at = 0;
+		is_first = 0; was = 0; at = 0;
 		step = SEE_OWNER
 
 	/* weir_reserve */
@@ -560,6 +630,7 @@ inline one_step()
 	:: step == ADD_FAIL ->
 		assert(total[SLOT_OF(flow) * CELLS + at] > 0);
 		total[SLOT_OF(flow) * CELLS + at]--;
+		is_first = 0;
 		if
 		:: is_moving -> is_moving = 0; at = CELLS - 1 - at; step = OPEN
 		:: else -> evaluate_again()
@@ -620,7 +691,7 @@ proctype cpu(byte me)
 {
 	mtype step = IDLE;
 	byte round, takes, tries, flow, way, at, i, n, mark, was, old, part, open;
-	bit is_moving, is_back;
+	bit is_moving, is_back, is_first;
 #if CELLS > 1
 	byte moves;
 #endif

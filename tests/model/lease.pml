@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The lease protocol (bpf/window/rate.h, lease.h, cells.h, rows.h, row_ghosts.h, sharers.h, and WEIR_SHORTCUT_FIRST of
- * shortcuts.h) as a model for spin: CPUs with a row each read one another's rows while time runs on. docs/lease.md has the
- * argument in words, and says which step is which function of the program. tests/model/run checks each configuration in
- * every state that it can reach. It also leaves out each safety step, by that step's macro, and checks that spin then
- * finds the fault.
+ * shortcuts.h) as a model for spin: CPUs with a row each read one another's rows while time runs on.
+ * docs/internals/lease.md has the argument in words, and says which step is which function of the program.
+ * tests/model/run checks each configuration in every state that it can reach. It also leaves out each safety step, by
+ * that step's macro, and checks that spin then finds the fault.
  *
  * Checked:
  *   never above	no window of WINDOW buckets contains more admitted packets than the threshold. Packets count in the

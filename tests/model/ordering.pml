@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The patterns of docs/ordering-patterns.md as litmus tests, on a machine that reorders whatever nothing orders, as arm64 does.
+ * The five patterns of docs/internals/ordering.md as litmus tests (in herd7's format: tests/model/litmus), on a machine
+ * that reorders whatever nothing orders, as arm64 does.
  *
  * A CPU has a few accesses, and each says which of its others come before it: by a barrier; because an address or a
  * value depends on them; because a store depends on a branch (a load does not wait for one); or because both are of one

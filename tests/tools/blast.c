@@ -5,7 +5,8 @@
  * is due is worked out from the clock, so that rates hold whatever the sleeping is worth. With --packets it ends when
  * each source has sent as many, however long the machine kept it waiting.
  *
- * Every packet says when it was sent (stamp.h).
+ * Every packet says when it was sent (stamp.h), by the clock of its source: leap windows of 50 ms and more go by the
+ * kernel's tick.
  *
  * Prints, every second and at the end, for each source: seconds, source, packets sent so far. All
  * spoofed sources together are "spoofed". Sequence and order of packets are nobody's business. The last line,
@@ -38,10 +39,11 @@
 #define SOURCES_MAX 32
 #define THREADS_MAX 64
 #define FRAME_BYTES_MAX 128
-#define BATCH 64		      /* packets handed to the kernel in one call */
-#define BACKLOG_NS (200 * 1000000ull) /* what a thread that was held up makes good; more is not sent */
-#define SPOOFED_NET 0x0b000000u	      /* 11.0.0.0 */
-#define SOURCE_PORT 40000	      /* the first */
+#define BATCH 64 /* packets handed to the kernel in one call */
+#define PAUSE_NS_MIN 20000
+#define PAUSE_NS_MAX 500000
+#define SPOOFED_NET 0x0b000000u /* 11.0.0.0 */
+#define SOURCE_PORT 40000	/* the first */
 
 struct source {
 	char name[INET6_ADDRSTRLEN];
@@ -51,6 +53,7 @@ struct source {
 	uint16_t port; /* 0: the common one */
 	uint16_t vlan; /* 0: untagged */
 	bool is_tcp;
+	clockid_t clock;   /* of its stamps */
 	uint32_t ports;	   /* as many source ports, one after the other; 0: always the first */
 	uint32_t spoofed;  /* as many addresses, one after the other; 0: this one */
 	uint64_t after_ns; /* starts so much later than the others */
@@ -64,7 +67,9 @@ static _Atomic uint64_t sent[SOURCES_MAX];
 static struct sockaddr_ll device = {.sll_family = AF_PACKET};
 static unsigned int thread_count;
 static uint64_t start_ns, end_ns;
+static long pause_ns;	      /* of a thread with nothing to send: until some packets are due, of all sources */
 static uint64_t packets_each; /* 0: until end_ns */
+static uint64_t backlog_ns;   /* what a thread that was held up makes good; more is not sent */
 static atomic_bool stopped;
 
 /* ---- frames ---- */
@@ -211,7 +216,7 @@ static unsigned int due_packets(struct sender *self, size_t which_source, uint64
 	const struct source *source = &sources[which_source];
 	/* Shares are taken one packet after the other, so that they add up to the rate. */
 	uint64_t due = (due_by_now(source, elapsed_ns) + thread_count - 1 - self->which) / thread_count;
-	uint64_t backlog_max = source->rate * BACKLOG_NS / SECOND_NS / thread_count + 1;
+	uint64_t backlog_max = source->rate * backlog_ns / SECOND_NS / thread_count + 1;
 
 	if (due <= self->sent[which_source])
 		return 0;
@@ -221,11 +226,24 @@ static unsigned int due_packets(struct sender *self, size_t which_source, uint64
 	return due < BATCH ? due : BATCH;
 }
 
+/* A time before which nothing that is sent now is evaluated, by the source's clock. The coarse clock shows when the
+ * tick was updated, by as many whole ticks as had passed: the latest one's own time is less than a tick before.
+ */
+static uint64_t stamp_of(const struct source *source)
+{
+	struct timespec now, tick = {};
+
+	clock_gettime(source->clock, &now);
+	if (source->clock == CLOCK_MONOTONIC_COARSE)
+		clock_getres(source->clock, &tick);
+	return (now.tv_sec - tick.tv_sec) * SECOND_NS + now.tv_nsec - tick.tv_nsec;
+}
+
 static void send_packets(struct sender *self, size_t which_source, unsigned int count)
 {
 	const struct source *source = &sources[which_source];
 	bool differ = source->spoofed || source->ports;
-	uint64_t now_ns = weir_host_now_ns();
+	uint64_t stamp_ns = stamp_of(source);
 	int done;
 
 	for (unsigned int i = 0; i < count; i++) {
@@ -236,7 +254,7 @@ static void send_packets(struct sender *self, size_t which_source, unsigned int 
 		if (i > 0 && !differ)
 			continue;
 		memcpy(frame, source->frame, source->frame_bytes);
-		stamp_put(frame, source->frame_bytes, now_ns);
+		stamp_put(frame, source->frame_bytes, stamp_ns);
 		if (source->spoofed)
 			spoof(source, frame, (self->sent[which_source] + i) * thread_count + self->which);
 		if (source->ports)
@@ -279,7 +297,7 @@ static void *send_all(void *data)
 			total += due;
 		}
 		if (total < BATCH / 8)
-			nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+			nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
 	}
 	return NULL;
 }
@@ -315,6 +333,17 @@ static void report(const char *when)
 static void stop(int signal_number)
 {
 	stopped = true;
+}
+
+/* As exact as the machine allows at high rates; at low ones, a thread that looks all the time would only cost a CPU. */
+static long pause_for_rates(void)
+{
+	uint64_t rate = 1, pause;
+
+	for (size_t i = 0; i < source_count; i++)
+		rate += sources[i].rate;
+	pause = BATCH / 8 * SECOND_NS / rate;
+	return pause < PAUSE_NS_MIN ? PAUSE_NS_MIN : pause > PAUSE_NS_MAX ? PAUSE_NS_MAX : pause;
 }
 
 static void report_every_second(void)
@@ -358,11 +387,13 @@ static void send_from_all_cpus(unsigned int cpus_wanted)
 
 static const char help[] =
 	"usage: blast -i IFACE --dst-mac MAC --dst ADDRESS [--dst6 ADDRESS] --source SOURCE... [options]\n"
-	"  SOURCE            ADDRESS,rate=PACKETS_A_SECOND[,tcp][,port=N][,ports=N][,vlan=N]\n"
-	"                    tcp: SYNs; port: the destination's; ports: from so many source ports in turn\n"
+	"  SOURCE            ADDRESS,rate=PACKETS_A_SECOND[,tcp][,port=N][,ports=N][,vlan=N][,tick]\n"
+	"                    tcp: SYNs; port: the destination's; ports: from so many source ports in turn;\n"
+	"                    tick: stamped by the kernel's tick\n"
 	"  --port N          destination port (53)\n"
 	"  --seconds N       how long (5)\n"
 	"  --packets N       so many of each source instead, and none is given up\n"
+	"  --backlog-ms N    made good after a pause; what was due before is not sent (200)\n"
 	"  --cpus N          threads, one a CPU (2)\n"
 	"  --spoof N         flood from so many IPv4 sources from 11.0.0.0 on\n"
 	"  --spoof-rate R    at so many packets a second (100000)\n"
@@ -374,6 +405,7 @@ static struct source *add_source(void)
 {
 	if (source_count == SOURCES_MAX)
 		wrong("too many sources", "--source");
+	sources[source_count].clock = CLOCK_MONOTONIC;
 	return &sources[source_count++];
 }
 
@@ -397,6 +429,8 @@ static void parse_source(char *text)
 			source->vlan = number("vlan", part + 5);
 		else if (!strcmp(part, "tcp"))
 			source->is_tcp = true;
+		else if (!strcmp(part, "tick"))
+			source->clock = CLOCK_MONOTONIC_COARSE;
 		else
 			wrong("unknown part of a source", part);
 	}
@@ -422,11 +456,13 @@ int main(int argc, char **argv)
 		{"spoof-rate", required_argument, NULL, 'r'},
 		{"spoof-after", required_argument, NULL, 'a'},
 		{"packets", required_argument, NULL, 'k'},
+		{"backlog-ms", required_argument, NULL, 'b'},
 		{"help", no_argument, NULL, 'h'},
 		{},
 	};
 	uint8_t mac[6] = {}, destination4[16] = {}, destination6[16] = {};
 	uint64_t port = 53, seconds = 5, cpus = 2, spoofed = 0, spoof_rate = 100000, spoof_after = 0;
+	uint64_t backlog_ms = 200;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "i:h", long_options, NULL)) >= 0) {
@@ -471,6 +507,9 @@ int main(int argc, char **argv)
 		case 'k':
 			packets_each = number("packets", optarg);
 			break;
+		case 'b':
+			backlog_ms = number("backlog-ms", optarg);
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return 0;
@@ -479,10 +518,12 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
+	backlog_ns = backlog_ms * 1000000;
 	if (spoofed)
 		*add_source() = (struct source){.name = "spoofed",
 						.family = AF_INET,
 						.rate = spoof_rate,
+						.clock = CLOCK_MONOTONIC,
 						.spoofed = spoofed,
 						.after_ns = spoof_after * SECOND_NS};
 	if (!device.sll_ifindex || !source_count || optind < argc || !cpus || cpus > THREADS_MAX) {
@@ -493,6 +534,7 @@ int main(int argc, char **argv)
 		build_frame(&sources[i], mac, sources[i].family == AF_INET6 ? destination6 : destination4, port);
 	signal(SIGINT, stop);
 	signal(SIGTERM, stop);
+	pause_ns = pause_for_rates();
 	start_ns = weir_host_now_ns();
 	end_ns = start_ns + seconds * SECOND_NS;
 	send_from_all_cpus(cpus);

@@ -6,10 +6,13 @@
  *
  * With --hold they open --most each and keep them. The last --mortal of the clients fall silent after --mortal-ms, and
  * stay so. When the time (--seconds) is over everybody is silent for --pause-ms, and then the process ends, with
- * whatever is open. Prints "ready" when all that hold have their connections, "silent MS" when everybody is, the first
- * of their connections for so long, and at the end:
+ * whatever is open. With --settle they talk on what is open then, and change nothing, until SIGUSR1. Prints "ready"
+ * when all that hold have their connections, "settled" when nobody opens or ends any more, "silent" when nobody talks,
+ * and at the end:
  *
  *	final OPENED refused N rounds N disturbed N closed N reset N vanished N again N
+ *
+ * --shown FILE: what clients have open, for echo_server (shown.h).
  *
  * "refused" are those that had no answer in time, "again" those opened from a port just used.
  */
@@ -30,6 +33,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "shown.h"
 
 #define CLIENTS_MAX 1000
 #define WANTED_MAX 64
@@ -44,7 +48,7 @@
 struct connection {
 	int fd; /* 0: none */
 	uint16_t port;
-	uint64_t said_ns, talked_ns; /* when we last began to talk, and last had an answer */
+	uint64_t talked_ns; /* when we last had an answer */
 };
 
 struct client {
@@ -58,14 +62,18 @@ struct client {
 static struct client clients[CLIENTS_MAX];
 static struct sockaddr_in server = {.sin_family = AF_INET};
 static unsigned int client_count = 50, mortals, most = 8;
-static bool holds;
+static bool holds, settles;
+static uint8_t *shown; /* NULL: to nobody */
 static uint64_t end_ns, mortal_ns = UINT64_MAX;
-static atomic_uint opened, refused, rounds, disturbed, closed, were_reset, vanished, again, holding;
-static volatile sig_atomic_t stopped;
+static atomic_uint opened, refused, rounds, disturbed, closed, were_reset, vanished, again, holding, settled;
+static volatile sig_atomic_t stopped, is_quiet;
 
 static void on_signal(int number)
 {
-	stopped = 1;
+	if (number == SIGUSR1)
+		is_quiet = 1;
+	else
+		stopped = 1;
 }
 
 static void sleep_ms(uint32_t ms)
@@ -86,6 +94,12 @@ static uint64_t draw(struct client *client, uint64_t below)
 }
 
 /* ---- one connection ---- */
+
+static void show(const struct client *client, uint16_t port, bool is_open)
+{
+	if (shown)
+		shown_at(shown, client->address, port)[0] = is_open;
+}
 
 /* Wait for the connection that was begun. */
 static bool is_made(int fd, int wait_ms)
@@ -115,6 +129,7 @@ static bool open_connection(struct client *client, uint16_t port, struct connect
 	}
 	getsockname(fd, (struct sockaddr *)&from, &bytes);
 	*connection = (struct connection){.fd = fd, .port = ntohs(from.sin_port), .talked_ns = weir_host_now_ns()};
+	show(client, connection->port, true);
 	return true;
 }
 
@@ -163,7 +178,6 @@ static bool talk(struct client *client, struct connection *connection)
 	uint8_t said[MESSAGE_BYTES_MAX], heard[MESSAGE_BYTES_MAX];
 	uint64_t began_ns = weir_host_now_ns();
 
-	connection->said_ns = began_ns;
 	for (size_t i = 0; i < bytes; i++)
 		said[i] = draw(client, 256);
 	if (send_all(connection->fd, said, bytes) && receive_all(connection->fd, heard, bytes) &&
@@ -177,6 +191,7 @@ static bool talk(struct client *client, struct connection *connection)
 			errno ? strerror(errno) : "ended, or other bytes");
 		disturbed++;
 	}
+	show(client, connection->port, false);
 	close(connection->fd);
 	connection->fd = 0;
 	return false;
@@ -184,8 +199,8 @@ static bool talk(struct client *client, struct connection *connection)
 
 enum ending { CLOSE, RESET, VANISH, ENDINGS };
 
-/* A socket under repair is closed without a word. */
-static void end_connection(struct connection *connection, enum ending ending)
+/* A socket under repair is closed without a word: it stays open for the server, and so it is still shown. */
+static void end_connection(const struct client *client, struct connection *connection, enum ending ending)
 {
 	const struct linger at_once = {.l_onoff = 1};
 	int on = TCP_REPAIR_ON;
@@ -194,6 +209,8 @@ static void end_connection(struct connection *connection, enum ending ending)
 		setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	if (ending == VANISH && setsockopt(connection->fd, IPPROTO_TCP, TCP_REPAIR, &on, sizeof(on)))
 		perror("TCP_REPAIR");
+	if (ending != VANISH)
+		show(client, connection->port, false);
 	close(connection->fd);
 	connection->fd = 0;
 	atomic_fetch_add(ending == RESET ? &were_reset : ending == VANISH ? &vanished : &closed, 1);
@@ -219,7 +236,7 @@ static void change_something(struct client *client)
 	if (!connection->fd) {
 		open_another(client, connection, 0);
 	} else if (draw(client, 3) == 0) {
-		end_connection(connection, ending);
+		end_connection(client, connection, ending);
 		if (draw(client, 2))
 			open_another(client, connection, port);
 	}
@@ -233,6 +250,13 @@ static void hold(struct client *client)
 	holding++;
 }
 
+static void talk_on_all(struct client *client)
+{
+	for (unsigned int i = 0; i < most; i++)
+		if (client->connection[i].fd)
+			talk(client, &client->connection[i]);
+}
+
 static void *live(void *data)
 {
 	struct client *client = data;
@@ -241,11 +265,14 @@ static void *live(void *data)
 	if (holds)
 		hold(client);
 	while (!stopped && weir_host_now_ns() < until_ns) {
-		for (unsigned int i = 0; i < most; i++)
-			if (client->connection[i].fd)
-				talk(client, &client->connection[i]);
+		talk_on_all(client);
 		if (!holds)
 			change_something(client);
+		sleep_ms(10 + draw(client, 40));
+	}
+	settled += !client->is_mortal;
+	while (settles && !client->is_mortal && !stopped && !is_quiet) {
+		talk_on_all(client);
 		sleep_ms(10 + draw(client, 40));
 	}
 	return NULL;
@@ -261,21 +288,6 @@ static void join(unsigned int first, unsigned int end)
 {
 	for (unsigned int i = first; i < end; i++)
 		pthread_join(clients[i].thread, NULL);
-}
-
-/* For how long nobody has talked on one that is open, of those who lived to the end: the server has heard it later. */
-static uint64_t longest_silence_ns(void)
-{
-	uint64_t now_ns = weir_host_now_ns(), longest_ns = 0;
-
-	for (unsigned int i = 0; i < client_count - mortals; i++)
-		for (unsigned int j = 0; j < most; j++) {
-			const struct connection *connection = &clients[i].connection[j];
-
-			if (connection->fd && now_ns - connection->said_ns > longest_ns)
-				longest_ns = now_ns - connection->said_ns;
-		}
-	return longest_ns;
 }
 
 static void let_all_live(uint32_t first_address, uint32_t pause_ms)
@@ -294,9 +306,11 @@ static void let_all_live(uint32_t first_address, uint32_t pause_ms)
 		join(client_count - mortals, client_count);
 		say("mortals have ended");
 	}
+	while (settled < client_count - mortals)
+		sleep_ms(5);
+	say("settled");
 	join(0, client_count - mortals);
-	printf("silent %llu\n", (unsigned long long)(longest_silence_ns() / MS));
-	fflush(stdout);
+	say("silent");
 	for (uint32_t ms = 0; ms < pause_ms && !stopped; ms += 10)
 		sleep_ms(10);
 	printf("final %u refused %u rounds %u disturbed %u closed %u reset %u vanished %u again %u\n", opened, refused,
@@ -314,6 +328,8 @@ static const struct option long_options[] = {
 	{"mortal", required_argument, NULL, 'm'},
 	{"mortal-ms", required_argument, NULL, 'M'},
 	{"pause-ms", required_argument, NULL, 'w'},
+	{"settle", no_argument, NULL, 'e'},
+	{"shown", required_argument, NULL, 'o'},
 	{},
 };
 
@@ -357,6 +373,12 @@ int main(int argc, char **argv)
 		case 'w':
 			pause_ms = atoi(optarg);
 			break;
+		case 'e':
+			settles = true;
+			break;
+		case 'o':
+			shown = shown_map(optarg);
+			break;
 		default:
 			return 2;
 		}
@@ -366,6 +388,7 @@ int main(int argc, char **argv)
 		return 2;
 	end_ns += seconds * SECOND;
 	signal(SIGTERM, on_signal);
+	signal(SIGUSR1, on_signal);
 	let_all_live(ntohl(from.s_addr), pause_ms);
 	return 0;
 }

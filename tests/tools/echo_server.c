@@ -4,7 +4,8 @@
  * kernel says are established. One that is silent for --idle-ms is closed.
  *
  * At each connection that is accepted they are looked at twice. A connection established in both looks was open all
- * the time between, so those of both looks were open at once, whatever came and went meanwhile.
+ * the time between, so those of both looks were open at once, whatever came and went meanwhile. What a client has begun
+ * to end is open no more (--shown FILE, shown.h), nor is what is about to be closed for its silence.
  *
  * Prints "ready"; on SIGUSR1 "now COUNT"; at the end, and the most at once of any one source and of all:
  *
@@ -23,6 +24,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "shown.h"
 
 #define CONNECTIONS_MAX 4096
 #define SOURCES_MAX 65536 /* by the last two bytes of the address */
@@ -31,7 +33,8 @@
 
 struct connection {
 	int fd; /* 0: no connection */
-	uint16_t source;
+	struct in_addr source;
+	uint16_t port;
 	uint64_t received_ns;
 	bool was_established; /* in the first of two looks */
 };
@@ -40,6 +43,7 @@ static struct connection connections[CONNECTIONS_MAX]; /* by descriptor */
 static uint32_t open_by_source[SOURCES_MAX];
 static uint64_t accepted, closed_idle, most_of_source, most_of_all, idle_ns = 2400000000ull;
 static volatile sig_atomic_t stopped, asked;
+static uint8_t *shown; /* NULL: to nobody */
 
 static void on_signal(int number)
 {
@@ -55,12 +59,19 @@ static void die(const char *what)
 	exit(1);
 }
 
+/* Established, and not silent for as long as ends it, by what the kernel has of its client. */
 static bool is_established(int fd)
 {
 	struct tcp_info info;
 	socklen_t bytes = sizeof(info);
 
-	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) && info.tcpi_state == TCP_ESTABLISHED;
+	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) && info.tcpi_state == TCP_ESTABLISHED &&
+	       (info.tcpi_last_data_recv * 1000000ull < idle_ns || info.tcpi_last_ack_recv * 1000000ull < idle_ns);
+}
+
+static bool is_shown(const struct connection *connection)
+{
+	return !shown || *shown_at(shown, connection->source, connection->port);
 }
 
 /* How many are open at once, now. Fills open_by_source. */
@@ -72,9 +83,9 @@ static uint64_t count_open(void)
 	for (int i = 0; i < CONNECTIONS_MAX; i++)
 		connections[i].was_established = connections[i].fd && is_established(i);
 	for (int i = 0; i < CONNECTIONS_MAX; i++) {
-		if (!connections[i].was_established || !is_established(i))
+		if (!connections[i].was_established || !is_established(i) || !is_shown(&connections[i]))
 			continue;
-		open_by_source[connections[i].source]++;
+		open_by_source[(uint16_t)ntohl(connections[i].source.s_addr)]++;
 		open++;
 	}
 	return open;
@@ -113,7 +124,8 @@ static void accept_all(int listener, int epoll)
 		}
 		connections[fd] = (struct connection){
 			.fd = fd,
-			.source = ntohl(client.sin_addr.s_addr),
+			.source = client.sin_addr,
+			.port = ntohs(client.sin_port),
 			.received_ns = weir_host_now_ns(),
 		};
 		if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
@@ -195,6 +207,7 @@ int main(int argc, char **argv)
 	static const struct option long_options[] = {
 		{"port", required_argument, NULL, 'p'},
 		{"idle-ms", required_argument, NULL, 'i'},
+		{"shown", required_argument, NULL, 's'},
 		{},
 	};
 	uint16_t port = 80;
@@ -205,6 +218,8 @@ int main(int argc, char **argv)
 			port = atoi(optarg);
 		else if (option == 'i')
 			idle_ns = atoll(optarg) * 1000000ull;
+		else if (option == 's')
+			shown = shown_map(optarg);
 		else
 			return 2;
 	}

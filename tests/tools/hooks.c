@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "network/device.h"
-#include "network/tcx.h"
+#include "network/tc.h"
 
 #define TCX_INGRESS 46 /* enum bpf_attach_type of Linux 6.6 */
 #define PROGRAMS_MAX 64

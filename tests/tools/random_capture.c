@@ -15,7 +15,7 @@
 #include "../lib/packets.h"
 #include "../lib/random.h"
 #include "base/util.h"
-#include "replay/capture.h"
+#include "files/capture.h"
 
 static FILE *create(const char *path)
 {
@@ -47,14 +47,13 @@ static void write_verdict(FILE *stream, const struct weir_ruleset *ruleset, uint
 			  const struct model_decision *decision)
 {
 	bool quotes = false;
-	size_t i;
 
 	fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%s,%" PRIu64 ",", number, time_ns, *decision->rule ? "drop" : "pass",
 		decision->wait_ns);
-	for (i = 0; i < decision->resource_count; i++)
+	for (size_t i = 0; i < decision->resource_count; i++)
 		quotes |= needs_quotes(ruleset->resources[decision->resource[i]].name);
 	fputs(quotes ? "\"" : "", stream);
-	for (i = 0; i < decision->resource_count; i++) {
+	for (size_t i = 0; i < decision->resource_count; i++) {
 		fputs(i ? ";" : "", stream);
 		write_field(stream, ruleset->resources[decision->resource[i]].name);
 	}
@@ -83,10 +82,10 @@ static void write_memory(struct random *random, const struct weir_ruleset *rules
 			 size_t count, struct model *model, FILE *stream)
 {
 	struct random_reading readings[READINGS_MAX];
-	size_t i, reading_count = random_memory(random, ruleset, specs, count, readings, READINGS_MAX);
+	size_t reading_count = random_memory(random, ruleset, specs, count, readings, READINGS_MAX);
 
 	fprintf(stream, "time_ns,used_bytes\r\n");
-	for (i = 0; i < reading_count; i++) {
+	for (size_t i = 0; i < reading_count; i++) {
 		fprintf(stream, "%" PRIu64 ",%" PRIu64 "\r\n", readings[i].time_ns, readings[i].used_bytes);
 		model_memory(model, readings[i].time_ns, readings[i].used_bytes);
 	}
@@ -102,7 +101,7 @@ int main(int argc, char **argv)
 	struct random random;
 	struct model *model;
 	FILE *rules, *capture, *memory, *verdicts;
-	size_t i, count;
+	size_t count;
 
 	if (argc != 7) {
 		fprintf(stderr, "usage: random_capture SEED PACKETS RULES.yaml CAPTURE.pcap MEMORY.csv VERDICTS.csv\n");
@@ -124,7 +123,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	fprintf(verdicts, "packet,time_ns,verdict,wait_ns,resources,rule\r\n");
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct model_decision decision;
 		struct weir_frame frame = {.time_ns = specs[i].time_ns, .bytes = bytes};
 

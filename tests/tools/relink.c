@@ -14,7 +14,7 @@
 
 #include "../lib/packets.h"
 #include "base/util.h"
-#include "replay/capture.h"
+#include "files/capture.h"
 
 #define ETHERNET_BYTES 14
 #define TYPE_AT 12
@@ -138,11 +138,13 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	form = find_form(argv[1]);
-	if (weir_capture_open(argv[2], &capture, &diag) || weir_capture_link_type(capture) != WEIR_LINK_TYPE_ETHERNET)
-		fail("no capture of Ethernet:", argv[2]);
+	if (weir_capture_open(argv[2], &capture, &diag))
+		fail("no capture:", argv[2]);
 	out = create(argv[3], form->link_type, &out_stream);
 	same = create(argv[4], WEIR_LINK_TYPE_ETHERNET, &same_stream);
 	while (weir_capture_next(capture, &frame, &diag) > 0) {
+		if (frame.link_type != WEIR_LINK_TYPE_ETHERNET)
+			fail("no capture of Ethernet:", argv[2]);
 		if (frame.captured_bytes > PACKET_BYTES_MAX)
 			fail("too long a frame in", argv[2]);
 		if (form->is_cooked)

@@ -4,17 +4,18 @@
  * Packets that XDP dropped do not get here. Only the sources asked for are looked at: the kernel
  * filters the others out, so that a flood does not cost what it counts.
  *
- * Prints, ten times a second, for each source: milliseconds, source, packets so far. At the end, for each:
+ * Prints, every --report-ms, for each source: milliseconds, source, packets so far. At the end, for each:
  *
  *	final SOURCE PACKETS windows COUNT least LEAST most MOST worst WORST
  *
  * When a packet was evaluated is not known to the nanosecond, but between when: after it was sent, which it says itself
  * (blast, stamp.h), and before the kernel's time of its arrival; with --skb, where that is taken before XDP, before it
- * was received here. So what follows holds however long anybody was held up. MOST and WORST count those that were
- * surely evaluated within, LEAST those that may have been. LEAST and MOST are over the COUNT windows of --interval-ms
- * that begin on a bucket (--bucket-ms) of CLOCK_MONOTONIC, from a whole interval after the first packet to the last
- * packet. WORST is the fullest interval that begins with any packet. --margin-us is for turning one clock into the
- * other.
+ * was received here. The same holds of the tick by which it was evaluated if it says the tick by which it was sent: no
+ * tick is ahead of the time, however late it is. So what follows holds however long anybody was held up. MOST and WORST
+ * count those that were surely evaluated within, LEAST those that may have been. LEAST and MOST are over the COUNT
+ * windows of --interval-ms that begin on a bucket (--bucket-ms) of CLOCK_MONOTONIC, from a whole interval after the
+ * first packet to the last packet. WORST is the fullest interval that begins with any packet. --margin-us is for
+ * turning one clock into the other.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +38,6 @@
 
 #define SECOND_NS 1000000000ull
 #define SOURCES_MAX 32
-#define REPORT_NS (SECOND_NS / 10)
 #define BATCH 256
 #define HEAD_BYTES 128 /* all of what blast sends */
 #define BUFFER_BYTES (64 << 20)
@@ -56,7 +56,7 @@ struct source {
 
 static struct source sources[SOURCES_MAX];
 static size_t source_count;
-static uint64_t interval_ns = SECOND_NS, bucket_ns = SECOND_NS / 10, margin_ns = 50000;
+static uint64_t interval_ns = SECOND_NS, bucket_ns = SECOND_NS / 10, margin_ns = 50000, report_ns = SECOND_NS / 10;
 static bool is_skb_mode;
 static volatile sig_atomic_t stopped;
 
@@ -304,17 +304,17 @@ static void stop(int signal_number)
 static void listen_for(int fd, uint64_t seconds)
 {
 	uint64_t start_ns = clock_ns(CLOCK_MONOTONIC), ahead_ns = realtime_ahead_ns();
-	uint64_t next_report_ns = start_ns + REPORT_NS;
+	uint64_t next_report_ns = start_ns + report_ns;
 
 	while (!stopped && clock_ns(CLOCK_MONOTONIC) < start_ns + seconds * SECOND_NS) {
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
 
-		if (poll(&ready, 1, 50) > 0)
+		if (poll(&ready, 1, report_ns / 2000000) > 0)
 			receive(fd, ahead_ns);
 		if (clock_ns(CLOCK_MONOTONIC) < next_report_ns)
 			continue;
 		report(next_report_ns - start_ns);
-		next_report_ns += REPORT_NS;
+		next_report_ns += report_ns;
 	}
 	for (struct pollfd ready = {.fd = fd, .events = POLLIN}; poll(&ready, 1, 0) > 0;)
 		receive(fd, ahead_ns);
@@ -337,6 +337,7 @@ static const char help[] = "usage: sink -i IFACE|any --source ADDRESS... [option
 			   "  --interval-ms N   windows to look at (1000)\n"
 			   "  --bucket-ms N     where they may begin (100)\n"
 			   "  --margin-us N     doubt about an arrival's time (50)\n"
+			   "  --report-ms N     how often it reports (100)\n"
 			   "  --skb             XDP runs in skb mode\n";
 
 static void parse_source(const char *text)
@@ -360,6 +361,7 @@ int main(int argc, char **argv)
 		{"interval-ms", required_argument, NULL, 'w'},
 		{"bucket-ms", required_argument, NULL, 'b'},
 		{"margin-us", required_argument, NULL, 'm'},
+		{"report-ms", required_argument, NULL, 'r'},
 		{"skb", no_argument, NULL, 'k'},
 		{"help", no_argument, NULL, 'h'},
 		{},
@@ -389,6 +391,9 @@ int main(int argc, char **argv)
 		case 'm':
 			margin_ns = number("margin-us", optarg) * 1000;
 			break;
+		case 'r':
+			report_ns = number("report-ms", optarg) * 1000000;
+			break;
 		case 'k':
 			is_skb_mode = true;
 			break;
@@ -400,7 +405,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (ifindex < 0 || !source_count || optind < argc || !bucket_ns) {
+	if (ifindex < 0 || !source_count || optind < argc || !bucket_ns || !report_ns) {
 		fputs(help, stderr);
 		return 2;
 	}

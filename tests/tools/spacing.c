@@ -35,7 +35,8 @@
 #define SENDER "10.1.0.1"
 #define PAYLOAD_BYTES 18 /* the shortest frame that needs no padding */
 #define VLAN_BYTES 4
-#define FRAME_BYTES_MAX (ETH_HLEN + 2 * VLAN_BYTES + 20 + 8 + PAYLOAD_BYTES)
+#define PAYLOAD_BYTES_MAX 1472
+#define FRAME_BYTES_MAX (ETH_HLEN + 2 * VLAN_BYTES + 20 + 8 + PAYLOAD_BYTES_MAX)
 
 struct frame {
 	uint8_t bytes[FRAME_BYTES_MAX];
@@ -72,12 +73,12 @@ static void read_mac(const char *interface, uint8_t mac[6])
 }
 
 /* IPv4 and UDP; no UDP checksum (RFC 768 allows that). */
-static void put_packet(uint8_t *ip, uint16_t port)
+static void put_packet(uint8_t *ip, uint16_t port, uint16_t payload_bytes)
 {
 	uint32_t sum = 0;
 
 	ip[0] = 0x45;
-	put16(ip + 2, 20 + 8 + PAYLOAD_BYTES);
+	put16(ip + 2, 20 + 8 + payload_bytes);
 	ip[8] = 64;
 	ip[9] = IPPROTO_UDP;
 	inet_pton(AF_INET, SENDER, ip + 12);
@@ -88,10 +89,10 @@ static void put_packet(uint8_t *ip, uint16_t port)
 	put16(ip + 10, ~((sum & 0xffff) + (sum >> 16)));
 	put16(ip + 20, 40000);
 	put16(ip + 22, port);
-	put16(ip + 24, 8 + PAYLOAD_BYTES);
+	put16(ip + 24, 8 + payload_bytes);
 }
 
-static void build_frame(struct frame *frame, const char *to, uint16_t port, uint16_t vlan)
+static void build_frame(struct frame *frame, const char *to, uint16_t port, uint16_t vlan, uint16_t payload_bytes)
 {
 	uint8_t *at = frame->bytes;
 
@@ -104,16 +105,17 @@ static void build_frame(struct frame *frame, const char *to, uint16_t port, uint
 		at += VLAN_BYTES;
 	}
 	put16(at, ETHERTYPE_IP);
-	put_packet(at + 2, port);
+	put_packet(at + 2, port, payload_bytes);
 	frame->payload = at + 2 + 20 + 8 - frame->bytes;
-	frame->length = frame->payload + PAYLOAD_BYTES;
+	frame->length = frame->payload + payload_bytes;
 }
 
 static void send_burst(int fd, const struct sockaddr_ll *device, struct frame *frame, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count; i++) {
 		memcpy(frame->bytes + frame->payload, &i, sizeof(i));
-		if (sendto(fd, frame->bytes, frame->length, 0, (const void *)device, sizeof(*device)) < 0)
+		if (sendto(fd, frame->bytes, frame->length, 0, (const void *)device, sizeof(*device)) < 0 &&
+		    errno != ENOBUFS) /* dropped on its way out: the receiver will miss it */
 			fail("cannot send");
 	}
 }
@@ -193,6 +195,7 @@ static void report(uint32_t sent, uint64_t gap_ns)
 static const char help[] = "usage: spacing -o SENDING-END -i RECEIVING-END [options]\n"
 			   "  --port N          destination port (9)\n"
 			   "  --vlan N          in a VLAN tag\n"
+			   "  --payload N       bytes of a packet behind its UDP header (18)\n"
 			   "  --burst N         packets of a burst (50)\n"
 			   "  --bursts N        how many (40)\n"
 			   "  --every-ms N      a burst (50)\n"
@@ -202,12 +205,18 @@ static const char help[] = "usage: spacing -o SENDING-END -i RECEIVING-END [opti
 int main(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"port", required_argument, NULL, 'p'},	    {"vlan", required_argument, NULL, 'v'},
-		{"burst", required_argument, NULL, 'b'},    {"bursts", required_argument, NULL, 'n'},
-		{"every-ms", required_argument, NULL, 'e'}, {"gap-us", required_argument, NULL, 'g'},
-		{"wait-ms", required_argument, NULL, 'w'},  {},
+		{"port", required_argument, NULL, 'p'},
+		{"vlan", required_argument, NULL, 'v'},
+		{"burst", required_argument, NULL, 'b'},
+		{"bursts", required_argument, NULL, 'n'},
+		{"every-ms", required_argument, NULL, 'e'},
+		{"gap-us", required_argument, NULL, 'g'},
+		{"wait-ms", required_argument, NULL, 'w'},
+		{"payload", required_argument, NULL, 'l'},
+		{},
 	};
 	uint64_t port = 9, vlan = 0, burst = 50, bursts = 40, every_ms = 50, gap_us = 1000, wait_ms = 1500, start_ns;
+	uint64_t payload_bytes = PAYLOAD_BYTES;
 	struct sockaddr_ll device = {.sll_family = AF_PACKET, .sll_halen = ETH_ALEN};
 	const char *to = NULL;
 	struct frame frame = {};
@@ -239,6 +248,9 @@ int main(int argc, char **argv)
 		case 'g':
 			gap_us = number("not a number", optarg);
 			break;
+		case 'l':
+			payload_bytes = number("not a number", optarg);
+			break;
 		case 'w':
 			wait_ms = number("not a number", optarg);
 			break;
@@ -247,11 +259,11 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (!device.sll_ifindex || !to || burst * bursts > PACKETS_MAX) {
+	if (!device.sll_ifindex || !to || burst * bursts > PACKETS_MAX || payload_bytes > PAYLOAD_BYTES_MAX) {
 		fputs(help, stderr);
 		return 2;
 	}
-	build_frame(&frame, to, port, vlan);
+	build_frame(&frame, to, port, vlan, payload_bytes);
 	in_fd = open_receiver(port);
 	out_fd = socket(AF_PACKET, SOCK_RAW, 0);
 	if (out_fd < 0)

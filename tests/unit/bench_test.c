@@ -3,20 +3,12 @@
  * The bench's own machinery: its arithmetic, its evaluation, and that nothing it promises is left out of the page. What
  * it measures is not tested: that is what it is for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../bench/compare.h"
 #include "../bench/picture.h"
 #include "../bench/report.h"
@@ -37,7 +29,7 @@ static struct report_row *add_value(struct report *report, const char *name, str
 	return row;
 }
 
-static void a_median_is_the_middle_value_or_the_mean_of_two(void **state)
+CLAIM(a_median_is_the_middle_value_or_the_mean_of_two)
 {
 	double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {7};
 
@@ -47,7 +39,7 @@ static void a_median_is_the_middle_value_or_the_mean_of_two(void **state)
 }
 
 /* The median of ratios is not the ratio of medians: here 2 against 1. */
-static void a_ratio_is_taken_within_its_round(void **state)
+CLAIM(a_ratio_is_taken_within_its_round)
 {
 	struct trial_result result = {.ns = {{10, 100, 30}, {20, 50, 15}}, .rounds = 3};
 
@@ -57,7 +49,7 @@ static void a_ratio_is_taken_within_its_round(void **state)
 	assert_true(trial_ratio(&result, 1, 0) == 0.5);
 }
 
-static void growth_is_what_each_further_one_adds_to_the_first(void **state)
+CLAIM(growth_is_what_each_further_one_adds_to_the_first)
 {
 	struct trial_result result = {.ns = {{10, 20, 40}, {45, 90, 180}}, .rounds = 3};
 
@@ -65,7 +57,7 @@ static void growth_is_what_each_further_one_adds_to_the_first(void **state)
 	assert_true(trial_growth(&result, 0, 1, 7) == 0.5);
 }
 
-static void a_bound_belongs_to_what_it_allows(void **state)
+CLAIM(a_bound_belongs_to_what_it_allows)
 {
 	struct report report = {};
 
@@ -77,14 +69,14 @@ static void a_bound_belongs_to_what_it_allows(void **state)
 			    "ok, aim");
 }
 
-static void a_figure_that_is_no_number_meets_nothing(void **state)
+CLAIM(a_figure_that_is_no_number_meets_nothing)
 {
 	struct report report = {};
 
 	assert_string_equal(report_evaluate(add_value(&report, "S1", AT_MOST(1), AT_MOST(1), NAN)), "MISSED");
 }
 
-static void what_was_not_measured_is_never_met(void **state)
+CLAIM(what_was_not_measured_is_never_met)
 {
 	struct report report = {};
 	struct report_row *row = add_value(&report, "S7", AT_MOST(1), AT_MOST(1), 0);
@@ -93,7 +85,7 @@ static void what_was_not_measured_is_never_met(void **state)
 	assert_string_equal(report_evaluate(row), "SKIPPED");
 }
 
-static void every_row_that_is_promised_is_in_a_complete_report(void **state)
+CLAIM(every_row_that_is_promised_is_in_a_complete_report)
 {
 	static struct report report;
 	size_t found = 0;
@@ -103,6 +95,8 @@ static void every_row_that_is_promised_is_in_a_complete_report(void **state)
 	add_value(&report, "S2", AT_MOST(1), AT_MOST(1), 1);
 	report_complete(&report);
 	for (int i = 1; i <= 14; i++) {
+		if (i == 6) /* connections: tests/budgets counts them */
+			continue;
 		snprintf(name, sizeof(name), "S%d", i);
 		assert_string_equal(report.rows[found++].row, name);
 		if (i == 10)
@@ -117,7 +111,7 @@ static void every_row_that_is_promised_is_in_a_complete_report(void **state)
 	assert_string_equal(report_evaluate(&report.rows[1]), "ok, aim");
 }
 
-static void rows_of_one_name_stay_in_the_order_of_measurement(void **state)
+CLAIM(rows_of_one_name_stay_in_the_order_of_measurement)
 {
 	static struct report report;
 
@@ -153,7 +147,7 @@ static char *temporary(char *path)
 	return path;
 }
 
-static void json_has_targets_and_tables_as_numbers(void **state)
+CLAIM(json_has_targets_and_tables_as_numbers)
 {
 	static struct report report;
 	json_t *machine = json_pack("{ss}", "CPU", "a test"), *root, *line;
@@ -165,7 +159,7 @@ static void json_has_targets_and_tables_as_numbers(void **state)
 	unlink(path);
 	assert_non_null(root);
 	assert_string_equal(json_string_value(json_object_get(json_object_get(root, "machine"), "CPU")), "a test");
-	assert_int_equal(json_array_size(json_object_get(root, "targets")), 23);
+	assert_int_equal(json_array_size(json_object_get(root, "targets")), 22);
 	line = json_array_get(json_object_get(root, "targets"), 0);
 	assert_true(json_real_value(json_object_get(line, "value")) == 1.25);
 	assert_string_equal(json_string_value(json_object_get(line, "result")), "MISSED");
@@ -189,7 +183,7 @@ static char *read_file(const char *path)
 	return text;
 }
 
-static void the_page_shows_what_was_missed_and_what_was_not_measured(void **state)
+CLAIM(the_page_shows_what_was_missed_and_what_was_not_measured)
 {
 	static struct report report;
 	json_t *machine = json_pack("{ss}", "CPU", "a test");
@@ -202,7 +196,7 @@ static void the_page_shows_what_was_missed_and_what_was_not_measured(void **stat
 	assert_non_null(strstr(text, "| CPU | a test |"));
 	assert_non_null(strstr(text, "| S1 | a claim | 1.250 | <= 1 | <= 0.4 | **MISSED** |"));
 	assert_non_null(
-		strstr(text, "| S6 | established TCP under a connections rule |  |  |  | SKIPPED | not measured |"));
+		strstr(text, "| S8 | each further rule on the same packet |  |  |  | SKIPPED | not measured |"));
 	assert_non_null(strstr(text, "| clock | 30.0 |\n| nothing | - |"));
 	free(text);
 	json_decref(machine);
@@ -211,7 +205,7 @@ static void the_page_shows_what_was_missed_and_what_was_not_measured(void **stat
 
 /* ---- the picture ---- */
 
-static void the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends(void **state)
+CLAIM(the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends)
 {
 	static const struct report_column six[6] = {{"sources", REPORT_WORDS}, {"limiter", REPORT_WORDS}};
 	static struct report report;
@@ -233,7 +227,7 @@ static void the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends(void 
 	report_free(&report);
 }
 
-static void a_run_without_what_it_shows_has_no_picture(void **state)
+CLAIM(a_run_without_what_it_shows_has_no_picture)
 {
 	static struct report report;
 
@@ -272,7 +266,7 @@ static bool is_worse(int outliers, double outlier, double others, bool is_rate)
 	return !strcmp(report_evaluate(&row), "MISSED");
 }
 
-static void turns_have_the_median_of_their_ratios_and_not_the_ratio_of_medians(void **state)
+CLAIM(turns_have_the_median_of_their_ratios_and_not_the_ratio_of_medians)
 {
 	const double old[] = {1, 10, 100}, new[] = {40, 20, 50};
 	struct comparison found = compare_turns(old, new, 3, false);
@@ -282,7 +276,7 @@ static void turns_have_the_median_of_their_ratios_and_not_the_ratio_of_medians(v
 	assert_true(found.low == 0.5 && found.high == 40);
 }
 
-static void the_spread_leaves_out_the_tenth_of_the_turns_at_either_end(void **state)
+CLAIM(the_spread_leaves_out_the_tenth_of_the_turns_at_either_end)
 {
 	double ratios[TURNS];
 	struct comparison found;
@@ -294,7 +288,7 @@ static void the_spread_leaves_out_the_tenth_of_the_turns_at_either_end(void **st
 	assert_true(fabs(found.high - (1 << (TURNS - 3))) < 1e-6);
 }
 
-static void a_row_is_worse_only_when_all_of_its_spread_is(void **state)
+CLAIM(a_row_is_worse_only_when_all_of_its_spread_is)
 {
 	assert_true(is_worse(0, 0, 1.01, false));
 	assert_true(is_worse(2, 0.5, 1.01, false));
@@ -304,7 +298,7 @@ static void a_row_is_worse_only_when_all_of_its_spread_is(void **state)
 	assert_false(is_worse(0, 0, 0.9, false));
 }
 
-static void a_rate_is_worse_when_it_is_lower(void **state)
+CLAIM(a_rate_is_worse_when_it_is_lower)
 {
 	assert_true(is_worse(0, 0, 0.99, true));
 	assert_true(is_worse(2, 1.5, 0.99, true));
@@ -314,7 +308,7 @@ static void a_rate_is_worse_when_it_is_lower(void **state)
 	assert_false(is_worse(0, 0, 1.1, true));
 }
 
-static void what_took_less_than_nothing_is_neither_better_nor_worse_than_nothing(void **state)
+CLAIM(what_took_less_than_nothing_is_neither_better_nor_worse_than_nothing)
 {
 	const double below[] = {-3, -5, -4}, little[] = {-2, 0, -1}, some[] = {2, 2, 2};
 
@@ -344,7 +338,7 @@ void rig_fail(int err, const char *format, ...)
 	abort();
 }
 
-static void an_interval_holds_only_what_was_surely_in_it(void **state)
+CLAIM(an_interval_holds_only_what_was_surely_in_it)
 {
 	struct trace sent = trace_of(sent_ms, 4), heard = trace_of(heard_ms, 4);
 
@@ -356,7 +350,7 @@ static void an_interval_holds_only_what_was_surely_in_it(void **state)
 	trace_free(&heard);
 }
 
-static void a_certain_interval_begins_with_any_of_its_packets(void **state)
+CLAIM(a_certain_interval_begins_with_any_of_its_packets)
 {
 	struct trace sent = trace_of(sent_ms, 5), heard = trace_of(heard_ms, 5);
 
@@ -365,7 +359,7 @@ static void a_certain_interval_begins_with_any_of_its_packets(void **state)
 	trace_free(&heard);
 }
 
-static void a_packet_evaluated_around_a_buckets_edge_is_in_neither_window(void **state)
+CLAIM(a_packet_evaluated_around_a_buckets_edge_is_in_neither_window)
 {
 	const uint64_t around_sent_ms[] = {50, 199, 950}, around_heard_ms[] = {51, 201, 951};
 	struct trace sent = trace_of(around_sent_ms, 3), heard = trace_of(around_heard_ms, 3);
@@ -387,14 +381,14 @@ static uint64_t due_ms(enum traffic_pattern pattern, uint32_t limit, uint32_t fl
 	return traffic_due(&traffic, ms * MS_NS);
 }
 
-static void steady_traffic_is_twice_the_limit_of_every_flow(void **state)
+CLAIM(steady_traffic_is_twice_the_limit_of_every_flow)
 {
 	assert_int_equal(due_ms(TRAFFIC_STEADY, 1000, 5, 1000), 10000);
 	assert_int_equal(due_ms(TRAFFIC_STEADY, 1000, 5, 1), 10);
 	assert_int_equal(due_ms(TRAFFIC_STEADY, 100000, 1, 1000), 130000);
 }
 
-static void the_edges_of_a_second_get_the_limit_on_both_sides(void **state)
+CLAIM(the_edges_of_a_second_get_the_limit_on_both_sides)
 {
 	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 994), 0);
 	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 996), 10);
@@ -405,14 +399,14 @@ static void the_edges_of_a_second_get_the_limit_on_both_sides(void **state)
 	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 4002), 50);
 }
 
-static void what_is_due_never_shrinks(void **state)
+CLAIM(what_is_due_never_shrinks)
 {
 	for (enum traffic_pattern pattern = 0; pattern < TRAFFIC_PATTERNS; pattern++)
 		for (uint64_t ms = 1; ms < 6000; ms++)
 			assert_true(due_ms(pattern, 1000, 3, ms) >= due_ms(pattern, 1000, 3, ms - 1));
 }
 
-static void every_pattern_exceeds_the_limit_somewhere(void **state)
+CLAIM(every_pattern_exceeds_the_limit_somewhere)
 {
 	for (enum traffic_pattern pattern = 0; pattern < TRAFFIC_PATTERNS; pattern++) {
 		uint64_t most = 0;
@@ -426,34 +420,4 @@ static void every_pattern_exceeds_the_limit_somewhere(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_median_is_the_middle_value_or_the_mean_of_two),
-		cmocka_unit_test(a_ratio_is_taken_within_its_round),
-		cmocka_unit_test(growth_is_what_each_further_one_adds_to_the_first),
-		cmocka_unit_test(a_bound_belongs_to_what_it_allows),
-		cmocka_unit_test(a_figure_that_is_no_number_meets_nothing),
-		cmocka_unit_test(what_was_not_measured_is_never_met),
-		cmocka_unit_test(every_row_that_is_promised_is_in_a_complete_report),
-		cmocka_unit_test(rows_of_one_name_stay_in_the_order_of_measurement),
-		cmocka_unit_test(json_has_targets_and_tables_as_numbers),
-		cmocka_unit_test(the_page_shows_what_was_missed_and_what_was_not_measured),
-		cmocka_unit_test(the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends),
-		cmocka_unit_test(a_run_without_what_it_shows_has_no_picture),
-		cmocka_unit_test(turns_have_the_median_of_their_ratios_and_not_the_ratio_of_medians),
-		cmocka_unit_test(the_spread_leaves_out_the_tenth_of_the_turns_at_either_end),
-		cmocka_unit_test(a_row_is_worse_only_when_all_of_its_spread_is),
-		cmocka_unit_test(a_rate_is_worse_when_it_is_lower),
-		cmocka_unit_test(what_took_less_than_nothing_is_neither_better_nor_worse_than_nothing),
-		cmocka_unit_test(an_interval_holds_only_what_was_surely_in_it),
-		cmocka_unit_test(a_certain_interval_begins_with_any_of_its_packets),
-		cmocka_unit_test(a_packet_evaluated_around_a_buckets_edge_is_in_neither_window),
-		cmocka_unit_test(steady_traffic_is_twice_the_limit_of_every_flow),
-		cmocka_unit_test(the_edges_of_a_second_get_the_limit_on_both_sides),
-		cmocka_unit_test(what_is_due_never_shrinks),
-		cmocka_unit_test(every_pattern_exceeds_the_limit_somewhere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

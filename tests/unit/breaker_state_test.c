@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What commands show of a circuit breaker, by the words that the program keeps of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "rules/ruleset.h"
-#include "tables/breaker_state.h"
+#include "tables/entry_state.h"
 
 #define NOW_NS (1000 * WEIR_NSEC_PER_SEC)
 
@@ -22,7 +16,7 @@ static struct weir_breaker breaker_of(enum weir_breaker_kind kind, uint64_t unti
 	};
 }
 
-static void one_that_another_rule_had_made_is_not_shown(void **state)
+CLAIM(one_that_another_rule_had_made_is_not_shown)
 {
 	struct weir_breaker breaker = breaker_of(WEIR_BREAKER_OPEN, NOW_NS);
 	struct weir_breaker_view view;
@@ -35,7 +29,7 @@ static void one_that_another_rule_had_made_is_not_shown(void **state)
 }
 
 /* The word keeps the time's lowest bits: at any time, those of half a turn before or after are distinguishable. */
-static void an_open_one_says_how_long_it_stays_so(void **state)
+CLAIM(an_open_one_says_how_long_it_stays_so)
 {
 	const uint64_t half_turn_ns = (WEIR_BREAKER_TIME_MASK + 1) / 2;
 	const uint64_t times[] = {NOW_NS, half_turn_ns - 5, half_turn_ns, 2 * half_turn_ns - 5, 2 * half_turn_ns};
@@ -53,7 +47,7 @@ static void an_open_one_says_how_long_it_stays_so(void **state)
 	}
 }
 
-static void only_an_open_one_has_a_time_left(void **state)
+CLAIM(only_an_open_one_has_a_time_left)
 {
 	struct weir_breaker closed = breaker_of(WEIR_BREAKER_CLOSED, NOW_NS + 10);
 	struct weir_breaker half_open = breaker_of(WEIR_BREAKER_HALF_OPEN, NOW_NS + 10);
@@ -65,16 +59,18 @@ static void only_an_open_one_has_a_time_left(void **state)
 	assert_int_equal(view.left_ns, 0);
 }
 
-static void its_value_is_a_ratio_or_a_number_of_errors(void **state)
+CLAIM(its_value_is_a_ratio_or_a_number_of_errors)
 {
-	const struct weir_breaker_view none = {}, some = {.requests = 8, .bad = 3};
+	const struct weir_breaker_view none = {.strategy = WEIR_BREAKER_ERROR_RATIO};
+	struct weir_breaker_view some = {.strategy = WEIR_BREAKER_ERROR_RATIO, .requests = 8, .bad = 3};
 
-	assert_int_equal(weir_breaker_value_micro(&none, WEIR_BREAKER_ERROR_RATIO), 0);
-	assert_int_equal(weir_breaker_value_micro(&some, WEIR_BREAKER_ERROR_RATIO), 375000);
-	assert_int_equal(weir_breaker_value_micro(&some, WEIR_BREAKER_ERROR_COUNT), 3 * WEIR_MICRO);
+	assert_int_equal(weir_breaker_value_micro(&none), 0);
+	assert_int_equal(weir_breaker_value_micro(&some), 375000);
+	some.strategy = WEIR_BREAKER_ERROR_COUNT;
+	assert_int_equal(weir_breaker_value_micro(&some), 3 * WEIR_MICRO);
 }
 
-static void breakers_of_a_rule_are_counted_by_their_kind(void **state)
+CLAIM(breakers_of_a_rule_are_counted_by_their_kind)
 {
 	static const enum weir_breaker_kind kinds[] = {WEIR_BREAKER_OPEN, WEIR_BREAKER_HALF_OPEN, WEIR_BREAKER_OPEN};
 	struct weir_breaker_sum sum = {};
@@ -95,15 +91,4 @@ static void breakers_of_a_rule_are_counted_by_their_kind(void **state)
 	assert_int_equal(sum.shared, 30);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_that_another_rule_had_made_is_not_shown),
-		cmocka_unit_test(an_open_one_says_how_long_it_stays_so),
-		cmocka_unit_test(only_an_open_one_has_a_time_left),
-		cmocka_unit_test(its_value_is_a_ratio_or_a_number_of_errors),
-		cmocka_unit_test(breakers_of_a_rule_are_counted_by_their_kind),
-	};
-
-	return cmocka_run_group_tests_name("breaker_state", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

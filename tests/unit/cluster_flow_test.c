@@ -2,16 +2,9 @@
 /*
  * One flow that hosts share: its name in the store, and a host's side of it. cluster_simulation_test has whole worlds.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "shares/flow.h"
 #include "shares/flow_name.h"
@@ -31,7 +24,7 @@ static const uint8_t secret[WEIR_FLOW_SECRET_BYTES] = {1, 2, 3}, other_secret[WE
 
 #define DIGITS_62 "00010203040506070809000102030405060708090a0b0c0d0e0f0a0b0c0d0e"
 
-static void a_key_is_the_64_digits_of_a_line(void **state)
+CLAIM(a_key_is_the_64_digits_of_a_line)
 {
 	static const char *const wrong[] = {"", "0", DIGITS_62 "0", DIGITS_62 "0g", DIGITS_62 "0f0", DIGITS_62 "0F"};
 	uint8_t read[WEIR_FLOW_SECRET_BYTES];
@@ -43,7 +36,7 @@ static void a_key_is_the_64_digits_of_a_line(void **state)
 		assert_int_equal(weir_flow_secret_read(wrong[i], read), -EINVAL);
 }
 
-static void a_sealed_flow_is_opened_by_those_who_know_the_secret(void **state)
+CLAIM(a_sealed_flow_is_opened_by_those_who_know_the_secret)
 {
 	uint8_t flow[WEIR_FLOW_BYTES] = {192, 0, 2, 1}, opened[WEIR_FLOW_BYTES];
 	char name[WEIR_FLOW_NAME_CHARS], sealed[WEIR_FLOW_SEALED_CHARS], again[WEIR_FLOW_NAME_CHARS];
@@ -59,7 +52,7 @@ static void a_sealed_flow_is_opened_by_those_who_know_the_secret(void **state)
 	assert_string_not_equal(name, again);
 }
 
-static void what_the_store_has_altered_is_no_flow(void **state)
+CLAIM(what_the_store_has_altered_is_no_flow)
 {
 	uint8_t flow[WEIR_FLOW_BYTES] = {192, 0, 2, 1}, opened[WEIR_FLOW_BYTES];
 	char name[WEIR_FLOW_NAME_CHARS], sealed[WEIR_FLOW_SEALED_CHARS];
@@ -107,10 +100,11 @@ static void answer(struct weir_flow_part *flow, const struct weir_share *rule, u
 	struct weir_share_ask ask;
 
 	weir_flow_ask(flow, rule, now_ns, 0, &ask);
+	memcpy(flow->share.heard, given.epoch, sizeof(flow->share.heard)); /* in an answer before */
 	weir_flow_take(flow, rule, &given, now_ns, now_ns + MS);
 }
 
-static void a_flow_has_the_rules_share_and_its_difference(void **state)
+CLAIM(a_flow_has_the_rules_share_and_its_difference)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_flow_part flow;
@@ -126,7 +120,7 @@ static void a_flow_has_the_rules_share_and_its_difference(void **state)
 	assert_int_equal(weir_flow_units(&flow, &rule, START + 201 * MS), 0);
 }
 
-static void a_host_asks_for_what_it_could_use(void **state)
+CLAIM(a_host_asks_for_what_it_could_use)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_share_ask ask;
@@ -145,7 +139,7 @@ static void a_host_asks_for_what_it_could_use(void **state)
 }
 
 /* Until the ledger has confirmed a message that says otherwise. */
-static void what_is_given_up_is_lent(void **state)
+CLAIM(what_is_given_up_is_lent)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_share_ask ask;
@@ -168,7 +162,7 @@ static void what_is_given_up_is_lent(void **state)
 	assert_int_equal(weir_flow_lent(&flow), 0);
 }
 
-static void what_is_lent_is_reported_as_held_of_the_rule(void **state)
+CLAIM(what_is_lent_is_reported_as_held_of_the_rule)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_share_ask ask;
@@ -182,7 +176,7 @@ static void what_is_lent_is_reported_as_held_of_the_rule(void **state)
 }
 
 /* The share shrank while the message was under way. */
-static void a_host_gives_up_no_more_than_its_share(void **state)
+CLAIM(a_host_gives_up_no_more_than_its_share)
 {
 	struct weir_share rule = rule_of(500);
 	struct weir_flow_part flow;
@@ -193,7 +187,7 @@ static void a_host_gives_up_no_more_than_its_share(void **state)
 }
 
 /* Whatever a store says. */
-static void a_flow_has_no_more_than_the_threshold(void **state)
+CLAIM(a_flow_has_no_more_than_the_threshold)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_flow_part flow;
@@ -203,7 +197,7 @@ static void a_flow_has_no_more_than_the_threshold(void **state)
 	assert_int_equal(weir_flow_units(&flow, &rule, START + MS), 3000);
 }
 
-static void what_is_more_is_given_back_and_what_is_less_comes_back_late(void **state)
+CLAIM(what_is_more_is_given_back_and_what_is_less_comes_back_late)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_flow_part flow;
@@ -228,7 +222,7 @@ static void what_is_more_is_given_back_and_what_is_less_comes_back_late(void **s
 }
 
 /* What a process before it has given up is in use elsewhere. */
-static void a_process_begins_late(void **state)
+CLAIM(a_process_begins_late)
 {
 	const struct weir_share_terms terms = {.threshold = 3000, .interval_ns = SECOND, .is_per_flow = true};
 	struct weir_share_schedule schedule;
@@ -244,21 +238,4 @@ static void a_process_begins_late(void **state)
 	assert_int_equal(schedule.leased, 1000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_key_is_the_64_digits_of_a_line),
-		cmocka_unit_test(a_sealed_flow_is_opened_by_those_who_know_the_secret),
-		cmocka_unit_test(what_the_store_has_altered_is_no_flow),
-		cmocka_unit_test(a_flow_has_the_rules_share_and_its_difference),
-		cmocka_unit_test(a_host_asks_for_what_it_could_use),
-		cmocka_unit_test(what_is_given_up_is_lent),
-		cmocka_unit_test(what_is_lent_is_reported_as_held_of_the_rule),
-		cmocka_unit_test(a_host_gives_up_no_more_than_its_share),
-		cmocka_unit_test(a_flow_has_no_more_than_the_threshold),
-		cmocka_unit_test(what_is_more_is_given_back_and_what_is_less_comes_back_late),
-		cmocka_unit_test(a_process_begins_late),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a store says of its version and its memory, and two clocks beside each other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "shares/health.h"
 
-static void versions_are_read(void **state)
+CLAIM(versions_are_read)
 {
 	struct weir_store_version version;
 
@@ -32,7 +26,7 @@ static void versions_are_read(void **state)
 	assert_string_equal(version.text, "8.1.1");
 }
 
-static void what_is_no_version_is_none(void **state)
+CLAIM(what_is_no_version_is_none)
 {
 	static const char *const infos[] = {
 		"",
@@ -49,7 +43,7 @@ static void what_is_no_version_is_none(void **state)
 		assert_false(weir_store_read_version(infos[i], &version));
 }
 
-static void eviction_needs_a_limit_and_a_policy(void **state)
+CLAIM(eviction_needs_a_limit_and_a_policy)
 {
 	assert_false(weir_store_may_evict("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"));
 	assert_false(weir_store_may_evict("maxmemory:1000\r\nmaxmemory_policy:noeviction\r\n"));
@@ -59,7 +53,7 @@ static void eviction_needs_a_limit_and_a_policy(void **state)
 }
 
 /* The answer's true time may be anywhere between question and answer: the error covers both ends. */
-static void a_drift_is_found_within_its_error(void **state)
+CLAIM(a_drift_is_found_within_its_error)
 {
 	static const int drifts_ppm[] = {0, 100, -500, 2000, -100000};
 
@@ -84,7 +78,7 @@ static void a_drift_is_found_within_its_error(void **state)
 	}
 }
 
-static void the_quickest_answer_counts_most(void **state)
+CLAIM(the_quickest_answer_counts_most)
 {
 	const struct weir_clock_reading readings[] = {{0, 900, 1}, {1000, 1300, 2}, {2000, 2500, 3}};
 
@@ -92,15 +86,4 @@ static void the_quickest_answer_counts_most(void **state)
 	assert_ptr_equal(weir_clock_best(readings, 1), &readings[0]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(versions_are_read),
-		cmocka_unit_test(what_is_no_version_is_none),
-		cmocka_unit_test(eviction_needs_a_limit_and_a_policy),
-		cmocka_unit_test(a_drift_is_found_within_its_error),
-		cmocka_unit_test(the_quickest_answer_counts_most),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

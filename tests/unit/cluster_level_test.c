@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How a ledger divides a threshold, worked out again for people. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "shares/level.h"
 
@@ -19,7 +13,7 @@
 		.wanted = (wants), .hold = (holds), .fallback = (keeps)                                                \
 	}
 
-static void who_wants_much_has_what_others_leave(void **state)
+CLAIM(who_wants_much_has_what_others_leave)
 {
 	const struct weir_ledger_host hosts[] = {LIVE(10000, 0, 1000), LIVE(500, 0, 1000), LIVE(510, 0, 1000)};
 	struct weir_level level;
@@ -35,7 +29,7 @@ static void who_wants_much_has_what_others_leave(void **state)
 	assert_int_equal(due[2], 510);
 }
 
-static void who_wants_alike_has_the_same(void **state)
+CLAIM(who_wants_alike_has_the_same)
 {
 	const struct weir_ledger_host hosts[] = {LIVE(5000, 0, 0), LIVE(5000, 0, 0), LIVE(5000, 0, 0)};
 	struct weir_level level;
@@ -47,7 +41,7 @@ static void who_wants_alike_has_the_same(void **state)
 	assert_in_range(level.units, 1000, 1001);
 }
 
-static void what_nobody_wants_is_divided(void **state)
+CLAIM(what_nobody_wants_is_divided)
 {
 	const struct weir_ledger_host hosts[] = {LIVE(60, 0, 1500), LIVE(1000, 0, 1500)};
 	struct weir_level level;
@@ -61,7 +55,7 @@ static void what_nobody_wants_is_divided(void **state)
 }
 
 /* Of a silent host the larger of what it holds and what it keeps; nothing is due to it. */
-static void what_silent_hosts_may_have_is_left_alone(void **state)
+CLAIM(what_silent_hosts_may_have_is_left_alone)
 {
 	const struct weir_ledger_host hosts[] = {SILENT(2000, 700, 1000), LIVE(5000, 0, 1000), SILENT(-1, 300, 0)};
 	struct weir_level level;
@@ -76,7 +70,7 @@ static void what_silent_hosts_may_have_is_left_alone(void **state)
 	assert_int_equal(due[2], 0);
 }
 
-static void more_may_be_left_alone_than_there_is(void **state)
+CLAIM(more_may_be_left_alone_than_there_is)
 {
 	const struct weir_ledger_host hosts[] = {SILENT(1, 2000, 2000), LIVE(5000, 0, 0)};
 	struct weir_level level;
@@ -88,7 +82,7 @@ static void more_may_be_left_alone_than_there_is(void **state)
 	assert_true(level.is_scarce);
 }
 
-static void nobody_is_there(void **state)
+CLAIM(nobody_is_there)
 {
 	struct weir_level level;
 	uint64_t due[1];
@@ -99,16 +93,4 @@ static void nobody_is_there(void **state)
 	assert_false(level.is_scarce);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_wants_much_has_what_others_leave),
-		cmocka_unit_test(who_wants_alike_has_the_same),
-		cmocka_unit_test(what_nobody_wants_is_divided),
-		cmocka_unit_test(what_silent_hosts_may_have_is_left_alone),
-		cmocka_unit_test(more_may_be_left_alone_than_there_is),
-		cmocka_unit_test(nobody_is_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

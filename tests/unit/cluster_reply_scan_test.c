@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a store may send before anything is made of it. Every claim holds however the bytes are cut. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "shares/reply_scan.h"
 
@@ -39,7 +33,7 @@ static void expect_refused(const char *text)
 	assert_non_null(scan(text, strlen(text)));
 }
 
-static void replies_of_a_ledger_pass(void **state)
+CLAIM(replies_of_a_ledger_pass)
 {
 	expect_taken("+OK\r\n");
 	expect_taken("-NOSCRIPT No matching script.\r\n");
@@ -51,7 +45,7 @@ static void replies_of_a_ledger_pass(void **state)
 }
 
 /* The thirteen bytes, and what is like them. */
-static void lists_longer_than_weir_asks_for_are_refused(void **state)
+CLAIM(lists_longer_than_weir_asks_for_are_refused)
 {
 	expect_refused("*2147483647\r\n");
 	expect_refused("*131073\r\n");
@@ -63,7 +57,7 @@ static void lists_longer_than_weir_asks_for_are_refused(void **state)
 }
 
 /* What has ended counts no more. */
-static void elements_are_counted_in_one_reply(void **state)
+CLAIM(elements_are_counted_in_one_reply)
 {
 	struct weir_reply_scan connection = {};
 
@@ -75,7 +69,7 @@ static void elements_are_counted_in_one_reply(void **state)
 	assert_int_equal(connection.bytes, 0);
 }
 
-static void what_is_too_long_is_refused(void **state)
+CLAIM(what_is_too_long_is_refused)
 {
 	static char line[WEIR_REPLY_LINE_BYTES_MAX + 4] = "+";
 	static const char lines[] = "$1000000\r\n";
@@ -97,7 +91,7 @@ static void what_is_too_long_is_refused(void **state)
 	assert_non_null(weir_reply_scan(&connection, lines, strlen(lines)));
 }
 
-static void what_no_redis_says_is_refused(void **state)
+CLAIM(what_no_redis_says_is_refused)
 {
 	static const char *const texts[] = {
 		"HTTP/1.1 400 Bad Request\r\n",
@@ -135,15 +129,4 @@ static void what_no_redis_says_is_refused(void **state)
 	assert_non_null(scan(":1\0a\r\n", 6));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replies_of_a_ledger_pass),
-		cmocka_unit_test(lists_longer_than_weir_asks_for_are_refused),
-		cmocka_unit_test(elements_are_counted_in_one_reply),
-		cmocka_unit_test(what_is_too_long_is_refused),
-		cmocka_unit_test(what_no_redis_says_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("cluster_reply_scan", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

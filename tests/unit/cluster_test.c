@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A host's side of a share, step by step; cluster_simulation_test has whole worlds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "shares/demand.h"
 #include "shares/ledger.h"
@@ -35,11 +28,12 @@ static struct weir_share leased(uint64_t units)
 	struct weir_share share;
 
 	weir_share_begin(&share, &terms, START - 10 * SECOND);
+	memcpy(share.heard, answer.epoch, sizeof(share.heard)); /* in an answer before */
 	weir_share_take(&share, &answer, START, START + MS);
 	return share;
 }
 
-static void a_process_begins_with_nothing(void **state)
+CLAIM(a_process_begins_with_nothing)
 {
 	struct weir_share_ask ask;
 	struct weir_share share;
@@ -55,7 +49,7 @@ static void a_process_begins_with_nothing(void **state)
 }
 
 /* By a thousandth, from when it was asked for. */
-static void a_lease_ends_before_the_stores(void **state)
+CLAIM(a_lease_ends_before_the_stores)
 {
 	struct weir_share share = leased(2000);
 
@@ -66,18 +60,19 @@ static void a_lease_ends_before_the_stores(void **state)
 	assert_int_equal(share.enforced, 1000);
 }
 
-static void a_lease_that_the_store_shortens_is_short(void **state)
+CLAIM(a_lease_that_the_store_shortens_is_short)
 {
 	struct weir_share_answer answer = lease_of(2000);
 	struct weir_share share;
 
 	answer.lease_us = 300000;
 	weir_share_begin(&share, &terms, START - 10 * SECOND);
+	memcpy(share.heard, answer.epoch, sizeof(share.heard));
 	weir_share_take(&share, &answer, START, START + MS);
 	assert_int_equal(weir_share_next_ns(&share), START + 300 * MS - 300000);
 }
 
-static void a_host_with_less_than_its_fallback_rises_late(void **state)
+CLAIM(a_host_with_less_than_its_fallback_rises_late)
 {
 	struct weir_share share = leased(20);
 	uint64_t wait_ns = WEIR_CLUSTER_SETTLED_NS + WEIR_CLUSTER_LEASE_NS + SECOND + WEIR_CLUSTER_SETTLE_NS;
@@ -90,7 +85,7 @@ static void a_host_with_less_than_its_fallback_rises_late(void **state)
 }
 
 /* What the data plane does by itself is what the host would have done. */
-static void a_schedule_says_what_will_be_enforced(void **state)
+CLAIM(a_schedule_says_what_will_be_enforced)
 {
 	static const uint64_t units[] = {20, 2000};
 	const uint64_t wait_ns = WEIR_CLUSTER_SETTLED_NS + WEIR_CLUSTER_LEASE_NS + SECOND + WEIR_CLUSTER_SETTLE_NS;
@@ -115,7 +110,7 @@ static void a_schedule_says_what_will_be_enforced(void **state)
 }
 
 /* It enforces no more than the schedule, and claims to know nothing of what was before. */
-static void another_process_goes_on_with_the_schedule(void **state)
+CLAIM(another_process_goes_on_with_the_schedule)
 {
 	static const uint64_t after_ms[] = {500, 1500, 6000};
 	static const uint64_t enforced[] = {20, 20, 1000};
@@ -137,7 +132,7 @@ static void another_process_goes_on_with_the_schedule(void **state)
 	assert_memory_equal(&same, &schedule, sizeof(same));
 }
 
-static void a_smaller_threshold_holds_at_once_and_what_was_is_remembered(void **state)
+CLAIM(a_smaller_threshold_holds_at_once_and_what_was_is_remembered)
 {
 	const struct weir_share_terms smaller = {.threshold = 900, .interval_ns = SECOND, .may_fall_back = true};
 	struct weir_share share = leased(2000);
@@ -151,7 +146,7 @@ static void a_smaller_threshold_holds_at_once_and_what_was_is_remembered(void **
 	assert_int_equal(ask.peak, 2000);
 }
 
-static void what_was_pushed_late_counts_until_then(void **state)
+CLAIM(what_was_pushed_late_counts_until_then)
 {
 	struct weir_share share = leased(2000);
 	struct weir_share_answer answer = lease_of(500);
@@ -166,7 +161,7 @@ static void what_was_pushed_late_counts_until_then(void **state)
 	assert_int_equal(ask.peak, 500);
 }
 
-static void a_share_given_up_is_reported_when_it_has_left_the_window(void **state)
+CLAIM(a_share_given_up_is_reported_when_it_has_left_the_window)
 {
 	struct weir_share share = leased(2000);
 	struct weir_share_answer answer = lease_of(500);
@@ -182,14 +177,13 @@ static void a_share_given_up_is_reported_when_it_has_left_the_window(void **stat
 }
 
 /* What is remembered is never less than what was, and not much more. */
-static void shares_that_shrink_often_are_not_forgotten(void **state)
+CLAIM(shares_that_shrink_often_are_not_forgotten)
 {
 	struct weir_share share = leased(3000);
 	struct weir_share_ask ask;
 	uint64_t now_ns = START;
-	uint64_t i;
 
-	for (i = 1; i < 100; i++) {
+	for (uint64_t i = 1; i < 100; i++) {
 		struct weir_share_answer answer = lease_of(3000 - 10 * i);
 
 		now_ns = START + i * 40 * MS;
@@ -203,7 +197,7 @@ static void shares_that_shrink_often_are_not_forgotten(void **state)
 	assert_true(ask.peak <= 3000 - 10 * 99);
 }
 
-static void a_host_that_leaves_enforces_nothing(void **state)
+CLAIM(a_host_that_leaves_enforces_nothing)
 {
 	struct weir_share share = leased(2000);
 	struct weir_share_ask ask;
@@ -216,7 +210,7 @@ static void a_host_that_leaves_enforces_nothing(void **state)
 }
 
 /* A clock that is right says a thousandth less than it knows. */
-static void a_host_vouches_for_less_time_than_has_passed(void **state)
+CLAIM(a_host_vouches_for_less_time_than_has_passed)
 {
 	struct weir_share share = leased(2000);
 	struct weir_share_ask ask;
@@ -228,7 +222,7 @@ static void a_host_vouches_for_less_time_than_has_passed(void **state)
 	assert_int_equal(ask.received_us, WEIR_LEDGER_NEVER);
 }
 
-static void an_answer_is_taken_once_and_in_time(void **state)
+CLAIM(an_answer_is_taken_once_and_in_time)
 {
 	struct weir_member member = {};
 
@@ -243,30 +237,119 @@ static void an_answer_is_taken_once_and_in_time(void **state)
 	assert_true(weir_member_takes_turn(&member, START + 500 * MS));
 }
 
-static void answers_that_no_ledger_gives_are_refused(void **state)
+/* As ledger.lua adds it up, written once more. */
+static long long check_of(const char *epoch, const long long *numbers)
 {
-	static const long long good[] = {5, 3000, 1000, 1000000, 3, 3000, 1000, 3600000000};
+	long long check = 0;
+
+	for (; *epoch; epoch++)
+		check = (check * 31 + *epoch) % 2147483647;
+	for (size_t i = 0; i + 1 < WEIR_LEDGER_ANSWER_NUMBERS; i++)
+		check = (check * 31 + (numbers[i] % 2147483647 + 2147483647) % 2147483647) % 2147483647;
+	return check;
+}
+
+/* One answer may come from another store: it changes nothing, until the next one has the same epoch. */
+CLAIM(an_epoch_that_it_did_not_report_is_asked_for_once_more)
+{
+	struct weir_share_answer answer = lease_of(1500), others = lease_of(100);
+	struct weir_share share = leased(2000), before = share;
+	struct weir_share_ask ask;
+
+	snprintf(others.epoch, sizeof(others.epoch), "q:7");
+	assert_false(weir_share_take(&share, &others, START + 200 * MS, START + 201 * MS));
+	weir_share_ask(&share, START + 400 * MS, 0, 0, &ask);
+	assert_string_equal(ask.epoch, "p:1");
+	assert_int_equal(share.enforced, 2000);
+	assert_int_equal(share.ends_ns, before.ends_ns);
+	assert_int_equal(share.total, before.total);
+	/* Its own says something else in between: then it begins anew. */
+	assert_true(weir_share_take(&share, &answer, START + 400 * MS, START + 401 * MS));
+	assert_int_equal(share.enforced, 1500);
+	assert_false(weir_share_take(&share, &others, START + 600 * MS, START + 601 * MS));
+	assert_int_equal(share.enforced, 1500);
+	weir_share_ask(&share, START + 800 * MS, 0, 0, &ask);
+	/* So long the other ledger may count on what this host does not use. */
+	assert_in_range(ask.rises_us, 3700000, 3800000);
+	assert_true(weir_share_take(&share, &others, START + 800 * MS, START + 801 * MS));
+	assert_int_equal(share.enforced, 100);
+	weir_share_ask(&share, START + 1000 * MS, 0, 0, &ask);
+	assert_string_equal(ask.epoch, "q:7");
+}
+
+/* Whichever it is, in an answer or in a message: another number, or another check. */
+CLAIM(one_changed_character_is_noticed)
+{
+	static const char digits[] = "0123456789";
+	const struct weir_member member = {.host = "a", .process = "f00", .turn = 9};
+	struct weir_share share = leased(2000);
+	weir_ledger_word words[WEIR_LEDGER_ASK_WORDS], others[WEIR_LEDGER_ASK_WORDS];
+	struct weir_share_ask ask;
+	long long good[] = {5, 3000, 1000, 1000000, 3, 3000, 1000, 3600000000, 3, 250, 0};
+	struct weir_share_answer answer;
+
+	good[10] = check_of("p:1", good);
+	assert_int_equal(weir_ledger_read_answer("p:1", good, &terms, &answer), 0);
+	assert_int_equal(answer.expected, 3);
+	assert_int_equal(answer.owed, 250);
+	assert_int_equal(weir_ledger_read_answer("p:2", good, &terms, &answer), -EINVAL);
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%lld", good[i]);
+		for (char *at = text; *at; at++) {
+			const char was = *at;
+
+			for (const char *digit = digits; *digit; digit++) {
+				long long numbers[WEIR_LEDGER_ANSWER_NUMBERS];
+
+				memcpy(numbers, good, sizeof(numbers));
+				*at = *digit;
+				numbers[i] = strtoll(text, NULL, 10);
+				if (numbers[i] != good[i])
+					assert_int_equal(weir_ledger_read_answer("p:1", numbers, &terms, &answer),
+							 -EINVAL);
+			}
+			*at = was;
+		}
+	}
+	weir_share_ask(&share, START + 200 * MS, 0, 0, &ask);
+	weir_ledger_write_ask(&member, &ask, words);
+	ask.fallback ^= 1;
+	weir_ledger_write_ask(&member, &ask, others);
+	assert_string_not_equal(words[WEIR_LEDGER_ASK_WORDS - 1], others[WEIR_LEDGER_ASK_WORDS - 1]);
+}
+
+CLAIM(answers_that_no_ledger_gives_are_refused)
+{
+	long long good[] = {5, 3000, 1000, 1000000, 3, 3000, 1000, 3600000000, 3, 0, 0};
 	static const struct {
 		int at;
 		long long number;
-	} bad[] = {
-		{0, -1}, {1, -1}, {1, 3001}, {2, -1}, {2, 3001}, {3, -2}, {3, 1000001}, {7, -1}, {7, 1000000000000001}};
+	} bad[] = {{0, -1},	 {1, -1},   {1, 3001},
+		   {2, -1},	 {2, 3001}, {3, -2},
+		   {3, 1000001}, {7, -1},   {7, 1000000000000001},
+		   {8, -1},	 {9, -1}};
 	struct weir_share_answer answer = {.share = 7};
 	char long_epoch[WEIR_CLUSTER_EPOCH_CHARS + 1];
-	size_t i;
+
+	good[10] = check_of("", good);
 
 	memset(long_epoch, 'x', sizeof(long_epoch));
 	long_epoch[WEIR_CLUSTER_EPOCH_CHARS] = '\0';
 	assert_int_equal(weir_ledger_read_answer("", good, &terms, &answer), -EINVAL);
+	good[10] = check_of(long_epoch, good);
 	assert_int_equal(weir_ledger_read_answer(long_epoch, good, &terms, &answer), -EINVAL);
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		long long numbers[WEIR_LEDGER_ANSWER_NUMBERS];
 
 		memcpy(numbers, good, sizeof(numbers));
 		numbers[bad[i].at] = bad[i].number;
+		numbers[10] = check_of("p:1", numbers);
 		assert_int_equal(weir_ledger_read_answer("p:1", numbers, &terms, &answer), -EINVAL);
 	}
 	assert_int_equal(answer.share, 7);
+	good[10] = check_of("p:1", good);
 	assert_int_equal(weir_ledger_read_answer("p:1", good, &terms, &answer), 0);
 	assert_int_equal(answer.share, 3000);
 	assert_string_equal(answer.epoch, "p:1");
@@ -294,12 +377,13 @@ static struct weir_share leased_with(const struct weir_share_terms *silent)
 
 	weir_share_begin(&share, silent, START - 10 * SECOND);
 	weir_share_ask(&share, START, 0, 0, &ask);
+	memcpy(share.heard, answer.epoch, sizeof(share.heard));
 	weir_share_take(&share, &answer, START, START + MS);
 	return share;
 }
 
 /* From when it last asked with success, by a thousandth less; the data plane by its schedule, as the controller. */
-static void a_host_that_stops_does_so_when_it_has_been_silent_for_so_long(void **state)
+CLAIM(a_host_that_stops_does_so_when_it_has_been_silent_for_so_long)
 {
 	const struct weir_share_terms silent = terms_of_silence(10 * MINUTE, true);
 	const uint64_t end_ns = START + 10 * MINUTE - 600 * MS;
@@ -317,7 +401,7 @@ static void a_host_that_stops_does_so_when_it_has_been_silent_for_so_long(void *
 	assert_int_equal(weir_share_next_ns(&share), UINT64_MAX);
 }
 
-static void a_host_that_keeps_its_fallback_does_so_for_ever(void **state)
+CLAIM(a_host_that_keeps_its_fallback_does_so_for_ever)
 {
 	const struct weir_share_terms keeps = terms_of_silence(MINUTE, false);
 	const struct weir_share_terms never = terms_of_silence(UINT64_MAX, true);
@@ -331,7 +415,7 @@ static void a_host_that_keeps_its_fallback_does_so_for_ever(void **state)
 }
 
 /* The ledger goes by what it heard last, which may not have been confirmed. */
-static void the_shorter_silence_holds_until_the_other_is_confirmed(void **state)
+CLAIM(the_shorter_silence_holds_until_the_other_is_confirmed)
 {
 	const struct weir_share_terms shorter = terms_of_silence(MINUTE, true);
 	const struct weir_share_terms longer = terms_of_silence(10 * MINUTE, true);
@@ -356,7 +440,7 @@ static void the_shorter_silence_holds_until_the_other_is_confirmed(void **state)
 	assert_int_equal(share.stops_ns, START + 2 * SECOND + 10 * MINUTE - 600 * MS);
 }
 
-static void another_process_stops_when_the_one_before_would_have(void **state)
+CLAIM(another_process_stops_when_the_one_before_would_have)
 {
 	const struct weir_share_terms silent = terms_of_silence(MINUTE, true);
 	struct weir_share share = leased_with(&silent), next;
@@ -376,9 +460,8 @@ static uint64_t asked_after(const uint64_t *units, uint32_t rounds, uint64_t blo
 {
 	struct weir_demand demand = {};
 	uint64_t offered = 0, ask = 0;
-	uint32_t i;
 
-	for (i = 0; i < rounds; i++) {
+	for (uint32_t i = 0; i < rounds; i++) {
 		offered += units[i];
 		ask = weir_demand_measure(&demand, START + i * 200 * MS, SECOND, offered,
 					  i + 1 == rounds ? blocked : 0);
@@ -386,7 +469,7 @@ static uint64_t asked_after(const uint64_t *units, uint32_t rounds, uint64_t blo
 	return ask;
 }
 
-static void demand_is_that_of_half_an_interval(void **state)
+CLAIM(demand_is_that_of_half_an_interval)
 {
 	static const uint64_t idle[6] = {}, steady[6] = {100, 100, 100, 100, 100, 100};
 	static const uint64_t rising[6] = {100, 100, 100, 100, 100, 400};
@@ -396,37 +479,11 @@ static void demand_is_that_of_half_an_interval(void **state)
 	assert_int_equal(asked_after(rising, 6, 0), 1000 + 15 + 1);
 }
 
-static void demand_that_is_blocked_is_that_of_the_latest_round(void **state)
+CLAIM(demand_that_is_blocked_is_that_of_the_latest_round)
 {
 	static const uint64_t rising[6] = {100, 100, 100, 100, 100, 400};
 
 	assert_int_equal(asked_after(rising, 6, 1), 2000 + 31 + 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_begins_with_nothing),
-		cmocka_unit_test(a_lease_ends_before_the_stores),
-		cmocka_unit_test(a_lease_that_the_store_shortens_is_short),
-		cmocka_unit_test(a_host_with_less_than_its_fallback_rises_late),
-		cmocka_unit_test(a_schedule_says_what_will_be_enforced),
-		cmocka_unit_test(another_process_goes_on_with_the_schedule),
-		cmocka_unit_test(a_smaller_threshold_holds_at_once_and_what_was_is_remembered),
-		cmocka_unit_test(what_was_pushed_late_counts_until_then),
-		cmocka_unit_test(a_share_given_up_is_reported_when_it_has_left_the_window),
-		cmocka_unit_test(shares_that_shrink_often_are_not_forgotten),
-		cmocka_unit_test(a_host_that_leaves_enforces_nothing),
-		cmocka_unit_test(a_host_vouches_for_less_time_than_has_passed),
-		cmocka_unit_test(an_answer_is_taken_once_and_in_time),
-		cmocka_unit_test(answers_that_no_ledger_gives_are_refused),
-		cmocka_unit_test(a_host_that_stops_does_so_when_it_has_been_silent_for_so_long),
-		cmocka_unit_test(a_host_that_keeps_its_fallback_does_so_for_ever),
-		cmocka_unit_test(the_shorter_silence_holds_until_the_other_is_confirmed),
-		cmocka_unit_test(another_process_stops_when_the_one_before_would_have),
-		cmocka_unit_test(demand_is_that_of_half_an_interval),
-		cmocka_unit_test(demand_that_is_blocked_is_that_of_the_latest_round),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -42,6 +42,10 @@ enum omission {
 	OMIT_LENT,	   /* a host says that it holds its share alone, and not what it has given up of the flow */
 	OMIT_LONG_REST,	   /* a new ledger of a rule with a key is quiet for no longer than another */
 	OMIT_BEGIN,	   /* a process enforces its share of a rule with a key at once */
+	OMIT_BELIEF,	   /* a host believes an epoch that it hears for the first time */
+	OMIT_RISES,	   /* a host that comes from another ledger does not say what that may count on */
+	OMIT_TOTAL,	   /* ... what all hosts together may have by that */
+	OMIT_EXPECTED,	   /* ... how many hosts that knew */
 };
 
 struct link {
@@ -50,6 +54,8 @@ struct link {
 	uint32_t slow_percent; /* these take up to slow_ns, the others up to usual_ns */
 	uint64_t usual_ns;
 	uint64_t slow_ns;
+	uint32_t mangled_percent; /* messages and answers in which a character is another */
+	uint32_t stray_percent;	  /* messages that the other store gets and answers */
 };
 
 struct plane_value {
@@ -66,6 +72,7 @@ struct host {
 	bool has_process;	    /* the controller; without it the data plane goes by share alone */
 	bool is_cut;		    /* from the store */
 	bool is_deaf;		    /* it is heard, and gets no answer */
+	uint32_t store;		    /* the one that it uses: 0 or 1 */
 	int32_t drift_ppm;
 	uint64_t clock_offset_ns;
 	double rate; /* offered, units a second */
@@ -86,9 +93,11 @@ struct world {
 	uint32_t hosts;
 	uint64_t now_ns;
 	uint64_t chance;
+	uint32_t store;	 /* that hosts come to */
 	bool store_runs; /* else messages to it wait in its sockets */
 	uint32_t writes; /* of somebody else; in worlds at random only if is_written_to */
 	bool is_written_to;
+	bool has_stores; /* in worlds at random: two, which hosts come to by turns */
 	enum omission omission;
 	struct world_message *messages;
 	struct lua_State *lua;
@@ -97,7 +106,7 @@ struct world {
 	uint64_t worst; /* the largest sum that the oracle saw */
 };
 
-/* script: of the ledger, or NULL for the real one. Hosts are down. */
+/* script: of the ledger, or NULL for the real one. Hosts are down. What the world was before is ended (zeros: none). */
 void world_begin(struct world *w, uint64_t seed, const struct weir_share_terms *terms, uint32_t hosts,
 		 const char *script, size_t script_bytes);
 void world_add_hosts(struct world *w, uint32_t hosts);
@@ -126,6 +135,14 @@ void world_evict_rule(struct world *w);
 void world_copy_store(struct world *w);
 void world_fail_over(struct world *w);
 void world_restart_store_empty(struct world *w);
+
+/* There are two stores. All hosts go to the other one, or one host to this one; a character in the store is another;
+ * `weir cluster forget --lost`.
+ */
+void world_alternate(struct world *w);
+void world_go_to_store(struct world *w, uint32_t i, uint32_t store);
+void world_mangle_store(struct world *w);
+void world_forget_lost(struct world *w);
 
 /* One step. Returns false when the threshold was exceeded. */
 bool world_step(struct world *w);

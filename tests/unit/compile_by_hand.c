@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "compile_by_hand.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
-
-#include "base/util.h"
 
 /* ---- the parts ---- */
 
@@ -69,12 +59,11 @@ void add_range(struct weir_range **ranges, size_t *count, uint32_t low, uint32_t
 void add_prefix(struct weir_prefix **prefixes, size_t *count, uint8_t family, const uint8_t *address, unsigned int bits)
 {
 	struct weir_prefix *prefix = weir_array_add((void **)prefixes, (*count)++, sizeof(*prefix));
-	unsigned int i;
 
 	assert_non_null(prefix);
 	prefix->family = family;
 	prefix->bits = bits;
-	for (i = 0; i < bits; i++)
+	for (unsigned int i = 0; i < bits; i++)
 		prefix->address[i / 8] |= address[i / 8] & 0x80 >> i % 8;
 }
 
@@ -135,9 +124,8 @@ struct weir_ruleset *numbered_ruleset(uint32_t from, uint32_t count)
 {
 	struct weir_ruleset *ruleset = new_ruleset();
 	char name[32];
-	uint32_t i;
 
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		snprintf(name, sizeof(name), "r%u", from + i);
 		add_address(add_resource(ruleset, name, WEIR_KEY_SOURCE), from + i, 32);
 		add_rule(ruleset, i, name, 10);
@@ -205,7 +193,7 @@ struct weir_image *build(const struct weir_ruleset *ruleset)
 void assert_refused(const struct weir_ruleset *ruleset, const struct weir_compile_options *options, const char *words)
 {
 	struct weir_image *image = NULL;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	assert_int_equal(weir_image_build(ruleset, options, &image, &diag), -EINVAL);
 	assert_null(image);
@@ -213,7 +201,6 @@ void assert_refused(const struct weir_ruleset *ruleset, const struct weir_compil
 	if (!strstr(diag.entries[0].message, words))
 		print_error("%s\n", diag.entries[0].message);
 	assert_non_null(strstr(diag.entries[0].message, words));
-	weir_diag_free(&diag);
 }
 
 void reload(struct weir_image **image, const struct weir_ruleset *ruleset, uint64_t now_ns)

@@ -6,7 +6,9 @@
 #ifndef WEIR_TEST_COMPILE_BY_HAND_H
 #define WEIR_TEST_COMPILE_BY_HAND_H
 
+#include "../lib/claims.h"
 #include "../lib/previous.h"
+#include "base/util.h"
 #include "compile/build_steps.h"
 
 #define MS 1000000ull

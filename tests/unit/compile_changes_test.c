@@ -3,18 +3,10 @@
  * Before a load and after it was taken back: the forecast of a load says what the load then does, and rules that come
  * back as if a load had never been find their slots.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "../lib/previous.h"
 #include "../lib/random_directions.h"
-#include "base/util.h"
 #include "compile/forecast.h"
 #include "compile_by_hand.h"
 #include "rules/emit.h"
@@ -32,10 +24,9 @@ static struct weir_image *compile_over(const struct weir_ruleset *ruleset, const
 	const struct weir_compile_options options = {
 		.cpus = 2, .now_ns = now_ns, .previous = previous, .ifindex = find_ifindex};
 	struct weir_image *image = NULL;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	assert_int_equal(weir_image_build(ruleset, &options, &image, &diag), 0);
-	weir_diag_free(&diag);
 	return image;
 }
 
@@ -63,7 +54,7 @@ static void assert_forecast(const struct weir_ruleset *before, const struct weir
 	assert_int_equal(kept, new->kept_rules);
 }
 
-static void a_forecast_keeps_what_the_load_keeps(void **state)
+CLAIM(a_forecast_keeps_what_the_load_keeps)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct random random = {.state = seed};
@@ -79,7 +70,7 @@ static void a_forecast_keeps_what_the_load_keeps(void **state)
 	}
 }
 
-static void a_forecast_says_why_a_rule_begins_anew(void **state)
+CLAIM(a_forecast_says_why_a_rule_begins_anew)
 {
 	struct weir_ruleset *before = per_source_ruleset(20), *after = per_source_ruleset(20);
 	struct weir_image *old = build(before), *new;
@@ -107,7 +98,7 @@ static void a_forecast_says_why_a_rule_begins_anew(void **state)
 /* ---- taking a load back ---- */
 
 /* A load, another over it, and the first again as if the other had not been. */
-static void rules_that_come_back_find_their_slots(void **state)
+CLAIM(rules_that_come_back_find_their_slots)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct random random = {.state = seed};
@@ -134,7 +125,7 @@ static void rules_that_come_back_find_their_slots(void **state)
 	}
 }
 
-static void what_only_the_other_load_had_cools(void **state)
+CLAIM(what_only_the_other_load_had_cools)
 {
 	struct weir_ruleset *one = per_source_ruleset(20), *other = per_source_ruleset(20);
 	struct weir_image *first, *second;
@@ -159,14 +150,4 @@ static void what_only_the_other_load_had_cools(void **state)
 	weir_ruleset_free(other);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_forecast_keeps_what_the_load_keeps),
-		cmocka_unit_test(a_forecast_says_why_a_rule_begins_anew),
-		cmocka_unit_test(rules_that_come_back_find_their_slots),
-		cmocka_unit_test(what_only_the_other_load_had_cools),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

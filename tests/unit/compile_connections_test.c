@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Rules that count connections: what they become, the tables they need, and what a reload keeps of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
-#include "base/util.h"
 #include "compile_by_hand.h"
 
 static struct weir_ruleset_rule *add_concurrency(struct weir_ruleset *ruleset, size_t resource, const char *name,
@@ -21,10 +13,10 @@ static struct weir_ruleset_rule *add_concurrency(struct weir_ruleset *ruleset, s
 	return rule;
 }
 
-static void a_concurrency_rule_goes_by_connections_and_takes_no_row(void **state)
+CLAIM(a_concurrency_rule_goes_by_connections_and_takes_no_row)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	const struct weir_rule *rule;
 
 	ruleset->settings.flows_per_cpu = 262144;
@@ -48,14 +40,12 @@ static void a_concurrency_rule_goes_by_connections_and_takes_no_row(void **state
 	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_SHARERS], WEIR_SHARERS_LINE_CELLS);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_rate_rule_beside_a_concurrency_rule_is_as_it_is_alone(void **state)
+CLAIM(a_rate_rule_beside_a_concurrency_rule_is_as_it_is_alone)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_concurrency(ruleset, 0, "connections", 100);
 	add_rule(ruleset, 0, "rate", 20);
@@ -66,11 +56,9 @@ static void a_rate_rule_beside_a_concurrency_rule_is_as_it_is_alone(void **state
 	assert_int_equal(image->rules[1].asks_all, 0);
 	assert_int_equal(image->spec_count, 1);
 	assert_int_equal(image->packet_rules_max, 2);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void tables_of_connections_are_as_large_as_the_settings_say(void **state)
+CLAIM(tables_of_connections_are_as_large_as_the_settings_say)
 {
 	static const struct {
 		uint32_t connections, flows, sets, flow_sets;
@@ -80,13 +68,12 @@ static void tables_of_connections_are_as_large_as_the_settings_say(void **state)
 		{1024, 256, 512, 64},
 		{4194304, 4194304, 2097152, WEIR_CONNECTION_FLOW_SETS_MAX},
 	};
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_image_memory memory;
 	struct weir_image *image;
-	size_t i;
 
 	add_concurrency(ruleset, 0, "keyed", 100);
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		ruleset->settings.connections = sizes[i].connections;
 		ruleset->settings.connection_flows = sizes[i].flows;
 		image = build(ruleset);
@@ -112,29 +99,26 @@ static void tables_of_connections_are_as_large_as_the_settings_say(void **state)
 	weir_image_memory(image, 2, &memory);
 	assert_int_equal(memory.connections, 0);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void silence_is_measured_in_sixths_rounded_up(void **state)
+CLAIM(silence_is_measured_in_sixths_rounded_up)
 {
 	static const uint64_t steps_ns[] = {1666666667, 1240 * SECOND, 20 * SECOND, 1666833334};
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_concurrency(ruleset, 0, "keyed", 100);
 	image = build(ruleset);
 	assert_memory_equal(image->config.connection_step_ns, steps_ns, sizeof(steps_ns));
 	assert_memory_equal(image->connection_timeout_ms, ruleset->settings.connection_timeout_ms,
 			    sizeof(image->connection_timeout_ms));
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void overrides_of_a_concurrency_rule_are_in_the_trie(void **state)
+CLAIM(overrides_of_a_concurrency_rule_are_in_the_trie)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_ruleset_rule *rule = add_concurrency(ruleset, 0, "keyed", 100);
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	rule->override_field = WEIR_KEY_SOURCE;
 	rule->overrides = calloc(1, sizeof(*rule->overrides));
@@ -148,14 +132,12 @@ static void overrides_of_a_concurrency_rule_are_in_the_trie(void **state)
 	assert_int_equal(image->override_count, 1);
 	assert_int_equal(image->overrides[0].key.prefix_bits, WEIR_OVERRIDE_FIXED_BITS + 8);
 	assert_int_equal(image->overrides[0].units.units, 5);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_concurrency_rule_keeps_its_slot_until_it_counts_something_else(void **state)
+CLAIM(a_concurrency_rule_keeps_its_slot_until_it_counts_something_else)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_concurrency(ruleset, 0, "r", 100);
 	image = build(ruleset);
@@ -172,14 +154,12 @@ static void a_concurrency_rule_keeps_its_slot_until_it_counts_something_else(voi
 	reload(&image, ruleset, 3000 * SECOND);
 	assert_int_equal(image->kept_rules, 0);
 	assert_int_equal(image->rules[0].slot, 1);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_slot_is_not_given_away_while_its_connections_may_last(void **state)
+CLAIM(a_slot_is_not_given_away_while_its_connections_may_last)
 {
 	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0), *none = two_resources(0, 0);
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_concurrency(ruleset, 0, "r", 100);
 	image = build(ruleset);
@@ -189,15 +169,14 @@ static void a_slot_is_not_given_away_while_its_connections_may_last(void **state
 	assert_int_equal(image->rule_info[0].free_after_ns, (2000 + 7 * 1240 + 1) * SECOND);
 	reload(&image, ruleset, (2000 + 7 * 1240) * SECOND);
 	assert_int_equal(image->rules[0].slot, 1);
-	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 	weir_ruleset_free(none);
 }
 
-static void the_first_concurrency_rule_of_a_reload_brings_its_tables(void **state)
+CLAIM(the_first_concurrency_rule_of_a_reload_brings_its_tables)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_rule(ruleset, 0, "rate", 20);
 	image = build(ruleset);
@@ -213,22 +192,19 @@ static void the_first_concurrency_rule_of_a_reload_brings_its_tables(void **stat
 	assert_int_equal(image->kept_rules, 2);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 65536);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 8192);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **state)
+CLAIM(connections_in_use_keep_tables_and_time_outs_over_a_reload)
 {
 	static const char *const expected[] = {"table of connections keeps its 131072 places",
 					       "table of flows with connections keeps its 32768 places",
 					       "the timeouts of connections stay as they are"};
 	static const uint64_t timeouts_ms[] = {10000, 7440000, 120000, 10001};
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_compile_options options = plain_options;
 	struct weir_image *image, *next = NULL;
 	struct weir_previous previous;
 	struct weir_diag diag = {};
-	size_t i;
 
 	add_concurrency(ruleset, 0, "keyed", 100);
 	image = build(ruleset);
@@ -243,7 +219,7 @@ static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **st
 	assert_memory_equal(next->connection_timeout_ms, timeouts_ms, sizeof(timeouts_ms));
 	assert_int_equal(next->config.connection_step_ns[WEIR_CONNECTION_CLASS_HALF], 1666666667);
 	assert_int_equal(diag.count, ARRAY_SIZE(expected));
-	for (i = 0; i < ARRAY_SIZE(expected); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
 		assert_non_null(strstr(diag.entries[i].message, expected[i]));
 	assert_string_equal(diag.entries[0].hint, "detach and attach again to change connections");
 	weir_diag_free(&diag);
@@ -263,10 +239,9 @@ static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **st
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
-	weir_ruleset_free(ruleset);
 }
 
-static void time_outs_of_no_connections_are_not_warned_of(void **state)
+CLAIM(time_outs_of_no_connections_are_not_warned_of)
 {
 	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0), *none = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_compile_options options = plain_options;
@@ -290,18 +265,17 @@ static void time_outs_of_no_connections_are_not_warned_of(void **state)
 }
 
 /* Connections of the rule with a key last on in the table, and know their flow by its place. */
-static void the_flows_of_a_rule_that_went_stay_beside_the_connections(void **state)
+CLAIM(the_flows_of_a_rule_that_went_stay_beside_the_connections)
 {
 	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0), *whole = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_ruleset *none = two_resources(0, 0);
-	struct weir_image *image;
-	int i;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *none = two_resources(0, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_concurrency(ruleset, 1, "whole", 100);
 	add_concurrency(ruleset, 0, "keyed", 100);
 	add_concurrency(whole, 1, "whole", 100);
 	image = build(ruleset);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		reload(&image, whole, (2000 + i) * SECOND);
 		assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 65536);
 		assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 8192);
@@ -311,27 +285,152 @@ static void the_flows_of_a_rule_that_went_stay_beside_the_connections(void **sta
 	reload(&image, none, 3001 * SECOND);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 0);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 0);
-	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 	weir_ruleset_free(whole);
-	weir_ruleset_free(none);
 }
 
-int main(void)
+/* ---- rules that share connections ---- */
+
+CLAIM(rules_of_one_key_that_enforce_share_their_connections)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_concurrency_rule_goes_by_connections_and_takes_no_row),
-		cmocka_unit_test(a_rate_rule_beside_a_concurrency_rule_is_as_it_is_alone),
-		cmocka_unit_test(tables_of_connections_are_as_large_as_the_settings_say),
-		cmocka_unit_test(silence_is_measured_in_sixths_rounded_up),
-		cmocka_unit_test(overrides_of_a_concurrency_rule_are_in_the_trie),
-		cmocka_unit_test(a_concurrency_rule_keeps_its_slot_until_it_counts_something_else),
-		cmocka_unit_test(a_slot_is_not_given_away_while_its_connections_may_last),
-		cmocka_unit_test(the_first_concurrency_rule_of_a_reload_brings_its_tables),
-		cmocka_unit_test(connections_in_use_keep_tables_and_time_outs_over_a_reload),
-		cmocka_unit_test(time_outs_of_no_connections_are_not_warned_of),
-		cmocka_unit_test(the_flows_of_a_rule_that_went_stay_beside_the_connections),
+	static const struct {
+		uint32_t first, flows_slot, mark;
+	} expected[] = {
+		{0, 0, 0}, {1, 1, 0}, {0, 0, 2}, {3, 3, 1}, {4, 4, 0}, {0, 0, 4}, {6, 6, 0}, {6, 6, 2},
 	};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_ruleset_rule *other_key;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	add_concurrency(ruleset, 0, "a", 100);
+	add_rule(ruleset, 0, "rate", 20);
+	add_concurrency(ruleset, 0, "b", 50);
+	add_concurrency(ruleset, 0, "observer", 50)->observes = true;
+	other_key = add_concurrency(ruleset, 0, "networks", 50);
+	other_key->has_own_key = true;
+	other_key->own_key = (struct weir_flow){.fields = WEIR_KEY_SOURCE, .source_bits = {24, 56}};
+	add_concurrency(ruleset, 0, "c", 70);
+	add_concurrency(ruleset, 1, "w", 100);
+	add_concurrency(ruleset, 1, "x", 90);
+	image = build(ruleset);
+	assert_int_equal(image->config.shares_connections, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		assert_int_equal(image->rules[i].shares_with, expected[i].first);
+		assert_int_equal(image->rules[i].slot, i);
+		assert_int_equal(image->rules[i].flows_slot, expected[i].flows_slot);
+		assert_int_equal(image->rules[i].drops_mark, expected[i].mark);
+	}
 }
+
+static struct weir_ruleset *rules_of_one_key(const char *names)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+
+	for (; *names; names++)
+		add_concurrency(ruleset, 0, (char[]){*names, '\0'}, 100);
+	return ruleset;
+}
+
+static void reload_rules(struct weir_image **image, const char *names, uint64_t now_ns)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = rules_of_one_key(names);
+
+	reload(image, ruleset, now_ns);
+}
+
+static void assert_counts_at(const struct weir_image *image, uint32_t flows_slot)
+{
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		assert_int_equal(image->rules[i].flows_slot, flows_slot);
+		assert_int_equal(image->rules[i].shares_with, 0);
+		assert_int_equal(image->rule_info[image->rules[i].slot].flows_slot_and_one, flows_slot + 1);
+		assert_false(image->fresh_rule_slots[flows_slot]);
+	}
+}
+
+/* 100,000 s: longer than connections last. */
+CLAIM(shared_connections_stay_whichever_of_the_rules_come_and_go)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = rules_of_one_key("ab");
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
+
+	reload_rules(&image, "cab", 100000 * SECOND);
+	assert_counts_at(image, 0);
+	assert_int_equal(image->rules[0].slot, 2);
+	reload_rules(&image, "cb", 200000 * SECOND);
+	assert_counts_at(image, 0);
+	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
+	/* Its slot is not given away while another rule counts there. */
+	reload_rules(&image, "cbde", 300000 * SECOND);
+	assert_counts_at(image, 0);
+	assert_int_equal(image->rules[2].slot, 3);
+	reload_rules(&image, "d", 400000 * SECOND);
+	assert_counts_at(image, 0);
+	assert_int_equal(image->rules[0].slot, 3);
+	assert_int_equal(image->config.shares_connections, 0);
+	/* When nobody does any more, it cools like any other. */
+	reload_rules(&image, "", 500000 * SECOND);
+	assert_int_equal(image->rule_info[0].free_after_ns, (500000 + 7 * 1240 + 1) * SECOND);
+	reload_rules(&image, "f", 600000 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+}
+
+CLAIM(rules_that_enforce_keep_the_count_when_one_begins_to_observe)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = rules_of_one_key("abc");
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
+
+	ruleset->rules[0].observes = true;
+	reload(&image, ruleset, 2000 * SECOND);
+	assert_int_equal(image->kept_rules, 2);
+	assert_non_null(image->why_empty[0]);
+	assert_int_equal(image->rules[0].slot, 3);
+	assert_int_equal(image->rules[0].flows_slot, 3);
+	assert_int_equal(image->rules[1].shares_with, 1);
+	assert_int_equal(image->rules[1].flows_slot, 0);
+	assert_int_equal(image->rules[2].flows_slot, 0);
+	/* It enforces again: what it has seen meanwhile is not what the others have admitted. */
+	ruleset->rules[0].observes = false;
+	reload(&image, ruleset, 3000 * SECOND);
+	assert_int_equal(image->kept_rules, 3);
+	assert_counts_at(image, 0);
+	/* Alone, it keeps what all have counted. */
+	ruleset->rules[0].observes = true;
+	ruleset->rule_count = 1;
+	reload(&image, ruleset, 4000 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[0].slot, 3);
+	assert_counts_at(image, 0);
+	ruleset->rule_count = 3;
+}
+
+/* Two rules that observed have counts of their own, and then one. If that is undone, each has its own again. */
+CLAIM(a_load_that_is_taken_back_leaves_each_rule_its_count)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = rules_of_one_key("ab");
+	struct weir_image *first, *second = NULL, *third = NULL;
+	struct weir_compile_options options = plain_options;
+	struct weir_previous previous;
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
+
+	ruleset->rules[0].observes = ruleset->rules[1].observes = true;
+	first = build(ruleset);
+	assert_int_equal(first->rules[1].flows_slot, 1);
+	ruleset->rules[0].observes = ruleset->rules[1].observes = false;
+	previous = previous_of(first);
+	options.previous = &previous;
+	assert_int_equal(weir_image_build(ruleset, &options, &second, &diag), 0);
+	assert_counts_at(second, 0);
+	previous = previous_of(second);
+	weir_previous_take_back(&previous, first->rule_info, first->resource_info, 2000 * SECOND);
+	ruleset->rules[0].observes = ruleset->rules[1].observes = true;
+	assert_int_equal(weir_image_build(ruleset, &options, &third, &diag), 0);
+	assert_int_equal(third->kept_rules, 2);
+	assert_int_equal(third->rules[0].flows_slot, 0);
+	assert_int_equal(third->rules[1].flows_slot, 1);
+	weir_image_free(first);
+	weir_image_free(second);
+	weir_image_free(third);
+}
+
+RUN_CLAIMS(NULL, NULL)

@@ -3,20 +3,12 @@
  * Names and patterns of `interface`: whatever comes, its vector is there, and has the resources whose words mean its
  * name. Against fnmatch(3) asked word by word.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "compile_by_hand.h"
 #include "compile_oracle.h"
-#include "rules/interface_words.h"
+#include "rules/scalars.h"
 
 /* Resource by resource: what the vector of this name has; the resources are in the order of their bits. */
 static bool has_resource(const struct weir_image *image, const char *name, size_t resource)
@@ -28,11 +20,11 @@ static bool has_resource(const struct weir_image *image, const char *name, size_
 	return weir_vector_has(&image->vectors[vector], image->bit[resource]);
 }
 
-static void a_pattern_means_the_names_that_it_matches_but_its_exceptions(void **state)
+CLAIM(a_pattern_means_the_names_that_it_matches_but_its_exceptions)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_match *match = add_resource(ruleset, "containers", 0);
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_interface(match, "veth*");
 	add_interface(match, "!veth-mgmt");
@@ -44,14 +36,12 @@ static void a_pattern_means_the_names_that_it_matches_but_its_exceptions(void **
 	assert_false(has_resource(image, "eth0", 0));
 	assert_true(has_resource(image, "eth0", 1));
 	assert_true(has_resource(image, "veth1", 1));
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_pattern_does_not_mean_the_loopback_interface(void **state)
+CLAIM(a_pattern_does_not_mean_the_loopback_interface)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_interface(add_resource(ruleset, "all", 0), "*");
 	add_interface(add_resource(ruleset, "loopback", 0), "lo");
@@ -59,24 +49,19 @@ static void a_pattern_does_not_mean_the_loopback_interface(void **state)
 	assert_false(has_resource(image, "lo", 0));
 	assert_true(has_resource(image, "lo", 1));
 	assert_true(has_resource(image, "eth0", 0));
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_name_that_is_not_there_yet_has_its_vector(void **state)
+CLAIM(a_name_that_is_not_there_yet_has_its_vector)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
-	struct weir_image *image = NULL;
-	struct weir_diag diag = {};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	add_interface(add_resource(ruleset, "later", 0), "ppp0");
 	assert_int_equal(weir_image_build(ruleset, &plain_options, &image, &diag), 0);
 	assert_int_equal(image->interface_count, 0);
 	assert_true(has_resource(image, "ppp0", 0));
 	assert_false(has_resource(image, "ppp1", 0));
-	weir_diag_free(&diag);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Of `a` and `b`, so that patterns nest, meet and miss each other. */
@@ -99,16 +84,16 @@ static bool is_meant(const struct weir_match *match, const char *name)
 	return by_pattern && strcmp(name, "lo") != 0;
 }
 
-static void whatever_comes_meets_the_resources_whose_words_mean_its_name(void **state)
+CLAIM(whatever_comes_meets_the_resources_whose_words_mean_its_name)
 {
 	static const char *const names[] = {"a",  "b",	 "aa",	"ab",  "ba",  "bb",  "aab", "aba",
 					    "lo", "abb", "bab", "baa", "aaa", "bbb", "c",   "cb"};
 
 	for (int round = 0; round < 300; round++) {
-		struct weir_ruleset *ruleset = new_ruleset();
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 		const uint32_t resources = 1 + chance(6);
-		struct weir_image *image = calloc(1, sizeof(*image));
-		struct weir_diag diag = {};
+		_cleanup_(weir_image_freep) struct weir_image *image = calloc(1, sizeof(*image));
+		_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 		for (uint32_t r = 0; r < resources; r++) {
 			char resource[16];
@@ -130,17 +115,14 @@ static void whatever_comes_meets_the_resources_whose_words_mean_its_name(void **
 								 match->interface_count, names[n]),
 						 is_meant(match, names[n]));
 			}
-		weir_diag_free(&diag);
-		weir_image_free(image);
-		weir_ruleset_free(ruleset);
 	}
 }
 
-static void an_interface_that_is_there_is_added_once(void **state)
+CLAIM(an_interface_that_is_there_is_added_once)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_match *match = add_resource(ruleset, "r", 0);
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_interface(match, "eth*");
 	add_interface(match, "eth3");
@@ -152,8 +134,6 @@ static void an_interface_that_is_there_is_added_once(void **state)
 	assert_int_equal(image->interface_count, 2);
 	assert_int_equal(image->interfaces[1].ifindex, 4);
 	assert_int_equal(image->interfaces[1].vector, image->interfaces[0].vector);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* One more than may meet on a packet, each on interfaces whose names begin with this and its number. */
@@ -173,7 +153,7 @@ static struct weir_ruleset *many(const char *beginning)
 }
 
 /* None is there when the rules are compiled: one that comes could be meant by all. */
-static void rules_that_could_meet_on_an_interface_that_comes_are_refused(void **state)
+CLAIM(rules_that_could_meet_on_an_interface_that_comes_are_refused)
 {
 	struct weir_ruleset *ruleset = many("eth%u*");
 	struct weir_image *image = build(ruleset); /* no name begins in two ways */
@@ -193,25 +173,11 @@ static void rules_that_could_meet_on_an_interface_that_comes_are_refused(void **
 	weir_ruleset_free(ruleset);
 }
 
-static void patterns_that_can_be_met_in_too_many_ways_are_refused(void **state)
+CLAIM(patterns_that_can_be_met_in_too_many_ways_are_refused)
 {
-	struct weir_ruleset *ruleset = many("*%u");
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = many("*%u");
 
 	assert_refused(ruleset, &plain_options, "combinations");
-	weir_ruleset_free(ruleset);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pattern_means_the_names_that_it_matches_but_its_exceptions),
-		cmocka_unit_test(a_pattern_does_not_mean_the_loopback_interface),
-		cmocka_unit_test(a_name_that_is_not_there_yet_has_its_vector),
-		cmocka_unit_test(whatever_comes_meets_the_resources_whose_words_mean_its_name),
-		cmocka_unit_test(an_interface_that_is_there_is_added_once),
-		cmocka_unit_test(rules_that_could_meet_on_an_interface_that_comes_are_refused),
-		cmocka_unit_test(patterns_that_can_be_met_in_too_many_ways_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

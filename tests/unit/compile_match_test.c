@@ -3,16 +3,8 @@
  * Matching: whatever resources a packet belongs to, the compiled image finds them, in few steps. Against a slow and
  * obvious oracle: a matcher that tries each resource in turn.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
-#include "base/util.h"
 #include "compile_by_hand.h"
 #include "compile_oracle.h"
 
@@ -32,28 +24,25 @@ static void assert_same_resources(const struct weir_ruleset *ruleset, const stru
 		assert_true(!set.word[r] || set.summary >> r & 1);
 }
 
-static void random_packets_meet_what_a_plain_matcher_finds(void **state)
+CLAIM(random_packets_meet_what_a_plain_matcher_finds)
 {
 	static const uint32_t sizes[] = {1, 5, 20, 64, 65, 200};
-	uint32_t round, i;
 
-	for (round = 0; round < 120; round++) {
+	for (uint32_t round = 0; round < 120; round++) {
 		/* Matching alone: so many resources may well exceed what may meet on a packet. */
 		struct weir_ruleset *ruleset =
 			chance_ruleset(sizes[round % 6], round % 2 ? CONDITIONS_ALL : chance(CONDITIONS_ALL + 1));
-		struct weir_image *image = calloc(1, sizeof(*image));
-		struct weir_diag diag = {};
+		_cleanup_(weir_image_freep) struct weir_image *image = calloc(1, sizeof(*image));
+		_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 		assert_int_equal(weir_compile_match(ruleset, &plain_options, image, &diag), 0);
-		for (i = 0; i < 2000; i++) {
+		for (uint32_t i = 0; i < 2000; i++) {
 			struct packet packet = chance_packet();
 
 			if (!image->config.limits_out)
 				packet.direction = WEIR_DIRECTION_IN;
 			assert_same_resources(ruleset, image, &packet);
 		}
-		weir_diag_free(&diag);
-		weir_image_free(image);
 		weir_ruleset_free(ruleset);
 	}
 }
@@ -95,6 +84,8 @@ static struct packet service_packet(uint32_t i)
 		.icmp_type = WEIR_BYTE_NONE,
 		.vlan = i % 4 == 3 ? i / 4 + 1 : WEIR_VLAN_NONE,
 		.length = 100,
+		.ip_length = 86,
+		.ttl = 64,
 	};
 
 	drop_impossible(&packet);
@@ -102,10 +93,10 @@ static struct packet service_packet(uint32_t i)
 }
 
 /* A word is looked at when all summaries name it: that has to be few, however many resources there are. */
-static void resources_that_are_alike_share_words(void **state)
+CLAIM(resources_that_are_alike_share_words)
 {
-	struct weir_ruleset *ruleset = services_ruleset(WEIR_RESOURCES_MAX);
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = services_ruleset(WEIR_RESOURCES_MAX);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 
 	for (uint32_t i = 0; i < WEIR_RESOURCES_MAX; i++) {
 		struct packet packet = service_packet(i);
@@ -114,15 +105,13 @@ static void resources_that_are_alike_share_words(void **state)
 		assert_true(weir_vector_has(&set, image->bit[i]));
 		assert_true(__builtin_popcountll(set.summary) <= 2);
 	}
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* As many as part a thousand customers, with the bits they share skipped. */
-static void a_thousand_prefixes_are_searched_in_few_steps(void **state)
+CLAIM(a_thousand_prefixes_are_searched_in_few_steps)
 {
-	struct weir_ruleset *ruleset = services_ruleset(WEIR_RESOURCES_MAX);
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = services_ruleset(WEIR_RESOURCES_MAX);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 
 	for (uint32_t i = 0; i < WEIR_RESOURCES_MAX; i++) {
 		struct packet packet = service_packet(i);
@@ -130,13 +119,11 @@ static void a_thousand_prefixes_are_searched_in_few_steps(void **state)
 		longest_prefix(image, image->config.destination_root, &packet, packet.destination);
 		assert_in_range(prefix_steps, 1, 3);
 	}
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void fields_without_conditions_are_not_in_use(void **state)
+CLAIM(fields_without_conditions_are_not_in_use)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_image *image;
 	struct weir_match *match;
 
@@ -156,27 +143,24 @@ static void fields_without_conditions_are_not_in_use(void **state)
 	assert_int_equal(image->config.match_fields, WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_KIND);
 	assert_int_equal(image->vector_count, 2);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void no_resources_match_nothing(void **state)
+CLAIM(no_resources_match_nothing)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 
 	assert_int_equal(image->config.resource_count, 0);
 	assert_int_equal(image->vector_count, 1);
 	assert_int_equal(image->vectors[0].summary, 0);
 	assert_int_equal(image->packet_rules_max, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void prefix_inside_another_of_the_same_resource_is_left_out(void **state)
+CLAIM(prefix_inside_another_of_the_same_resource_is_left_out)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_match *match = add_resource(ruleset, "nested", 0);
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_address(match, 0x0a010000, 16);
 	add_address(match, 0x0a000000, 8);
@@ -185,15 +169,13 @@ static void prefix_inside_another_of_the_same_resource_is_left_out(void **state)
 	assert_int_equal(image->destination_prefix_count, 1);
 	assert_int_equal(image->destination_prefixes[0].prefix.bits, 8);
 	assert_int_equal(image->source_prefix_count, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void missing_interface_warns_and_matches_nothing(void **state)
+CLAIM(missing_interface_warns_and_matches_nothing)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
-	struct weir_image *image = NULL;
-	struct weir_diag diag = {};
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 	struct weir_vector set;
 	struct packet packet;
 
@@ -209,34 +191,15 @@ static void missing_interface_warns_and_matches_nothing(void **state)
 		set = look_up(image, &packet);
 		assert_int_equal(set.word[0], packet.ifindex == 3 ? 1 : 0);
 	}
-	weir_diag_free(&diag);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_rule_set_with_more_than_4096_resources_is_refused(void **state)
+CLAIM(a_rule_set_with_more_than_4096_resources_is_refused)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
-	uint32_t i;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 
-	for (i = 0; i <= WEIR_RESOURCES_MAX; i++)
+	for (uint32_t i = 0; i <= WEIR_RESOURCES_MAX; i++)
 		add_address(add_resource(ruleset, "r", 0), i, 32);
 	assert_refused(ruleset, &plain_options, "4097 resources are too many");
-	weir_ruleset_free(ruleset);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_packets_meet_what_a_plain_matcher_finds),
-		cmocka_unit_test(resources_that_are_alike_share_words),
-		cmocka_unit_test(a_thousand_prefixes_are_searched_in_few_steps),
-		cmocka_unit_test(fields_without_conditions_are_not_in_use),
-		cmocka_unit_test(no_resources_match_nothing),
-		cmocka_unit_test(prefix_inside_another_of_the_same_resource_is_left_out),
-		cmocka_unit_test(missing_interface_warns_and_matches_nothing),
-		cmocka_unit_test(a_rule_set_with_more_than_4096_resources_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

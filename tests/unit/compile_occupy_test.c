@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Rules with occupy windows, compiled: the longest wait, their cells and tables, and what a reload keeps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "base/util.h"
 #include "compile_by_hand.h"
 #include "weir_occupy.h"
 
@@ -21,7 +13,7 @@ static struct weir_ruleset *occupy_ruleset(uint32_t key_fields)
 	return ruleset;
 }
 
-static void no_wait_to_occupy_is_longer_than_the_interval(void **state)
+CLAIM(no_wait_to_occupy_is_longer_than_the_interval)
 {
 	static const struct {
 		uint64_t interval_ns;
@@ -33,21 +25,19 @@ static void no_wait_to_occupy_is_longer_than_the_interval(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct weir_ruleset *ruleset = occupy_ruleset(WEIR_KEY_SOURCE);
-		struct weir_image *image;
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = occupy_ruleset(WEIR_KEY_SOURCE);
+		_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 		ruleset->settings.occupy_timeout_ms = cases[i].timeout_ms;
 		ruleset->rules[0].interval_ns = cases[i].interval_ns;
 		image = build(ruleset);
 		assert_int_equal(image->rules[0].queueing_ns_max, cases[i].longest_ns);
 		assert_int_equal(image->rule_info[0].queueing_ns_max, cases[i].longest_ns);
-		weir_image_free(image);
-		weir_ruleset_free(ruleset);
 	}
 }
 
 /* Whatever the clock says, a cell has bits for the round; and for a packet each ns, up to 2^40 of them. */
-static void a_cell_holds_every_round_and_a_packet_each_nanosecond(void **state)
+CLAIM(a_cell_holds_every_round_and_a_packet_each_nanosecond)
 {
 	static const uint64_t intervals_ms[] = {10, 11, 16, 1000, 60000, 3600000, 86400000};
 
@@ -62,9 +52,9 @@ static void a_cell_holds_every_round_and_a_packet_each_nanosecond(void **state)
 	}
 }
 
-static void tables_are_made_when_a_rule_occupies_and_for_its_flows(void **state)
+CLAIM(tables_are_made_when_a_rule_occupies_and_for_its_flows)
 {
-	struct weir_ruleset *ruleset = occupy_ruleset(0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = occupy_ruleset(0);
 	struct weir_image *image;
 
 	ruleset->settings.flows_per_cpu = 262144;
@@ -86,17 +76,16 @@ static void tables_are_made_when_a_rule_occupies_and_for_its_flows(void **state)
 	assert_int_equal(image->config.sizes[WEIR_TABLE_OCCUPY_FLOWS], 0);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_OCCUPY_RESOURCES], 0);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Its counters go on; its windows are another table's. */
-static void a_rule_that_begins_to_occupy_keeps_its_slot(void **state)
+CLAIM(a_rule_that_begins_to_occupy_keeps_its_slot)
 {
-	struct weir_ruleset *ruleset = occupy_ruleset(WEIR_KEY_SOURCE);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = occupy_ruleset(WEIR_KEY_SOURCE);
 	struct weir_compile_options options = plain_options;
 	struct weir_image *image, *next = NULL;
 	struct weir_previous previous;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	ruleset->rules[0].occupies = false;
 	image = build(ruleset);
@@ -109,18 +98,6 @@ static void a_rule_that_begins_to_occupy_keeps_its_slot(void **state)
 	assert_true(next->rule_info[0].occupies);
 	weir_image_free(image);
 	weir_image_free(next);
-	weir_diag_free(&diag);
-	weir_ruleset_free(ruleset);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_wait_to_occupy_is_longer_than_the_interval),
-		cmocka_unit_test(a_cell_holds_every_round_and_a_packet_each_nanosecond),
-		cmocka_unit_test(tables_are_made_when_a_rule_occupies_and_for_its_flows),
-		cmocka_unit_test(a_rule_that_begins_to_occupy_keeps_its_slot),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "compile_oracle.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "compile_by_hand.h"
 
 /* ---- packets and the plain matcher ---- */
@@ -28,9 +22,7 @@ void drop_impossible(struct packet *packet)
 
 static bool is_in_ranges(const struct weir_range *ranges, size_t count, uint32_t value)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (value >= ranges[i].low && value <= ranges[i].high)
 			return true;
 	}
@@ -40,11 +32,9 @@ static bool is_in_ranges(const struct weir_range *ranges, size_t count, uint32_t
 static bool is_in_prefix(uint8_t family, const uint8_t *prefix, unsigned int bits, const struct packet *packet,
 			 const uint8_t *address)
 {
-	unsigned int i;
-
 	if (packet->family != family)
 		return false;
-	for (i = 0; i < bits; i++) {
+	for (unsigned int i = 0; i < bits; i++) {
 		if ((prefix[i / 8] ^ address[i / 8]) & 0x80 >> i % 8)
 			return false;
 	}
@@ -54,9 +44,7 @@ static bool is_in_prefix(uint8_t family, const uint8_t *prefix, unsigned int bit
 static bool is_in_prefixes(const struct weir_prefix *prefixes, size_t count, const struct packet *packet,
 			   const uint8_t *address)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (is_in_prefix(prefixes[i].family, prefixes[i].address, prefixes[i].bits, packet, address))
 			return true;
 	}
@@ -65,9 +53,7 @@ static bool is_in_prefixes(const struct weir_prefix *prefixes, size_t count, con
 
 static bool has_flags(const struct weir_match *match, uint32_t flags)
 {
-	size_t i;
-
-	for (i = 0; i < match->tcp_flags_count; i++) {
+	for (size_t i = 0; i < match->tcp_flags_count; i++) {
 		if (flags != WEIR_BYTE_NONE && (flags & match->tcp_flags[i].set) == match->tcp_flags[i].set &&
 		    (flags & match->tcp_flags[i].clear) == 0)
 			return true;
@@ -81,9 +67,7 @@ static bool has_flags(const struct weir_match *match, uint32_t flags)
 
 static bool is_on_interface(const struct weir_match *match, uint32_t ifindex)
 {
-	size_t i;
-
-	for (i = 0; i < match->interface_count; i++) {
+	for (size_t i = 0; i < match->interface_count; i++) {
 		if (ifindex && test_ifindex(match->interface[i], NULL) == ifindex)
 			return true;
 		if (ifindex == GONE_IFINDEX && !strcmp(match->interface[i], GONE))
@@ -144,9 +128,9 @@ uint32_t longest_prefix(const struct weir_image *image, const uint32_t roots[2],
 
 static uint32_t interface_vector(const struct weir_image *image, uint32_t ifindex)
 {
-	uint32_t vector = image->config.interface_default, i;
+	uint32_t vector = image->config.interface_default;
 
-	for (i = 0; i < image->interface_count; i++) {
+	for (uint32_t i = 0; i < image->interface_count; i++) {
 		if (image->interfaces[i].ifindex == ifindex)
 			return image->interfaces[i].vector;
 	}
@@ -157,13 +141,11 @@ static uint32_t interface_vector(const struct weir_image *image, uint32_t ifinde
 
 static void meet(const struct weir_image *image, struct weir_vector *set, uint32_t field, uint32_t vector)
 {
-	uint32_t i;
-
 	assert_true(vector < image->vector_count);
 	if (!(image->config.match_fields & field))
 		return;
 	set->summary &= image->vectors[vector].summary;
-	for (i = 0; i < image->config.vector_words; i++)
+	for (uint32_t i = 0; i < image->config.vector_words; i++)
 		set->word[i] &= image->vectors[vector].word[i];
 }
 
@@ -199,10 +181,9 @@ uint32_t chance(uint32_t below)
 static void chance_address(uint8_t family, uint8_t *address)
 {
 	static const uint8_t bytes[] = {0, 1, 0x80, 0xff};
-	size_t i;
 
 	memset(address, 0, 16);
-	for (i = 0; i < (family == 6 ? 16 : 4); i++)
+	for (size_t i = 0; i < (family == 6 ? 16 : 4); i++)
 		address[i] = i < 3 || i == 15 ? bytes[chance(4)] : 0;
 }
 
@@ -263,13 +244,13 @@ static void chance_match(struct weir_match *match, uint32_t conditions)
 struct weir_ruleset *chance_ruleset(uint32_t resources, uint32_t conditions)
 {
 	struct weir_ruleset *ruleset = new_ruleset();
-	uint32_t i, bit, chosen;
+	uint32_t chosen;
 	char name[32];
 
-	for (i = 0; i < resources; i++) {
+	for (uint32_t i = 0; i < resources; i++) {
 		snprintf(name, sizeof(name), "r%u", i);
 		chosen = 0;
-		for (bit = 0; bit < CONDITIONS; bit++)
+		for (uint32_t bit = 0; bit < CONDITIONS; bit++)
 			chosen |= chance(3) ? 0 : 1u << bit;
 		chance_match(add_resource(ruleset, name, 0), chosen & conditions);
 	}

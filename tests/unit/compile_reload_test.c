@@ -3,26 +3,18 @@
  * What a load keeps of the one before: slots with all that is counted there, window specs and versions; and which slots
  * it must leave alone, as rows or TATs of a rule that is gone could be taken for those of the next.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
-#include "base/util.h"
 #include "compile_by_hand.h"
 
 /* ---- slots, window specs, versions ---- */
 
-static void an_unchanged_rule_keeps_slot_window_and_version(void **state)
+CLAIM(an_unchanged_rule_keeps_slot_window_and_version)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 	uint64_t base_bucket = image->specs[0].base_bucket;
-	struct weir_ruleset *other = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *other = new_ruleset();
 
 	/* It comes second now, and after another window spec. */
 	add_resource(other, "web", WEIR_KEY_SOURCE);
@@ -45,39 +37,33 @@ static void an_unchanged_rule_keeps_slot_window_and_version(void **state)
 	assert_int_equal(image->rules[0].spec, 1);
 	assert_true(image->fresh_rule_slots[1]);
 	assert_true(image->fresh_resource_slots[1]);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
-	weir_ruleset_free(other);
 }
 
-static void a_changed_threshold_keeps_the_slot_under_a_new_version(void **state)
+CLAIM(a_changed_threshold_keeps_the_slot_under_a_new_version)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
-	uint32_t i;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 
 	/* The same decisions: 20.9 admits 20. */
 	ruleset->rules[0].threshold_micro = 20900000;
 	reload(&image, ruleset, 1001 * SECOND);
 	assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20, 1));
 	assert_int_equal(image->rule_info[0].threshold_micro, 20900000);
-	for (i = 1; i <= 256; i++) {
+	for (uint32_t i = 1; i <= 256; i++) {
 		ruleset->rules[0].threshold_micro = (20 + i) * WEIR_MICRO;
 		reload(&image, ruleset, (1001 + 10 * i) * SECOND);
 		assert_int_equal(image->rules[0].slot, 0);
 		assert_int_equal(image->kept_rules, 1);
 		assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20 + i, i % WEIR_VERSIONS + 1));
 	}
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* A bucket is known by what marks its rule's virtual time, and what it lacks by how much of that a token is. */
-static void a_changed_threshold_or_burst_leaves_token_buckets_as_they_are(void **state)
+CLAIM(a_changed_threshold_or_burst_leaves_token_buckets_as_they_are)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_ruleset_rule *rule = &ruleset->rules[0];
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct weir_tokens before;
 
 	rule->window = WEIR_WINDOW_TOKENS;
@@ -105,13 +91,11 @@ static void a_changed_threshold_or_burst_leaves_token_buckets_as_they_are(void *
 	rule->window = WEIR_WINDOW_LEAP;
 	reload(&image, ruleset, 1004 * SECOND);
 	assert_int_equal(image->kept_rules, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 static void assert_not_kept(const struct weir_ruleset *before, const struct weir_ruleset *after)
 {
-	struct weir_image *image = build(before);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(before);
 
 	reload(&image, after, 1001 * SECOND);
 	assert_int_equal(image->kept_rules, 0);
@@ -120,13 +104,12 @@ static void assert_not_kept(const struct weir_ruleset *before, const struct weir
 	assert_int_equal(image->rule_info[0].free_after_ns, 1001 * SECOND + SECOND + SECOND / 10);
 	assert_int_equal(image->rule_info[1].state, WEIR_SLOT_USED);
 	assert_int_equal(image->pushed[0].word >> WEIR_THRESHOLD_BITS, 1);
-	weir_image_free(image);
 }
 
-static void a_rule_with_another_identity_gets_a_new_slot(void **state)
+CLAIM(a_rule_with_another_identity_gets_a_new_slot)
 {
-	struct weir_ruleset *before = per_source_ruleset(20);
-	struct weir_ruleset *after = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *before = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *after = per_source_ruleset(20);
 	struct weir_ruleset_rule *rule = &after->rules[0];
 
 	rule->interval_ns = 2 * SECOND;
@@ -147,15 +130,13 @@ static void a_rule_with_another_identity_gets_a_new_slot(void **state)
 	strcpy(rule->name, "per-client");
 	strcpy(after->resources[0].name, "web");
 	assert_not_kept(before, after);
-	weir_ruleset_free(before);
-	weir_ruleset_free(after);
 }
 
-static void another_key_of_its_own_makes_another_rule(void **state)
+CLAIM(another_key_of_its_own_makes_another_rule)
 {
-	struct weir_ruleset *before = per_source_ruleset(20);
-	struct weir_ruleset *after = per_source_ruleset(20);
-	struct weir_image *image = build(before);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *before = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *after = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(before);
 	struct weir_ruleset_rule *rule = &after->rules[0];
 
 	/* `per` that says what the resource's flow said. */
@@ -177,18 +158,15 @@ static void another_key_of_its_own_makes_another_rule(void **state)
 	rule->has_own_key = false;
 	reload(&image, after, 1005 * SECOND);
 	assert_int_equal(image->kept_rules, 1);
-	weir_image_free(image);
-	weir_ruleset_free(before);
-	weir_ruleset_free(after);
 }
 
-static void a_removed_rules_slot_cools_before_it_is_reused(void **state)
+CLAIM(a_removed_rules_slot_cools_before_it_is_reused)
 {
-	struct weir_ruleset *first = per_source_ruleset(20);
-	struct weir_ruleset *none = new_ruleset();
-	struct weir_ruleset *second = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *first = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *none = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *second = new_ruleset();
 	uint64_t expiry_ns = 2000 * SECOND + SECOND + SECOND / 10;
-	struct weir_image *image = build(first);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(first);
 
 	reload(&image, none, 2000 * SECOND);
 	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
@@ -213,19 +191,15 @@ static void a_removed_rules_slot_cools_before_it_is_reused(void **state)
 	assert_string_equal(image->rule_info[0].name, "another");
 	assert_true(image->fresh_rule_slots[0]);
 	assert_false(image->fresh_rule_slots[1]);
-	weir_image_free(image);
-	weir_ruleset_free(first);
-	weir_ruleset_free(none);
-	weir_ruleset_free(second);
 }
 
-static void a_reload_without_free_slots_is_refused(void **state)
+CLAIM(a_reload_without_free_slots_is_refused)
 {
-	struct weir_ruleset *first = numbered_ruleset(0, 500);
-	struct weir_ruleset *second = numbered_ruleset(500, 524);
-	struct weir_ruleset *third = numbered_ruleset(1023, 2);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *first = numbered_ruleset(0, 500);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *second = numbered_ruleset(500, 524);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *third = numbered_ruleset(1023, 2);
 	struct weir_compile_options options = plain_options;
-	struct weir_image *image = build(first);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(first);
 	struct weir_previous previous;
 
 	assert_int_equal(image->rule_slots, 1024);
@@ -240,13 +214,9 @@ static void a_reload_without_free_slots_is_refused(void **state)
 	reload(&image, third, 1100 * SECOND);
 	assert_int_equal(image->kept_rules, 1);
 	assert_int_equal(image->rules[1].slot, 0);
-	weir_image_free(image);
-	weir_ruleset_free(first);
-	weir_ruleset_free(second);
-	weir_ruleset_free(third);
 }
 
-static void first_load_makes_room_for_twice_its_rules(void **state)
+CLAIM(first_load_makes_room_for_twice_its_rules)
 {
 	struct weir_ruleset *ruleset = numbered_ruleset(0, 1024);
 	struct weir_image *image = build(ruleset);
@@ -262,7 +232,7 @@ static void first_load_makes_room_for_twice_its_rules(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so(void **state)
+CLAIM(a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so)
 {
 	static const struct {
 		uint64_t threshold;
@@ -270,7 +240,7 @@ static void a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so(void *
 	} most[] = {{32000, WEIR_STORAGE_MEDIUM}, {2000000000, WEIR_STORAGE_WIDE}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(most); i++) {
-		struct weir_ruleset *ruleset = per_source_ruleset(most[i].threshold);
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(most[i].threshold);
 		struct weir_image *image = build(ruleset), *next = NULL;
 		struct weir_previous previous = previous_of(image);
 		struct weir_compile_options options = plain_options;
@@ -296,14 +266,13 @@ static void a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so(void *
 		assert_int_equal(next->rules[0].slot, 1);
 		assert_int_equal(next->rules[0].storage, most[i].next);
 		weir_image_free(next);
-		weir_ruleset_free(ruleset);
 	}
 }
 
-static void window_specs_of_earlier_loads_stay_for_ever(void **state)
+CLAIM(window_specs_of_earlier_loads_stay_for_ever)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 	struct weir_window_spec first = image->specs[0];
 
 	ruleset->rules[0].interval_ns = 2 * SECOND;
@@ -318,16 +287,14 @@ static void window_specs_of_earlier_loads_stay_for_ever(void **state)
 	assert_int_equal(image->spec_count, 2);
 	assert_int_equal(image->rules[0].spec, 0);
 	assert_int_equal(image->rules[0].base_bucket, first.base_bucket);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* ---- rules that move, throttle, or refer ---- */
 
-static void a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew(void **state)
+CLAIM(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 
 	ruleset->rules[0].behavior = THROTTLING;
 	reload(&image, ruleset, 1001 * SECOND);
@@ -339,17 +306,15 @@ static void a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew(void **
 	reload(&image, ruleset, 2000 * SECOND);
 	assert_int_equal(image->rules[0].slot, 0);
 	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_NARROW);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows(void **state)
+CLAIM(a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset), *next = NULL;
 	struct weir_previous previous = previous_of(image);
 	struct weir_compile_options options = plain_options;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	ruleset->rules[0].strategy = WARM_UP;
 	ruleset->rules[0].warm_up = (struct weir_warm_up_fields){10, 3};
@@ -359,14 +324,12 @@ static void a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows(void 
 	assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' starts with empty windows"));
 	assert_int_equal(next->rules[0].slot, 1);
 	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_MEDIUM);
-	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
-	weir_ruleset_free(ruleset);
 }
 
 /* A reload that would lose windows is refused with the reason, unless they may go; a comparison shows the rest, too. */
-static void a_reload_that_would_empty_windows_is_refused_unless_it_may(void **state)
+CLAIM(a_reload_that_would_empty_windows_is_refused_unless_it_may)
 {
 	static const struct {
 		bool warms;
@@ -377,7 +340,7 @@ static void a_reload_that_would_empty_windows_is_refused_unless_it_may(void **st
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
-		struct weir_ruleset *ruleset = per_source_ruleset(20);
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 		struct weir_image *image = build(ruleset), *next = NULL;
 		struct weir_previous previous = previous_of(image);
 		struct weir_compile_options options = plain_options;
@@ -416,7 +379,6 @@ static void a_reload_that_would_empty_windows_is_refused_unless_it_may(void **st
 		assert_int_equal(next->kept_rules, 1);
 		weir_image_free(next);
 		weir_image_free(image);
-		weir_ruleset_free(ruleset);
 	}
 }
 
@@ -425,10 +387,10 @@ static uint32_t version_of(const struct weir_image *image)
 	return image->rules[0].threshold >> WEIR_THRESHOLD_BITS;
 }
 
-static void a_flows_warm_up_has_a_new_version_with_any_of_its_numbers(void **state)
+CLAIM(a_flows_warm_up_has_a_new_version_with_any_of_its_numbers)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
 	image = build(ruleset);
@@ -445,16 +407,14 @@ static void a_flows_warm_up_has_a_new_version_with_any_of_its_numbers(void **sta
 	reload(&image, ruleset, 1001 * SECOND);
 	assert_int_equal(version_of(image), 4);
 	assert_int_equal(image->rules[0].slot, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Versions come round: a reload that changes nothing takes none. */
-static void overrides_that_are_the_same_keep_their_version(void **state)
+CLAIM(overrides_that_are_the_same_keep_their_version)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_override *overrides, first;
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_override(&ruleset->rules[0], 4, 10, 8, 5 * WEIR_MICRO);
 	add_override(&ruleset->rules[0], 4, 11, 8, 6 * WEIR_MICRO);
@@ -482,8 +442,6 @@ static void overrides_that_are_the_same_keep_their_version(void **state)
 	overrides[0].prefix.family = 6;
 	reload(&image, ruleset, 1001 * SECOND);
 	assert_int_equal(version_of(image), 5);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Only the threshold of the one override, or of the rule. */
@@ -498,12 +456,12 @@ static void change(struct weir_ruleset *ruleset)
 }
 
 /* Whatever a row has noted: it will not take one threshold for another. */
-static void a_version_comes_again_only_when_no_row_can_remember_it(void **state)
+CLAIM(a_version_comes_again_only_when_no_row_can_remember_it)
 {
 	for (int overrides = 0; overrides < 2; overrides++) {
-		struct weir_ruleset *ruleset = per_source_ruleset(20);
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 		uint64_t last_ns[WEIR_VERSIONS + 1] = {0}, now_ns = 1000 * SECOND;
-		struct weir_image *image;
+		_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 		uint32_t version, before;
 
 		if (overrides)
@@ -522,14 +480,12 @@ static void a_version_comes_again_only_when_no_row_can_remember_it(void **state)
 				    now_ns > last_ns[version] + 1100 * MS + 60 * SECOND);
 			before = version;
 		}
-		weir_image_free(image);
-		weir_ruleset_free(ruleset);
 	}
 }
 
-static void a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later(void **state)
+CLAIM(a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset), *next;
 	struct weir_compile_options options = plain_options;
 	struct weir_previous previous;
@@ -563,7 +519,6 @@ static void a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later(voi
 	reload(&image, ruleset, 2000 * SECOND);
 	assert_int_equal(version_of(image), WEIR_VERSION_NONE);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* ---- slots whose flows are in tables that all CPUs share ---- */
@@ -581,9 +536,9 @@ static void set_rule(struct weir_ruleset_rule *rule, const struct weir_ruleset_r
 static uint32_t slot_after(const struct weir_ruleset_rule *gone, uint32_t key_fields,
 			   const struct weir_ruleset_rule *next, uint64_t then_ns)
 {
-	struct weir_ruleset *ruleset = two_resources(key_fields, 0);
-	struct weir_ruleset *none = new_ruleset();
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(key_fields, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *none = new_ruleset();
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	uint32_t slot;
 
 	set_rule(add_rule(ruleset, 0, "gone", 0), gone);
@@ -593,15 +548,12 @@ static uint32_t slot_after(const struct weir_ruleset_rule *gone, uint32_t key_fi
 	memcpy(ruleset->rules[0].name, "next", 4);
 	reload(&image, ruleset, then_ns);
 	slot = image->rules[0].slot;
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
-	weir_ruleset_free(none);
 	return slot;
 }
 
-static void a_throttling_rule_takes_no_slot_whose_tats_it_would_feel(void **state)
+CLAIM(a_throttling_rule_takes_no_slot_whose_tats_it_would_feel)
 {
-	struct weir_ruleset *kinds = two_resources(0, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *kinds = two_resources(0, 0);
 	struct weir_ruleset_rule *quick = add_kind(kinds, "quick", DIRECT, THROTTLING, CURRENT);
 	struct weir_ruleset_rule slow, reject;
 
@@ -617,12 +569,11 @@ static void a_throttling_rule_takes_no_slot_whose_tats_it_would_feel(void **stat
 	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, &reject, 2001 * SECOND + 101 * MS), 0);
 	assert_int_equal(slot_after(quick, 0, &slow, 2001 * SECOND + 101 * MS), 0);
 	assert_int_equal(slot_after(&reject, WEIR_KEY_SOURCE, &slow, 2001 * SECOND + 101 * MS), 0);
-	weir_ruleset_free(kinds);
 }
 
-static void a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm(void **state)
+CLAIM(a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm)
 {
-	struct weir_ruleset *kinds = two_resources(0, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *kinds = two_resources(0, 0);
 	struct weir_ruleset_rule *warm = add_kind(kinds, "warm", WARM_UP, REJECT, CURRENT);
 	struct weir_ruleset_rule never = *warm;
 
@@ -634,14 +585,13 @@ static void a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm(void **st
 	never.interval_ns = 60 * SECOND;
 	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, &never, 9000 * SECOND), 1);
 	assert_int_equal(slot_after(warm, 0, &never, 9000 * SECOND), 0);
-	weir_ruleset_free(kinds);
 }
 
-static void a_slot_remembers_throttled_flows_through_other_owners(void **state)
+CLAIM(a_slot_remembers_throttled_flows_through_other_owners)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_ruleset *none = new_ruleset();
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *none = new_ruleset();
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_kind(ruleset, "first", DIRECT, THROTTLING, CURRENT);
 	image = build(ruleset);
@@ -659,19 +609,16 @@ static void a_slot_remembers_throttled_flows_through_other_owners(void **state)
 	reload(&image, none, 2010 * SECOND);
 	reload(&image, ruleset, 9700 * SECOND);
 	assert_int_equal(image->rules[0].slot, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
-	weir_ruleset_free(none);
 }
 
-static void a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows(void **state)
+CLAIM(a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_compile_options options = plain_options;
 	struct weir_image *image, *next = NULL;
-	struct weir_ruleset *none = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *none = new_ruleset();
 	struct weir_previous previous;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	add_kind(ruleset, "first", DIRECT, THROTTLING, CURRENT);
 	image = build(ruleset);
@@ -693,38 +640,8 @@ static void a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows(void
 	assert_int_equal(next->rules[0].slot, 1);
 	assert_int_equal(diag.count, 1);
 	assert_non_null(strstr(diag.entries[0].message, "still holds flows of a removed rule"));
-	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
-	weir_ruleset_free(ruleset);
-	weir_ruleset_free(none);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_unchanged_rule_keeps_slot_window_and_version),
-		cmocka_unit_test(a_changed_threshold_keeps_the_slot_under_a_new_version),
-		cmocka_unit_test(a_changed_threshold_or_burst_leaves_token_buckets_as_they_are),
-		cmocka_unit_test(a_rule_with_another_identity_gets_a_new_slot),
-		cmocka_unit_test(another_key_of_its_own_makes_another_rule),
-		cmocka_unit_test(a_removed_rules_slot_cools_before_it_is_reused),
-		cmocka_unit_test(a_reload_without_free_slots_is_refused),
-		cmocka_unit_test(first_load_makes_room_for_twice_its_rules),
-		cmocka_unit_test(a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so),
-		cmocka_unit_test(window_specs_of_earlier_loads_stay_for_ever),
-		cmocka_unit_test(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew),
-		cmocka_unit_test(a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows),
-		cmocka_unit_test(a_reload_that_would_empty_windows_is_refused_unless_it_may),
-		cmocka_unit_test(a_flows_warm_up_has_a_new_version_with_any_of_its_numbers),
-		cmocka_unit_test(overrides_that_are_the_same_keep_their_version),
-		cmocka_unit_test(a_version_comes_again_only_when_no_row_can_remember_it),
-		cmocka_unit_test(a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later),
-		cmocka_unit_test(a_throttling_rule_takes_no_slot_whose_tats_it_would_feel),
-		cmocka_unit_test(a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm),
-		cmocka_unit_test(a_slot_remembers_throttled_flows_through_other_owners),
-		cmocka_unit_test(a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

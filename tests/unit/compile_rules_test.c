@@ -3,28 +3,19 @@
  * What a rule becomes: its storage, window spec and evaluating, what the program and the controller receive of it, and
  * its overrides.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
-#include <errno.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "compile_by_hand.h"
 #include "weir_emission.h"
 
 /* ---- storage and window spec ---- */
 
-static void a_rule_is_written_as_the_program_reads_it(void **state)
+CLAIM(a_rule_is_written_as_the_program_reads_it)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_ruleset_rule *rule;
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct weir_flow *flow;
 
 	add_resource(ruleset, "first", 0);
@@ -64,17 +55,15 @@ static void a_rule_is_written_as_the_program_reads_it(void **state)
 	assert_true(image->fresh_rule_slots[0]);
 	assert_false(image->fresh_rule_slots[1]);
 	assert_true(image->fresh_resource_slots[1]);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 static enum weir_storage storage_of(uint64_t threshold_micro, uint64_t interval_ns, uint32_t samples, bool counts_bytes,
 				    uint32_t key_fields, uint64_t span_ns)
 {
 	struct weir_compile_options options = plain_options;
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_ruleset_rule *rule;
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	enum weir_storage storage;
 
 	options.span_ns = span_ns;
@@ -87,12 +76,10 @@ static enum weir_storage storage_of(uint64_t threshold_micro, uint64_t interval_
 	image = build_with(ruleset, &options);
 	storage = image->rules[0].storage;
 	assert_int_equal(image->rule_info[0].storage, storage);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 	return storage;
 }
 
-static void storage_is_narrow_only_for_small_packet_limits_of_flows(void **state)
+CLAIM(storage_is_narrow_only_for_small_packet_limits_of_flows)
 {
 	uint64_t limit = 32000 * WEIR_MICRO;
 
@@ -111,7 +98,7 @@ static void storage_is_narrow_only_for_small_packet_limits_of_flows(void **state
 }
 
 /* Of hosts that share an AVG_LOCAL threshold one may have it as often as there are hosts. */
-static void storage_of_a_threshold_of_each_host_has_room_for_a_thousand_hosts(void **state)
+CLAIM(storage_of_a_threshold_of_each_host_has_room_for_a_thousand_hosts)
 {
 	static const struct {
 		enum weir_cluster cluster;
@@ -124,9 +111,9 @@ static void storage_of_a_threshold_of_each_host_has_room_for_a_thousand_hosts(vo
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct weir_ruleset *ruleset = new_ruleset();
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 		struct weir_ruleset_rule *rule;
-		struct weir_image *image;
+		_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 		add_resource(ruleset, "r", WEIR_KEY_SOURCE);
 		rule = add_rule(ruleset, 0, "rule", 0);
@@ -136,12 +123,10 @@ static void storage_of_a_threshold_of_each_host_has_room_for_a_thousand_hosts(vo
 		rule->cluster = cases[i].cluster;
 		image = build_with(ruleset, &plain_options);
 		assert_int_equal(image->rules[0].storage, cases[i].storage);
-		weir_image_free(image);
-		weir_ruleset_free(ruleset);
 	}
 }
 
-static void storage_is_medium_up_to_2000_million_units_of_flows(void **state)
+CLAIM(storage_is_medium_up_to_2000_million_units_of_flows)
 {
 	uint64_t limit = 2000000000 * WEIR_MICRO;
 
@@ -157,9 +142,9 @@ static void storage_is_medium_up_to_2000_million_units_of_flows(void **state)
 }
 
 /* As memory allows, it may be as much as at little memory in use. */
-static void storage_goes_by_the_largest_threshold_that_memory_allows(void **state)
+CLAIM(storage_goes_by_the_largest_threshold_that_memory_allows)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_ruleset_rule *rule = &ruleset->rules[0];
 	struct weir_image *image;
 
@@ -172,91 +157,86 @@ static void storage_goes_by_the_largest_threshold_that_memory_allows(void **stat
 	image = build(ruleset);
 	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Those with the smallest rows first, whatever their order. */
-static void medium_rows_take_the_window_specs_that_narrow_ones_leave(void **state)
+CLAIM(medium_rows_take_the_window_specs_that_narrow_ones_leave)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_image *image;
-	uint32_t i;
 
 	add_resource(ruleset, "bytes", WEIR_KEY_SOURCE)->families = 2;
 	add_resource(ruleset, "packets", WEIR_KEY_SOURCE)->families = 1;
-	for (i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 8; i++) {
 		struct weir_ruleset_rule *rule = add_rule(ruleset, 0, "bytes", 1000000);
 
 		rule->interval_ns = (i + 1) * SECOND;
 		rule->counts_bytes = true;
 	}
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		add_rule(ruleset, 1, "packets", 10)->interval_ns = (i + 2) * SECOND;
 	image = build(ruleset);
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_MEDIUM);
 	assert_int_equal(image->rules[0].spec, 8); /* the others share theirs with the packets */
 	assert_int_equal(image->rules[1].spec, 0);
 	weir_image_free(image);
 
-	for (i = 8; i < 16; i++)
+	for (uint32_t i = 8; i < 16; i++)
 		ruleset->rules[i].interval_ns = (i + 1000) * SECOND;
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		ruleset->rules[i].interval_ns = (2 * i + 1) * SECOND;
 	add_rule(ruleset, 0, "more", 1000000)->counts_bytes = true;
 	ruleset->rules[16].interval_ns = 100 * SECOND;
 	image = build(ruleset);
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_MEDIUM);
 	assert_int_equal(image->rules[16].storage, WEIR_STORAGE_WIDE);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void narrow_window_specs_go_to_rules_that_can_use_them(void **state)
+CLAIM(narrow_window_specs_go_to_rules_that_can_use_them)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_image *image;
-	uint32_t i;
 
 	add_resource(ruleset, "lone", 0);
 	add_resource(ruleset, "keyed", WEIR_KEY_SOURCE);
 	add_resource(ruleset, "keyed-too", WEIR_KEY_SOURCE)->families = 1;
 	ruleset->resources[1].match.families = 2;
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		add_rule(ruleset, 0, "lone", 10)->interval_ns = (i + 1) * 100 * SECOND;
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		add_rule(ruleset, 1, "first", 10)->interval_ns = (i + 1) * SECOND;
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		add_rule(ruleset, 2, "second", 10)->interval_ns = (i + 4) * SECOND;
 	image = build(ruleset);
 	/* Intervals of 1 to 13 s are 13 window specs; those of the rules that come first but need no number go after.
 	 */
-	for (i = 5; i < 25; i++)
+	for (uint32_t i = 5; i < 25; i++)
 		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_NARROW);
 	assert_int_equal(image->rules[15].spec, image->rules[8].spec);
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(image->rules[i].spec, 13 + i);
 	assert_int_equal(image->spec_count, 18);
 	weir_image_free(image);
 
 	/* Four more: the last rule is the seventeenth to ask. */
-	for (i = 15; i < 19; i++)
+	for (uint32_t i = 15; i < 19; i++)
 		ruleset->rules[i].interval_ns = (1000 + i) * SECOND;
 	image = build(ruleset);
-	for (i = 5; i < 24; i++)
+	for (uint32_t i = 5; i < 24; i++)
 		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_NARROW);
 	assert_int_equal(image->rules[24].storage, WEIR_STORAGE_WIDE);
 	assert_true(image->rules[24].spec >= WEIR_SPECS_NARROW);
 	assert_int_equal(image->spec_count, 22);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void rules_share_a_window_spec_only_with_the_same_buckets_and_window(void **state)
+CLAIM(rules_share_a_window_spec_only_with_the_same_buckets_and_window)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_rule(ruleset, 0, "same", 99);
 	add_rule(ruleset, 0, "strict", 20)->window = WEIR_WINDOW_STRICT;
@@ -269,14 +249,12 @@ static void rules_share_a_window_spec_only_with_the_same_buckets_and_window(void
 	assert_int_equal(image->specs[image->rules[2].spec].window, WEIR_WINDOW_STRICT);
 	assert_int_equal(image->specs[image->rules[3].spec].window, WEIR_WINDOW_SMOOTH);
 	assert_int_equal(image->specs[image->rules[4].spec].window_cells, 5);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_young_clock_counts_buckets_from_zero(void **state)
+CLAIM(a_young_clock_counts_buckets_from_zero)
 {
 	struct weir_compile_options options = plain_options;
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image;
 
 	options.now_ns = 16 * SECOND / 10;
@@ -288,17 +266,15 @@ static void a_young_clock_counts_buckets_from_zero(void **state)
 	assert_int_equal(image->specs[0].base_bucket, 1);
 	assert_int_equal(image->rules[0].base_bucket, 1);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void more_than_1024_window_specs_are_refused(void **state)
+CLAIM(more_than_1024_window_specs_are_refused)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_image *image;
-	uint32_t i;
 	char name[32];
 
-	for (i = 0; i < 1025; i++) {
+	for (uint32_t i = 0; i < 1025; i++) {
 		snprintf(name, sizeof(name), "r%u", i);
 		add_address(add_resource(ruleset, name, WEIR_KEY_SOURCE), i, 32);
 		if (i == 1024) {
@@ -309,12 +285,11 @@ static void more_than_1024_window_specs_are_refused(void **state)
 		add_rule(ruleset, i, name, 10)->interval_ns = (i + 1) * SECOND;
 	}
 	assert_refused(ruleset, &plain_options, "rule 'r1024' needs one more kind of window");
-	weir_ruleset_free(ruleset);
 }
 
 /* ---- strategy, behaviour, relation ---- */
 
-static void each_combination_is_evaluated_as_semantics_says(void **state)
+CLAIM(each_combination_is_evaluated_as_semantics_says)
 {
 	/* Under one without a key, one with a key and a reference without, and one with the same key. */
 	static const struct {
@@ -338,12 +313,12 @@ static void each_combination_is_evaluated_as_semantics_says(void **state)
 		{MEMORY, THROTTLING, CURRENT, WEIR_KIND_THROTTLE, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
 	};
 	static const uint32_t keys[3][2] = {{}, {WEIR_KEY_SOURCE, 0}, {WEIR_KEY_SOURCE, WEIR_KEY_SOURCE}};
-	size_t i, k;
 
-	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		for (k = 0; k < ARRAY_SIZE(keys); k++) {
-			struct weir_ruleset *ruleset = two_resources(keys[k][0], keys[k][1]);
-			struct weir_image *image;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+			_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset =
+				two_resources(keys[k][0], keys[k][1]);
+			_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 			struct weir_rule *rule;
 
 			add_kind(ruleset, "rule", kinds[i].strategy, kinds[i].behavior, kinds[i].relation);
@@ -358,16 +333,14 @@ static void each_combination_is_evaluated_as_semantics_says(void **state)
 			assert_int_equal(image->resources[1].shadow_count, kinds[i].ref_shadows);
 			assert_int_equal(image->shadow_count, rule->kind == WEIR_KIND_ASSOCIATED);
 			assert_int_equal(image->rule_count, 1);
-			weir_image_free(image);
-			weir_ruleset_free(ruleset);
 		}
 	}
 }
 
-static void a_throttled_packet_takes_its_exact_emission_interval(void **state)
+CLAIM(a_throttled_packet_takes_its_exact_emission_interval)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_kind(ruleset, "direct", DIRECT, THROTTLING, CURRENT)->threshold_micro = 2900000;
 	add_kind(ruleset, "none", DIRECT, THROTTLING, CURRENT)->threshold_micro = 999999;
@@ -385,14 +358,12 @@ static void a_throttled_packet_takes_its_exact_emission_interval(void **state)
 	assert_int_equal(image->rules[3].threshold, WEIR_THRESHOLD_WORD(100, 1));
 	assert_int_equal(weir_emission_ns(&image->rules[3].emission, 1), 10 * MS);
 	assert_int_equal(weir_emission_ns(&image->rules[4].emission, 1), 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void what_is_pushed_first_is_what_holds_without_a_controller(void **state)
+CLAIM(what_is_pushed_first_is_what_holds_without_a_controller)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_kind(ruleset, "memory", MEMORY, THROTTLING, CURRENT);
 	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
@@ -401,13 +372,11 @@ static void what_is_pushed_first_is_what_holds_without_a_controller(void **state
 	assert_memory_equal(&image->pushed[0].emission[0], &image->rules[0].emission, sizeof(struct weir_emission));
 	assert_memory_equal(&image->pushed[0].emission[1], &image->rules[0].emission, sizeof(struct weir_emission));
 	assert_int_equal(image->pushed[1].word, WEIR_THRESHOLD_WORD(100, 1));
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void descriptions_say_what_a_controller_needs(void **state)
+CLAIM(descriptions_say_what_a_controller_needs)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_rule_info *info;
 	struct weir_image *image;
 
@@ -442,14 +411,13 @@ static void descriptions_say_what_a_controller_needs(void **state)
 	assert_int_equal(image->rules[0].warm_up.max, 1000);
 	assert_int_equal(image->rule_info[image->rules[0].slot].moves, 0);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void every_warm_up_too_large_is_refused_by_name(void **state)
+CLAIM(every_warm_up_too_large_is_refused_by_name)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_image *image = NULL;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	add_kind(ruleset, "first", WARM_UP, THROTTLING, CURRENT)->warm_up.period_s = 31536000;
 	ruleset->rules[0].threshold_micro = 1000000000000 * WEIR_MICRO;
@@ -459,13 +427,11 @@ static void every_warm_up_too_large_is_refused_by_name(void **state)
 	assert_int_equal(diag.errors, 2);
 	assert_non_null(strstr(diag.entries[0].message, "rule 'first'"));
 	assert_non_null(strstr(diag.entries[1].message, "rule 'second'"));
-	weir_diag_free(&diag);
-	weir_ruleset_free(ruleset);
 }
 
-static void the_program_is_shown_what_any_rule_asks_for(void **state)
+CLAIM(the_program_is_shown_what_any_rule_asks_for)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_image *image;
 
 	ruleset->settings.paces = true;
@@ -502,25 +468,22 @@ static void the_program_is_shown_what_any_rule_asks_for(void **state)
 	assert_int_equal(image->config.has_moving, 1);
 	assert_int_equal(image->config.paces, 0);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* What the program reads of packets for one rule: that of the first of two resources with this key. */
 static uint32_t fields_asked_for(uint32_t key, uint32_t ref_key, enum weir_relation relation)
 {
-	struct weir_ruleset *ruleset = two_resources(key, ref_key);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(key, ref_key);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	uint32_t fields;
 
 	add_kind(ruleset, "rule", DIRECT, REJECT, relation);
 	image = build(ruleset);
 	fields = image->config.asked_fields;
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 	return fields;
 }
 
-static void the_program_is_shown_which_fields_flow_keys_are_made_of(void **state)
+CLAIM(the_program_is_shown_which_fields_flow_keys_are_made_of)
 {
 	static const struct {
 		uint32_t key, field;
@@ -543,9 +506,9 @@ static void the_program_is_shown_which_fields_flow_keys_are_made_of(void **state
 	}
 }
 
-static void the_program_is_shown_which_fields_matches_and_connections_ask_for(void **state)
+CLAIM(the_program_is_shown_which_fields_matches_and_connections_ask_for)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_ruleset_rule *rule = add_kind(ruleset, "rule", DIRECT, REJECT, CURRENT);
 	struct weir_image *image;
 
@@ -560,13 +523,12 @@ static void the_program_is_shown_which_fields_matches_and_connections_ask_for(vo
 							     WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT |
 							     WEIR_MATCH_TCP_FLAGS);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Half of 2^58 ns, less the longest queue there can be. */
-static void packets_too_far_apart_to_throttle_are_refused(void **state)
+CLAIM(packets_too_far_apart_to_throttle_are_refused)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_compile_options options = plain_options;
 
 	options.span_ns = (1ull << 57) - (1ull << 32) * MS;
@@ -576,15 +538,15 @@ static void packets_too_far_apart_to_throttle_are_refused(void **state)
 	weir_image_free(build_with(ruleset, &options));
 	options.span_ns += MS;
 	assert_refused(ruleset, &options, "Throttling can plan ahead 4.4 years, but these packets are further apart");
-	weir_ruleset_free(ruleset);
 }
 
 /* ---- overrides ---- */
 
-static void overrides_are_written_as_the_program_looks_them_up(void **state)
+CLAIM(overrides_are_written_as_the_program_looks_them_up)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset =
+		two_resources(WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_kind(ruleset, "none", DIRECT, REJECT, CURRENT);
 	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT);
@@ -613,13 +575,11 @@ static void overrides_are_written_as_the_program_looks_them_up(void **state)
 	assert_int_equal(image->overrides[2].key.prefix_bits, 40);
 	assert_int_equal(image->overrides[2].units.units, 0);
 	assert_int_equal(weir_emission_ns(&image->overrides[2].units.emission, 1), 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_row_must_hold_the_largest_override(void **state)
+CLAIM(a_row_must_hold_the_largest_override)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image;
 
 	add_override(&ruleset->rules[0], 4, 10, 8, 32000 * WEIR_MICRO);
@@ -634,34 +594,6 @@ static void a_row_must_hold_the_largest_override(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_rule_is_written_as_the_program_reads_it),
-		cmocka_unit_test(storage_is_narrow_only_for_small_packet_limits_of_flows),
-		cmocka_unit_test(storage_of_a_threshold_of_each_host_has_room_for_a_thousand_hosts),
-		cmocka_unit_test(storage_is_medium_up_to_2000_million_units_of_flows),
-		cmocka_unit_test(storage_goes_by_the_largest_threshold_that_memory_allows),
-		cmocka_unit_test(medium_rows_take_the_window_specs_that_narrow_ones_leave),
-		cmocka_unit_test(narrow_window_specs_go_to_rules_that_can_use_them),
-		cmocka_unit_test(rules_share_a_window_spec_only_with_the_same_buckets_and_window),
-		cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
-		cmocka_unit_test(more_than_1024_window_specs_are_refused),
-		cmocka_unit_test(each_combination_is_evaluated_as_semantics_says),
-		cmocka_unit_test(a_throttled_packet_takes_its_exact_emission_interval),
-		cmocka_unit_test(what_is_pushed_first_is_what_holds_without_a_controller),
-		cmocka_unit_test(descriptions_say_what_a_controller_needs),
-		cmocka_unit_test(every_warm_up_too_large_is_refused_by_name),
-		cmocka_unit_test(the_program_is_shown_what_any_rule_asks_for),
-		cmocka_unit_test(the_program_is_shown_which_fields_flow_keys_are_made_of),
-		cmocka_unit_test(the_program_is_shown_which_fields_matches_and_connections_ask_for),
-		cmocka_unit_test(overrides_are_written_as_the_program_looks_them_up),
-		cmocka_unit_test(a_row_must_hold_the_largest_override),
-		cmocka_unit_test(packets_too_far_apart_to_throttle_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

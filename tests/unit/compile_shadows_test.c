@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Shadow windows: hidden rules that keep the windows which rules with a reference are evaluated by. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "compile_by_hand.h"
 
-static void rules_that_read_the_same_window_share_a_shadow(void **state)
+CLAIM(rules_that_read_the_same_window_share_a_shadow)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_resource(ruleset, "third", 0);
 	add_kind(ruleset, "first", DIRECT, REJECT, ASSOCIATED);
@@ -42,17 +35,14 @@ static void rules_that_read_the_same_window_share_a_shadow(void **state)
 	assert_int_equal(image->resources[2].shadow[0].kind, WEIR_SHADOW_WINDOW);
 	assert_int_equal(image->resources[2].shadow[0].rule, 13);
 	assert_int_equal(image->resources[2].shadow[0].skips_dropped, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* What an observer would have dropped is not counted for it, and is for the others. */
-static void a_rule_that_observes_has_a_shadow_to_itself(void **state)
+CLAIM(a_rule_that_observes_has_a_shadow_to_itself)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
 	const struct weir_shadow *shadow;
-	struct weir_image *image;
-	uint32_t place;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_kind(ruleset, "watches", DIRECT, REJECT, ASSOCIATED)->observes = true;
 	add_kind(ruleset, "drops", DIRECT, REJECT, ASSOCIATED);
@@ -61,7 +51,7 @@ static void a_rule_that_observes_has_a_shadow_to_itself(void **state)
 	add_kind(ruleset, "warms", WARM_UP, REJECT, ASSOCIATED)->observes = true;
 	image = build(ruleset);
 	assert_int_equal(image->rules[1].shadow, image->rules[3].shadow);
-	for (place = 0; place < 5; place += 2)
+	for (uint32_t place = 0; place < 5; place += 2)
 		assert_int_equal(image->rules[image->rules[place].shadow].shadow, place);
 	assert_int_equal(image->shadow_count, 4);
 	assert_int_equal(image->resources[1].shadow_count, 5);
@@ -69,14 +59,12 @@ static void a_rule_that_observes_has_a_shadow_to_itself(void **state)
 		assert_int_equal(shadow->skips_dropped, shadow->rule != image->rules[1].shadow);
 		assert_int_equal(shadow->kind, shadow->rule == 4 ? WEIR_SHADOW_SECONDS : WEIR_SHADOW_WINDOW);
 	}
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_rule_that_observed_alone_enforces_by_the_window_it_has(void **state)
+CLAIM(a_rule_that_observed_alone_enforces_by_the_window_it_has)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	uint32_t slot;
 
 	add_kind(ruleset, "rule", DIRECT, REJECT, ASSOCIATED)->observes = true;
@@ -87,15 +75,13 @@ static void a_rule_that_observed_alone_enforces_by_the_window_it_has(void **stat
 	assert_int_equal(image->rules[1].slot, slot);
 	assert_false(image->fresh_rule_slots[slot]);
 	assert_int_equal(image->resources[1].shadow[0].skips_dropped, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void shadows_of_observers_keep_their_slots_in_any_order(void **state)
+CLAIM(shadows_of_observers_keep_their_slots_in_any_order)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_ruleset_rule moved;
-	struct weir_image *image;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	uint32_t slots[2];
 
 	add_kind(ruleset, "drops", DIRECT, REJECT, ASSOCIATED);
@@ -108,15 +94,13 @@ static void shadows_of_observers_keep_their_slots_in_any_order(void **state)
 	reload(&image, ruleset, 1001 * SECOND);
 	assert_int_equal(image->rules[image->rules[2].shadow].slot, slots[0]);
 	assert_int_equal(image->rules[image->rules[1].shadow].slot, slots[1]);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Such a shadow window has its reader's name, and the resource that is read may have had a rule of that name. */
-static void a_shadow_takes_no_slot_of_a_rule_of_its_name(void **state)
+CLAIM(a_shadow_takes_no_slot_of_a_rule_of_its_name)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	uint32_t slot;
 
 	add_kind(ruleset, "drops", DIRECT, REJECT, ASSOCIATED);
@@ -130,13 +114,11 @@ static void a_shadow_takes_no_slot_of_a_rule_of_its_name(void **state)
 	assert_string_equal(image->rule_info[image->rules[image->rules[1].shadow].slot].name, "rule");
 	assert_true(image->rules[image->rules[1].shadow].slot != slot);
 	assert_int_equal(image->rule_info[slot].state, WEIR_SLOT_COOLING);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_shadow_is_a_rule_of_the_resource_that_is_read(void **state)
+CLAIM(a_shadow_is_a_rule_of_the_resource_that_is_read)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, WEIR_KEY_SOURCE);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, WEIR_KEY_SOURCE);
 	struct weir_rule_info *info;
 	struct weir_image *image;
 	struct weir_rule *shadow;
@@ -173,13 +155,12 @@ static void a_shadow_is_a_rule_of_the_resource_that_is_read(void **state)
 	assert_int_equal(image->rules[1].storage, WEIR_STORAGE_LONE);
 	assert_int_equal(image->rules[1].source_mask4, 0);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void warm_up_is_shadowed_where_its_traffic_is(void **state)
+CLAIM(warm_up_is_shadowed_where_its_traffic_is)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 
 	add_kind(ruleset, "own", WARM_UP, REJECT, CURRENT);
 	add_kind(ruleset, "other", WARM_UP, THROTTLING, ASSOCIATED);
@@ -193,24 +174,21 @@ static void warm_up_is_shadowed_where_its_traffic_is(void **state)
 	assert_int_equal(image->resources[1].shadow[0].skips_dropped, 0);
 	assert_int_equal(image->resources[1].shadow[0].rule, 1);
 	assert_int_equal(image->shadow_count, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Two resources of sixteen rules each, which no packet meets together, go by a third's traffic. */
-static void thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused(void **state)
+CLAIM(thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused)
 {
-	struct weir_ruleset *ruleset = new_ruleset();
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 	struct weir_image *image;
-	uint32_t i;
 	char name[32];
 
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "apart%u", i);
 		add_address(add_resource(ruleset, name, 0), i, 32);
 	}
 	add_resource(ruleset, "crowded", 0);
-	for (i = 0; i < 33; i++) {
+	for (uint32_t i = 0; i < 33; i++) {
 		if (i == 32) {
 			image = build(ruleset);
 			assert_int_equal(image->resources[3].shadow_count, 32);
@@ -223,16 +201,14 @@ static void thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused(vo
 		ruleset->rules[i].ref_resource = 3;
 	}
 	assert_refused(ruleset, &plain_options, "rule 'rule32' is one too many for the traffic of resource 'crowded'");
-	weir_ruleset_free(ruleset);
 }
 
-static void rules_and_shadows_together_have_8192_places(void **state)
+CLAIM(rules_and_shadows_together_have_8192_places)
 {
-	struct weir_ruleset *ruleset = numbered_ruleset(0, 4096);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = numbered_ruleset(0, 4096);
 	struct weir_image *image;
-	uint32_t i;
 
-	for (i = 0; i < 4095; i++)
+	for (uint32_t i = 0; i < 4095; i++)
 		add_rule(ruleset, i, "second", 10);
 	ruleset->rules[0].relation = ASSOCIATED;
 	ruleset->rules[0].ref_resource = 1;
@@ -241,13 +217,12 @@ static void rules_and_shadows_together_have_8192_places(void **state)
 	weir_image_free(image);
 	add_rule(ruleset, 4095, "last", 10);
 	assert_refused(ruleset, &plain_options, "rule 'r0' has no room to count resource 'r1'");
-	weir_ruleset_free(ruleset);
 }
 
-static void a_shadow_keeps_its_slot_over_a_reload(void **state)
+CLAIM(a_shadow_keeps_its_slot_over_a_reload)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	uint32_t slots[2];
 
 	add_resource(ruleset, "third", 0);
@@ -271,14 +246,12 @@ static void a_shadow_keeps_its_slot_over_a_reload(void **state)
 	assert_int_equal(image->kept_rules, 2);
 	assert_int_equal(image->rules[2].slot, slots[1]);
 	assert_int_equal(image->rules[3].slot, slots[0]);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_shadow(void **state)
+CLAIM(a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_shadow)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
-	struct weir_image *image;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	uint32_t slot, shadow_slot;
 
 	add_resource(ruleset, "third", 0);
@@ -292,45 +265,22 @@ static void a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_shadow(voi
 	assert_true(image->rules[1].slot != shadow_slot);
 	assert_int_equal(image->rule_info[shadow_slot].state, WEIR_SLOT_COOLING);
 	assert_string_equal(image->rule_info[slot].ref_resource_name, "third");
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_shadow_without_a_slot_is_refused_by_its_resource(void **state)
+CLAIM(a_shadow_without_a_slot_is_refused_by_its_resource)
 {
-	struct weir_ruleset *ruleset = numbered_ruleset(0, 512);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = numbered_ruleset(0, 512);
 	struct weir_compile_options options = plain_options;
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 	struct weir_previous previous = previous_of(image);
-	uint32_t i;
 
 	assert_int_equal(image->rule_slots, 1024);
-	for (i = 0; i < 512; i++)
+	for (uint32_t i = 0; i < 512; i++)
 		add_rule(ruleset, i, "second", 10);
 	ruleset->rules[1023].relation = ASSOCIATED;
 	ruleset->rules[1023].ref_resource = 0;
 	options.previous = &previous;
 	assert_refused(ruleset, &options, "no room for a count of resource 'r0'");
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules_that_read_the_same_window_share_a_shadow),
-		cmocka_unit_test(a_rule_that_observes_has_a_shadow_to_itself),
-		cmocka_unit_test(a_rule_that_observed_alone_enforces_by_the_window_it_has),
-		cmocka_unit_test(shadows_of_observers_keep_their_slots_in_any_order),
-		cmocka_unit_test(a_shadow_takes_no_slot_of_a_rule_of_its_name),
-		cmocka_unit_test(a_shadow_is_a_rule_of_the_resource_that_is_read),
-		cmocka_unit_test(warm_up_is_shadowed_where_its_traffic_is),
-		cmocka_unit_test(thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused),
-		cmocka_unit_test(rules_and_shadows_together_have_8192_places),
-		cmocka_unit_test(a_shadow_keeps_its_slot_over_a_reload),
-		cmocka_unit_test(a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_shadow),
-		cmocka_unit_test(a_shadow_without_a_slot_is_refused_by_its_resource),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How large the tables of flows are, over reloads too, and what memory is said to be needed for them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "compile_by_hand.h"
 
 /* ---- tables of each CPU, and what the program knows of them ---- */
 
-static void unused_flow_tables_are_one_chunk(void **state)
+CLAIM(unused_flow_tables_are_one_chunk)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image;
 
 	ruleset->settings.flows_per_cpu = 5000;
@@ -40,16 +33,15 @@ static void unused_flow_tables_are_one_chunk(void **state)
 	assert_int_equal(image->config.sizes[WEIR_TABLE_MEDIUM_FLOWS], WEIR_MEDIUM_SETS_PER_CHUNK);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], 128);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_flow_table_in_use_keeps_its_size_over_a_reload(void **state)
+CLAIM(a_flow_table_in_use_keeps_its_size_over_a_reload)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset), *next = NULL;
 	struct weir_previous previous = previous_of(image);
 	struct weir_compile_options options = plain_options;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	options.previous = &previous;
 	ruleset->settings.flows_per_cpu = 100000;
@@ -59,15 +51,13 @@ static void a_flow_table_in_use_keeps_its_size_over_a_reload(void **state)
 	assert_non_null(strstr(diag.entries[0].message, "keep their 4096 flows"));
 	assert_int_equal(next->config.sizes[WEIR_TABLE_NARROW_FLOWS], 1024);
 	assert_int_equal(next->config.sizes[WEIR_TABLE_MEDIUM_FLOWS], 131072 / 4);
-	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
-	weir_ruleset_free(ruleset);
 }
 
-static void an_epoch_holds_the_longest_window_of_a_flow(void **state)
+CLAIM(an_epoch_holds_the_longest_window_of_a_flow)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset);
 
 	assert_int_equal(image->config.sharers_shift, WEIR_SHARERS_SHIFT_MIN);
@@ -79,14 +69,13 @@ static void an_epoch_holds_the_longest_window_of_a_flow(void **state)
 	assert_int_equal(image->config.sharers_shift, WEIR_SHARERS_SHIFT_MAX);
 	assert_int_equal(image->rules[0].asks_all, 0);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* Cells of another epoch's length could hide a CPU that has counted. */
-static void a_reload_keeps_the_epochs_and_longer_windows_do_without(void **state)
+CLAIM(a_reload_keeps_the_epochs_and_longer_windows_do_without)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 	uint32_t cells = image->config.sizes[WEIR_TABLE_SHARERS];
 
 	add_rule(ruleset, 0, "hourly", 1000)->interval_ns = 3600 * WEIR_NSEC_PER_SEC;
@@ -96,29 +85,25 @@ static void a_reload_keeps_the_epochs_and_longer_windows_do_without(void **state
 	assert_int_equal(image->config.sizes[WEIR_TABLE_SHARERS], cells);
 	assert_int_equal(image->rules[0].asks_all, 0);
 	assert_int_equal(image->rules[1].asks_all, 1);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void settings_and_cpus_reach_the_program(void **state)
+CLAIM(settings_and_cpus_reach_the_program)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 
 	assert_int_equal(image->config.cpus, 2);
 	assert_int_equal(image->config.drop_malformed, 1);
 	assert_int_equal(image->config.drop_unsupported, 1);
 	assert_int_equal(image->config.drop_non_ip, 0);
 	assert_int_equal(image->config.drop_unmatched, 0);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
 /* ---- tables that all CPUs share ---- */
 
-static void shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them(void **state)
+CLAIM(shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them)
 {
-	struct weir_ruleset *ruleset = two_resources(0, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(0, 0);
 	struct weir_image *image;
 
 	ruleset->settings.flows_per_cpu = 262144;
@@ -148,16 +133,15 @@ static void shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them(v
 	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void a_shared_table_in_use_keeps_its_size_over_a_reload(void **state)
+CLAIM(a_shared_table_in_use_keeps_its_size_over_a_reload)
 {
-	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_compile_options options = plain_options;
 	struct weir_image *image, *next = NULL;
 	struct weir_previous previous;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
 	image = build(ruleset);
@@ -171,18 +155,16 @@ static void a_shared_table_in_use_keeps_its_size_over_a_reload(void **state)
 	assert_int_equal(next->config.sizes[WEIR_TABLE_WARMING_FLOWS], 65536);
 	assert_int_equal(diag.count, 1);
 	assert_non_null(strstr(diag.entries[0].message, "table of throttled flows keeps its 7168 places"));
-	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
-	weir_ruleset_free(ruleset);
 }
 
 /* ---- memory ---- */
 
-static void memory_is_what_the_maps_take(void **state)
+CLAIM(memory_is_what_the_maps_take)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);
 	struct weir_image_memory memory;
 
 	weir_image_memory(image, 2, &memory);
@@ -203,21 +185,18 @@ static void memory_is_what_the_maps_take(void **state)
 					       memory.top_drops + memory.events + memory.matching + memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));
 	assert_true(memory.counters > 2 * WEIR_KEY_SAMPLE_CHUNKS * WEIR_CHUNK_BYTES);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void memory_grows_with_overrides_and_shared_tables(void **state)
+CLAIM(memory_grows_with_overrides_and_shared_tables)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image_memory before, after;
 	struct weir_image *image = build(ruleset);
-	uint32_t i;
 
 	weir_image_memory(image, 2, &before);
 	weir_image_free(image);
 	ruleset->rules[0].behavior = THROTTLING;
-	for (i = 0; i < 100; i++)
+	for (uint32_t i = 0; i < 100; i++)
 		add_override(&ruleset->rules[0], 4, i, 8, WEIR_MICRO);
 	image = build(ruleset);
 	weir_image_memory(image, 2, &after);
@@ -225,33 +204,15 @@ static void memory_grows_with_overrides_and_shared_tables(void **state)
 			 1023 * 128 + (WEIR_GHOST_HEAD(1024) + 1) * sizeof(struct weir_ghost_set));
 	assert_in_range(after.matching - before.matching, 100 * 100, 100 * 200);
 	weir_image_free(image);
-	weir_ruleset_free(ruleset);
 }
 
-static void more_cpus_than_weir_knows_are_refused(void **state)
+CLAIM(more_cpus_than_weir_knows_are_refused)
 {
 	struct weir_compile_options options = plain_options;
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 
 	options.cpus = WEIR_CPUS_MAX + 1;
 	assert_refused(ruleset, &options, "1025 possible CPUs are too many");
-	weir_ruleset_free(ruleset);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unused_flow_tables_are_one_chunk),
-		cmocka_unit_test(a_flow_table_in_use_keeps_its_size_over_a_reload),
-		cmocka_unit_test(an_epoch_holds_the_longest_window_of_a_flow),
-		cmocka_unit_test(a_reload_keeps_the_epochs_and_longer_windows_do_without),
-		cmocka_unit_test(settings_and_cpus_reach_the_program),
-		cmocka_unit_test(memory_is_what_the_maps_take),
-		cmocka_unit_test(shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them),
-		cmocka_unit_test(a_shared_table_in_use_keeps_its_size_over_a_reload),
-		cmocka_unit_test(memory_grows_with_overrides_and_shared_tables),
-		cmocka_unit_test(more_cpus_than_weir_knows_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A frame that is made of words about a packet is the packet that they describe, as the oracle's builder makes it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "frames/compose.h"
 #include "../lib/packets.h"
@@ -28,6 +24,7 @@ static struct weir_packet_words words_of(const struct packet_spec *spec)
 		.tcp_flags = spec->tcp_flags,
 		.icmp_type = spec->icmp_type,
 		.dscp = spec->traffic_class >> 2,
+		.ttl = spec->ttl ?: 64,
 		.has_vlan = spec->tag_count,
 		.vlan = spec->tag[0].id,
 	};
@@ -59,7 +56,7 @@ static const uint8_t *transport_of(const struct weir_packet_words *words)
 	return composed + 14 + (words->has_vlan ? 4 : 0) + (words->family == 6 ? 40 : 20);
 }
 
-static void udp_over_ipv4_has_its_lengths_addresses_and_ports(void **state)
+CLAIM(udp_over_ipv4_has_its_lengths_addresses_and_ports)
 {
 	const struct packet_spec spec = {
 		.family = 4,
@@ -82,7 +79,7 @@ static void udp_over_ipv4_has_its_lengths_addresses_and_ports(void **state)
 	assert_int_equal(composed[23], UDP);
 }
 
-static void tcp_over_ipv6_in_a_tag_has_its_flags(void **state)
+CLAIM(tcp_over_ipv6_in_a_tag_has_its_flags)
 {
 	const struct packet_spec spec = {
 		.family = 6,
@@ -104,7 +101,7 @@ static void tcp_over_ipv6_in_a_tag_has_its_flags(void **state)
 	assert_memory_equal(composed + 42, spec.destination, 16);
 }
 
-static void icmp_has_its_type(void **state)
+CLAIM(icmp_has_its_type)
 {
 	const struct weir_packet_words words = {.family = 6, .protocol = ICMPV6, .icmp_type = 135};
 
@@ -112,7 +109,7 @@ static void icmp_has_its_type(void **state)
 	assert_int_equal(transport_of(&words)[0], 135);
 }
 
-static void shortest_frame_is_that_of_ethernet(void **state)
+CLAIM(shortest_frame_is_that_of_ethernet)
 {
 	const struct weir_packet_words words = {.family = 4, .protocol = UDP};
 
@@ -120,7 +117,7 @@ static void shortest_frame_is_that_of_ethernet(void **state)
 	assert_int_equal(weir_shortest_frame(&words), 42);
 }
 
-static void frame_shorter_than_its_headers_is_refused(void **state)
+CLAIM(frame_shorter_than_its_headers_is_refused)
 {
 	struct weir_packet_words words = {.family = 4, .protocol = TCP, .frame_bytes = 53};
 
@@ -131,15 +128,20 @@ static void frame_shorter_than_its_headers_is_refused(void **state)
 	assert_int_equal(weir_compose_frame(&words, composed), 0);
 }
 
-int main(void)
+/* A datagram of 28 bytes in a frame that a card has padded. */
+CLAIM(bytes_beyond_the_ip_length_are_padding)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(udp_over_ipv4_has_its_lengths_addresses_and_ports),
-		cmocka_unit_test(tcp_over_ipv6_in_a_tag_has_its_flags),
-		cmocka_unit_test(icmp_has_its_type),
-		cmocka_unit_test(shortest_frame_is_that_of_ethernet),
-		cmocka_unit_test(frame_shorter_than_its_headers_is_refused),
-	};
+	struct weir_packet_words words = {.family = 4, .protocol = UDP, .ip_bytes = 28};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(weir_compose_frame(&words, composed), 60);
+	assert_int_equal(composed[17], 28);
+	assert_int_equal(composed[39], 8); /* of the datagram */
+	words.ip_bytes = 47;
+	assert_int_equal(weir_compose_frame(&words, composed), 61);
+	words.frame_bytes = 60;
+	assert_int_equal(weir_compose_frame(&words, composed), 0);
+	words = (struct weir_packet_words){.family = 4, .protocol = UDP, .ip_bytes = 27};
+	assert_int_equal(weir_compose_frame(&words, composed), 0);
 }
+
+RUN_CLAIMS(NULL, NULL)

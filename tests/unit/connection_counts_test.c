@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the words of the connection tables say, of entries made by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "tables/connection_counts.h"
 
 #define STEP_NS 1000ull
@@ -28,14 +22,14 @@ static void count(struct weir_connection_flow *flow, enum weir_connection_class 
 
 /* ---- cells ---- */
 
-static void step_is_a_sixth_of_the_time_out_rounded_up(void **state)
+CLAIM(step_is_a_sixth_of_the_time_out_rounded_up)
 {
 	assert_int_equal(weir_connection_step_ns(6), 1000000);
 	assert_int_equal(weir_connection_step_ns(10000), 1666666667);
 	assert_int_equal(weir_connection_step_ns(86400000), 14400000000000);
 }
 
-static void cell_counts_for_seven_steps_and_no_longer(void **state)
+CLAIM(cell_counts_for_seven_steps_and_no_longer)
 {
 	struct weir_connection_flow flow = {};
 
@@ -49,7 +43,7 @@ static void cell_counts_for_seven_steps_and_no_longer(void **state)
 	assert_int_equal(weir_connections_in_cells(&flow, TAG, &(struct weir_connection_clock){{57}}), 0);
 }
 
-static void cell_that_another_cpu_is_ahead_counts(void **state)
+CLAIM(cell_that_another_cpu_is_ahead_counts)
 {
 	struct weir_connection_flow flow = {};
 	struct weir_connection_clock clock = at(49 * STEP_NS);
@@ -58,7 +52,7 @@ static void cell_that_another_cpu_is_ahead_counts(void **state)
 	assert_int_equal(weir_connections_in_cells(&flow, TAG, &clock), 3);
 }
 
-static void classes_have_steps_of_their_own_and_are_added(void **state)
+CLAIM(classes_have_steps_of_their_own_and_are_added)
 {
 	struct weir_connection_flow flow = {};
 	struct weir_connection_clock clock = at(70 * STEP_NS);
@@ -72,7 +66,7 @@ static void classes_have_steps_of_their_own_and_are_added(void **state)
 	assert_int_equal(weir_connections_in_cells(&flow, TAG, &clock), 101011);
 }
 
-static void cell_that_another_flow_left_counts_nothing(void **state)
+CLAIM(cell_that_another_flow_left_counts_nothing)
 {
 	struct weir_connection_flow flow = {};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
@@ -82,7 +76,7 @@ static void cell_that_another_flow_left_counts_nothing(void **state)
 }
 
 /* Thirty bits of a step of a sixth of a second are over after 5.7 years. */
-static void number_of_a_step_may_wrap(void **state)
+CLAIM(number_of_a_step_may_wrap)
 {
 	const uint64_t step = 1ull << 30;
 	struct weir_connection_flow flow = {};
@@ -96,7 +90,7 @@ static void number_of_a_step_may_wrap(void **state)
 
 /* ---- figures ---- */
 
-static void what_did_not_end_otherwise_ended_by_silence(void **state)
+CLAIM(what_did_not_end_otherwise_ended_by_silence)
 {
 	struct weir_connection_flow flow = {.owner = WEIR_CONNECTION_OWNER(WEIR_CONNECTION_USES_COUNTS, TAG),
 					    .max = 9,
@@ -117,7 +111,7 @@ static void what_did_not_end_otherwise_ended_by_silence(void **state)
 	assert_int_equal(figures.closed_by_idle, 110 - 20 - 5 - 4 - 1 - 3);
 }
 
-static void counts_that_the_owner_has_not_used_are_nothing(void **state)
+CLAIM(counts_that_the_owner_has_not_used_are_nothing)
 {
 	struct weir_connection_flow flow = {.max = 3, .opened = 3, .counts = {.learned = 10, .evicted = 1}};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
@@ -136,7 +130,7 @@ static void count_total(struct weir_connection_total *total, uint64_t step, int6
 }
 
 /* One CPU counts out what another has counted in; the third has seen no packet of the rule. */
-static void rule_has_what_all_cpus_count(void **state)
+CLAIM(rule_has_what_all_cpus_count)
 {
 	struct weir_connection_total totals[3] = {
 		{.opened = 7,
@@ -166,7 +160,7 @@ static void rule_has_what_all_cpus_count(void **state)
 	assert_int_equal(figures.now, 0);
 }
 
-static void rule_without_a_flow_key_has_what_its_only_flow_has(void **state)
+CLAIM(rule_without_a_flow_key_has_what_its_only_flow_has)
 {
 	struct weir_connection_total total = {.opened = 8, .max = 8};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
@@ -179,7 +173,7 @@ static void rule_without_a_flow_key_has_what_its_only_flow_has(void **state)
 	assert_int_equal(figures.closed_by_idle, 3);
 }
 
-static void figures_read_between_two_changes_are_never_below_zero(void **state)
+CLAIM(figures_read_between_two_changes_are_never_below_zero)
 {
 	struct weir_connection_flow flow = {.max = 5, .opened = 4};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
@@ -192,7 +186,7 @@ static void figures_read_between_two_changes_are_never_below_zero(void **state)
 }
 
 /* A connection is counted before it is known whether it is refused. */
-static void now_is_never_above_the_maximum(void **state)
+CLAIM(now_is_never_above_the_maximum)
 {
 	struct weir_connection_flow flow = {.max = 10, .opened = 10};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
@@ -203,7 +197,7 @@ static void now_is_never_above_the_maximum(void **state)
 	assert_int_equal(figures.now, 10);
 }
 
-static void shortest_handshake_is_reported_also_when_it_took_no_time(void **state)
+CLAIM(shortest_handshake_is_reported_also_when_it_took_no_time)
 {
 	struct weir_connection_flow flow = {
 		.owner = WEIR_CONNECTION_OWNER(WEIR_CONNECTION_USES_COUNTS, TAG),
@@ -243,7 +237,7 @@ static bool is_counted(uint64_t a_word, uint64_t now_ns)
 	return true;
 }
 
-static void connection_counts_by_its_state(void **state)
+CLAIM(connection_counts_by_its_state)
 {
 	static const bool counts[] = {
 		[WEIR_CONNECTION_NONE] = false,	   [WEIR_CONNECTION_HALF_OPEN] = true,
@@ -256,7 +250,7 @@ static void connection_counts_by_its_state(void **state)
 		assert_int_equal(is_counted(word(0, i, 0x9abcdef0u), 0), counts[i]);
 }
 
-static void connection_counts_until_the_time_out_of_its_state(void **state)
+CLAIM(connection_counts_until_the_time_out_of_its_state)
 {
 	assert_true(is_counted(word(0, WEIR_CONNECTION_HALF_OPEN, 0x9abcdef0u), 7 * STEP_NS - 1));
 	assert_false(is_counted(word(0, WEIR_CONNECTION_HALF_OPEN, 0x9abcdef0u), 7 * STEP_NS));
@@ -266,31 +260,9 @@ static void connection_counts_until_the_time_out_of_its_state(void **state)
 	assert_false(is_counted(word(0, WEIR_CONNECTION_OTHER_ONCE, 0x9abcdef0u), 700 * STEP_NS));
 }
 
-static void word_that_another_flow_left_is_no_connection(void **state)
+CLAIM(word_that_another_flow_left_is_no_connection)
 {
 	assert_false(is_counted(word(0, WEIR_CONNECTION_OPEN, 0x9abcdef1u), 0));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(step_is_a_sixth_of_the_time_out_rounded_up),
-		cmocka_unit_test(cell_counts_for_seven_steps_and_no_longer),
-		cmocka_unit_test(cell_that_another_cpu_is_ahead_counts),
-		cmocka_unit_test(classes_have_steps_of_their_own_and_are_added),
-		cmocka_unit_test(cell_that_another_flow_left_counts_nothing),
-		cmocka_unit_test(number_of_a_step_may_wrap),
-		cmocka_unit_test(what_did_not_end_otherwise_ended_by_silence),
-		cmocka_unit_test(counts_that_the_owner_has_not_used_are_nothing),
-		cmocka_unit_test(rule_has_what_all_cpus_count),
-		cmocka_unit_test(rule_without_a_flow_key_has_what_its_only_flow_has),
-		cmocka_unit_test(figures_read_between_two_changes_are_never_below_zero),
-		cmocka_unit_test(now_is_never_above_the_maximum),
-		cmocka_unit_test(shortest_handshake_is_reported_also_when_it_took_no_time),
-		cmocka_unit_test(connection_counts_by_its_state),
-		cmocka_unit_test(connection_counts_until_the_time_out_of_its_state),
-		cmocka_unit_test(word_that_another_flow_left_is_no_connection),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

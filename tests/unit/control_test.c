@@ -3,22 +3,16 @@
  * The controller's step: what it makes of a state that is late, of seconds nobody remembers, of memory that
  * cannot be read; and how it pushes. The arithmetic of one sync is warm_up_test's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "rules/ruleset.h"
 #include "thresholds/control.h"
-#include "thresholds/warm_up.h"
 #include "weir_emission.h"
 
 #define SECOND_NS WEIR_NSEC_PER_SEC
@@ -50,10 +44,9 @@ static struct weir_rule_info make_warm_up(uint64_t threshold, enum weir_behavior
 		.behavior = behavior,
 		.identity.interval_ns = SECOND_NS,
 	};
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	assert_int_equal(weir_warm_up_set_up(&written, &rule.warm_up, &diag), 0);
-	weir_diag_free(&diag);
 	return rule;
 }
 
@@ -92,7 +85,7 @@ static uint64_t allowed(const struct resource *resource)
 
 /* ---- WarmUp ---- */
 
-static void saturated_start_follows_sentinels_published_curve(void **state)
+CLAIM(saturated_start_follows_sentinels_published_curve)
 {
 	static const uint64_t published[] = {33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100, 100};
 	struct resource resource = load(100);
@@ -142,13 +135,13 @@ static uint64_t nothing(uint64_t second)
 	return 0;
 }
 
-static void missed_seconds_are_made_up_each_with_its_own_count(void **state)
+CLAIM(missed_seconds_are_made_up_each_with_its_own_count)
 {
 	for (uint64_t late_s = 1; late_s <= WEIR_RULE_SECONDS; late_s++)
 		compare_late(late_s, uneven);
 }
 
-static void idle_hours_after_a_burst_are_made_up_exactly(void **state)
+CLAIM(idle_hours_after_a_burst_are_made_up_exactly)
 {
 	compare_late(4, one_burst);
 	compare_late(100, one_burst);
@@ -156,7 +149,7 @@ static void idle_hours_after_a_burst_are_made_up_exactly(void **state)
 	compare_late(36000, nothing);
 }
 
-static void forgotten_seconds_count_by_their_average(void **state)
+CLAIM(forgotten_seconds_count_by_their_average)
 {
 	struct resource prompt = load(100), late;
 
@@ -176,7 +169,7 @@ static void forgotten_seconds_count_by_their_average(void **state)
 	assert_memory_equal(&late.state, &prompt.state, sizeof(late.state));
 }
 
-static void one_silent_cpu_forgets_nothing_for_the_other(void **state)
+CLAIM(one_silent_cpu_forgets_nothing_for_the_other)
 {
 	struct resource resource = load(100);
 
@@ -188,7 +181,7 @@ static void one_silent_cpu_forgets_nothing_for_the_other(void **state)
 	assert_int_equal(resource.state.total, 20 * 50 + 60);
 }
 
-static void a_day_without_a_controller_takes_no_longer_than_a_moment(void **state)
+CLAIM(a_day_without_a_controller_takes_no_longer_than_a_moment)
 {
 	struct resource resource = load(100);
 
@@ -199,7 +192,7 @@ static void a_day_without_a_controller_takes_no_longer_than_a_moment(void **stat
 	assert_int_equal(resource.state.stored, 0);
 }
 
-static void second_that_is_not_over_is_not_counted(void **state)
+CLAIM(second_that_is_not_over_is_not_counted)
 {
 	struct resource resource = load(100), later;
 
@@ -216,7 +209,7 @@ static void second_that_is_not_over_is_not_counted(void **state)
 	assert_int_equal(later.state.total, 1033);
 }
 
-static void new_controller_goes_on_where_the_killed_one_was(void **state)
+CLAIM(new_controller_goes_on_where_the_killed_one_was)
 {
 	struct resource resource = load(100), restarted;
 
@@ -231,7 +224,7 @@ static void new_controller_goes_on_where_the_killed_one_was(void **state)
 	assert_int_equal(allowed(&restarted), 44);
 }
 
-static void clock_that_went_back_changes_nothing(void **state)
+CLAIM(clock_that_went_back_changes_nothing)
 {
 	struct resource resource = load(100), before;
 
@@ -247,7 +240,7 @@ static void clock_that_went_back_changes_nothing(void **state)
 	assert_int_equal(resource.state.stored, before.state.stored - 40);
 }
 
-static void smaller_limit_after_a_reload_clips_what_is_stored(void **state)
+CLAIM(smaller_limit_after_a_reload_clips_what_is_stored)
 {
 	struct resource resource = load(100);
 
@@ -257,7 +250,7 @@ static void smaller_limit_after_a_reload_clips_what_is_stored(void **state)
 	assert_int_equal(resource.state.stored, 500);
 }
 
-static void throttling_cold_costs_thirty_milliseconds_a_packet(void **state)
+CLAIM(throttling_cold_costs_thirty_milliseconds_a_packet)
 {
 	struct weir_rule_info rule = make_warm_up(100, WEIR_BEHAVIOR_THROTTLING);
 	struct weir_allowance allowance;
@@ -287,7 +280,7 @@ static uint64_t allowed_by_memory(const struct weir_memory_use *memory, uint64_t
 	return allowance.units;
 }
 
-static void memory_in_use_moves_the_threshold_between_its_marks(void **state)
+CLAIM(memory_in_use_moves_the_threshold_between_its_marks)
 {
 	struct weir_memory_use memory = {.is_known = true, .holds_until_ns = UINT64_MAX};
 
@@ -302,7 +295,7 @@ static void memory_in_use_moves_the_threshold_between_its_marks(void **state)
 	assert_int_equal(allowed_by_memory(&memory, 0), 100);
 }
 
-static void memory_that_cannot_be_read_keeps_the_last_reading_for_its_validity(void **state)
+CLAIM(memory_that_cannot_be_read_keeps_the_last_reading_for_its_validity)
 {
 	const struct weir_memory_use memory = {.is_known = true, .used_bytes = 1024, .holds_until_ns = 5 * SECOND_NS};
 
@@ -310,14 +303,14 @@ static void memory_that_cannot_be_read_keeps_the_last_reading_for_its_validity(v
 	assert_int_equal(allowed_by_memory(&memory, 5 * SECOND_NS), 100);
 }
 
-static void memory_never_read_means_the_high_usage_threshold(void **state)
+CLAIM(memory_never_read_means_the_high_usage_threshold)
 {
 	assert_int_equal(allowed_by_memory(&unknown_memory, 0), 100);
 }
 
 /* ---- pushing ---- */
 
-static void only_what_changed_is_pushed(void **state)
+CLAIM(only_what_changed_is_pushed)
 {
 	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(33, 1)}, before = pushed;
 
@@ -328,7 +321,7 @@ static void only_what_changed_is_pushed(void **state)
 	assert_false(weir_control_publish(&pushed, &(struct weir_allowance){.units = 34}));
 }
 
-static void emission_goes_to_the_copy_that_the_new_version_names(void **state)
+CLAIM(emission_goes_to_the_copy_that_the_new_version_names)
 {
 	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(33, 1)};
 
@@ -391,7 +384,7 @@ static void guard_copies(void)
 	assert_int_equal(mprotect(pages.copies, pages.bytes, PROT_READ), 0);
 }
 
-static void an_emission_or_a_rate_is_there_before_the_word_that_points_to_it(void **state)
+CLAIM_WITHIN(an_emission_or_a_rate_is_there_before_the_word_that_points_to_it, map_pages, unmap_pages)
 {
 	struct weir_pushed *pushed = pages.pushed;
 
@@ -410,7 +403,7 @@ static void an_emission_or_a_rate_is_there_before_the_word_that_points_to_it(voi
 }
 
 /* And the one after it names the other copy. */
-static void versions_come_round_without_those_that_rows_do_not_believe(void **state)
+CLAIM(versions_come_round_without_those_that_rows_do_not_believe)
 {
 	static const uint8_t pairs[][2] = {{0, 1}, {1, 2}, {125, 126}, {126, 129}, {129, 130}, {253, 254}, {254, 1}};
 
@@ -441,7 +434,7 @@ static const struct weir_allowance per_ns[] = {
 	{.units = 3, .rate = {.whole = 2, .fraction = 1ull << 63}},
 };
 
-static void virtual_time_goes_on_from_where_it_is_at_another_rate(void **state)
+CLAIM(virtual_time_goes_on_from_where_it_is_at_another_rate)
 {
 	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(1, 1), .clock[1].rate.whole = 1};
 
@@ -462,7 +455,7 @@ static void virtual_time_goes_on_from_where_it_is_at_another_rate(void **state)
 }
 
 /* The rule's own rate is one a ns. */
-static void a_rate_that_expired_was_the_rules_own_since_then(void **state)
+CLAIM(a_rate_that_expired_was_the_rules_own_since_then)
 {
 	const struct weir_rule_info rule = {.tokens.clock.rate.whole = 1};
 	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(2, 1)};
@@ -479,31 +472,4 @@ static void a_rate_that_expired_was_the_rules_own_since_then(void **state)
 	assert_int_equal(virtual_time(&pushed, 350), 350);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(saturated_start_follows_sentinels_published_curve),
-		cmocka_unit_test(missed_seconds_are_made_up_each_with_its_own_count),
-		cmocka_unit_test(idle_hours_after_a_burst_are_made_up_exactly),
-		cmocka_unit_test(forgotten_seconds_count_by_their_average),
-		cmocka_unit_test(one_silent_cpu_forgets_nothing_for_the_other),
-		cmocka_unit_test(a_day_without_a_controller_takes_no_longer_than_a_moment),
-		cmocka_unit_test(second_that_is_not_over_is_not_counted),
-		cmocka_unit_test(new_controller_goes_on_where_the_killed_one_was),
-		cmocka_unit_test(clock_that_went_back_changes_nothing),
-		cmocka_unit_test(smaller_limit_after_a_reload_clips_what_is_stored),
-		cmocka_unit_test(throttling_cold_costs_thirty_milliseconds_a_packet),
-		cmocka_unit_test(memory_in_use_moves_the_threshold_between_its_marks),
-		cmocka_unit_test(memory_that_cannot_be_read_keeps_the_last_reading_for_its_validity),
-		cmocka_unit_test(memory_never_read_means_the_high_usage_threshold),
-		cmocka_unit_test(only_what_changed_is_pushed),
-		cmocka_unit_test(emission_goes_to_the_copy_that_the_new_version_names),
-		cmocka_unit_test_setup_teardown(an_emission_or_a_rate_is_there_before_the_word_that_points_to_it,
-						map_pages, unmap_pages),
-		cmocka_unit_test(versions_come_round_without_those_that_rows_do_not_believe),
-		cmocka_unit_test(virtual_time_goes_on_from_where_it_is_at_another_rate),
-		cmocka_unit_test(a_rate_that_expired_was_the_rules_own_since_then),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What people are reported: mistakes before warnings, and notes last; nothing is said twice or lost on its way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "base/diag.h"
 #include "base/printable.h"
 #include "base/util.h"
@@ -28,9 +21,9 @@ static void assert_prints(void (*print)(const struct weir_diag *diag, FILE *stre
 	assert_string_equal(text, expected);
 }
 
-static void mistakes_come_first_and_notes_last(void **state)
+CLAIM(mistakes_come_first_and_notes_last)
 {
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	weir_diag_note(&diag, "interface '%s' has come", "eth7");
 	weir_diag_warning(&diag, NULL, NULL, "wait", "slow");
@@ -38,24 +31,22 @@ static void mistakes_come_first_and_notes_last(void **state)
 	assert_int_equal(diag.count, 3);
 	assert_int_equal(diag.errors, 1);
 	assert_prints(weir_diag_print, &diag, "wrong\nwarning: slow\n    wait\nnote: interface 'eth7' has come\n");
-	weir_diag_free(&diag);
 }
 
-static void what_points_at_a_line_says_so_with_and_without_colours(void **state)
+CLAIM(what_points_at_a_line_says_so_with_and_without_colours)
 {
 	const struct weir_place place = {.file = "a.yaml", .line = 3, .column = 4, .width = 2};
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	weir_diag_error(&diag, &place, "\ta\tb: 5\nnext", NULL, "not \033 so");
 	assert_prints(weir_diag_print, &diag, "a.yaml:3:4: not ? so\n    a\tb: 5\n     \t^~\n");
 	assert_prints(weir_diag_print_coloured, &diag,
 		      "\033[1ma.yaml:3:4:\033[0m not ? so\n    a\tb: 5\n     \t\033[1;31m^~\033[0m\n");
-	weir_diag_free(&diag);
 }
 
-static void what_moves_may_become_a_warning(void **state)
+CLAIM(what_moves_may_become_a_warning)
 {
-	struct weir_diag to = {}, from = {};
+	_cleanup_(weir_diag_free) struct weir_diag to = {}, from = {};
 
 	weir_diag_error(&to, NULL, NULL, NULL, "first");
 	weir_diag_error(&from, NULL, NULL, "mend it", "second");
@@ -67,11 +58,10 @@ static void what_moves_may_become_a_warning(void **state)
 	weir_diag_move(&to, &from, false);
 	assert_int_equal(to.errors, 2);
 	assert_prints(weir_diag_print, &to, "first\nthird\nwarning: second\n    mend it\n");
-	weir_diag_free(&to);
 }
 
 /* Nothing is kept then but how many there were. */
-static void mistakes_that_nobody_had_memory_for_are_not_silent(void **state)
+CLAIM(mistakes_that_nobody_had_memory_for_are_not_silent)
 {
 	const struct weir_diag diag = {.errors = 1};
 
@@ -79,7 +69,7 @@ static void mistakes_that_nobody_had_memory_for_are_not_silent(void **state)
 	assert_prints(weir_diag_print_coloured, &diag, "out of memory\n");
 }
 
-static void text_is_made_printable(void **state)
+CLAIM(text_is_made_printable)
 {
 	static const struct {
 		const char *text, *kept, *expected;
@@ -105,15 +95,4 @@ static void text_is_made_printable(void **state)
 	weir_make_printable(NULL, "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mistakes_come_first_and_notes_last),
-		cmocka_unit_test(what_points_at_a_line_says_so_with_and_without_colours),
-		cmocka_unit_test(what_moves_may_become_a_warning),
-		cmocka_unit_test(mistakes_that_nobody_had_memory_for_are_not_silent),
-		cmocka_unit_test(text_is_made_printable),
-	};
-
-	return cmocka_run_group_tests_name("diag", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

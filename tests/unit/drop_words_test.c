@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a dropped packet's event says about its flow, in words and in JSON, by the kind of the rule. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdlib.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
-#include "words/drop_words.h"
+#include "words/state_words.h"
 
 #define MS 1000000ull
 
@@ -29,7 +22,7 @@ static void assert_figures(const struct weir_rule_info *rule, uint64_t used, uin
 	json_decref(fields);
 }
 
-static void a_window_shows_what_it_counts(void **state)
+CLAIM(a_window_shows_what_it_counts)
 {
 	struct weir_rule_info rule = {};
 
@@ -43,7 +36,7 @@ static void a_window_shows_what_it_counts(void **state)
 }
 
 /* As `weir flows` has it, JSON says what the bucket lacks; people ask what is left. */
-static void tokens_show_what_is_left(void **state)
+CLAIM(tokens_show_what_is_left)
 {
 	struct weir_rule_info rule = {.identity.window = WEIR_WINDOW_TOKENS};
 
@@ -55,7 +48,7 @@ static void tokens_show_what_is_left(void **state)
 		       "{\"used\":10001,\"threshold\":10000,\"unit\":\"bytes\"}");
 }
 
-static void throttling_shows_the_wait(void **state)
+CLAIM(throttling_shows_the_wait)
 {
 	struct weir_rule_info rule = {.behavior = WEIR_BEHAVIOR_THROTTLING};
 
@@ -65,7 +58,7 @@ static void throttling_shows_the_wait(void **state)
 		       "{\"used\":50,\"threshold\":0,\"unit\":\"us\"}");
 }
 
-static void concurrency_shows_what_is_open(void **state)
+CLAIM(concurrency_shows_what_is_open)
 {
 	struct weir_rule_info rule = {.identity.metric = WEIR_METRIC_CONCURRENCY};
 
@@ -75,7 +68,7 @@ static void concurrency_shows_what_is_open(void **state)
 	assert_figures(&rule, 7, 7, "7 of 7 connections open", "{\"used\":7,\"threshold\":7,\"unit\":\"connections\"}");
 }
 
-static void a_breaker_shows_what_it_opened_by(void **state)
+CLAIM(a_breaker_shows_what_it_opened_by)
 {
 	struct weir_rule_info rule = {.identity.metric = WEIR_METRIC_REQUESTS};
 
@@ -86,7 +79,7 @@ static void a_breaker_shows_what_it_opened_by(void **state)
 		       "{\"requests\":4294967295,\"bad\":4294967295,\"threshold\":3}");
 }
 
-static void a_system_rule_shows_its_signal(void **state)
+CLAIM(a_system_rule_shows_its_signal)
 {
 	struct weir_rule_info rule = {.identity.metric = WEIR_METRIC_SIGNAL, .system = WEIR_SYSTEM_LOAD};
 
@@ -100,13 +93,4 @@ static void a_system_rule_shows_its_signal(void **state)
 		       "{\"used\":62.5,\"threshold\":50,\"unit\":\"ms\"}");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_window_shows_what_it_counts),     cmocka_unit_test(tokens_show_what_is_left),
-		cmocka_unit_test(throttling_shows_the_wait),	     cmocka_unit_test(concurrency_shows_what_is_open),
-		cmocka_unit_test(a_breaker_shows_what_it_opened_by), cmocka_unit_test(a_system_rule_shows_its_signal),
-	};
-
-	return cmocka_run_group_tests_name("drop words", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The emission interval of a unit against the plain formula of docs/semantics.md, 4, in 128 bits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "thresholds/emission.h"
+#include "../lib/claims.h"
+#include "thresholds/token_rates.h"
 #include "weir_sizes.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
@@ -48,12 +42,11 @@ static void assert_exact(uint64_t interval_ns, unsigned __int128 allowed_num, un
 			 plain_emission(interval_ns, allowed_num, allowed_den, batch));
 }
 
-static void random_emission_intervals_are_the_exact_ceiling(void **state)
+CLAIM(random_emission_intervals_are_the_exact_ceiling)
 {
 	unsigned __int128 num, den;
-	uint32_t i;
 
-	for (i = 0; i < 300000; i++) {
+	for (uint32_t i = 0; i < 300000; i++) {
 		num = chance_number(110);
 		den = chance_number(63);
 		if (num >= den)
@@ -62,13 +55,12 @@ static void random_emission_intervals_are_the_exact_ceiling(void **state)
 }
 
 /* A quotient that is an integer is met; one that is above it by the least that a denominator allows is not. */
-static void emission_intervals_next_to_an_integer_are_exact(void **state)
+CLAIM(emission_intervals_next_to_an_integer_are_exact)
 {
 	uint64_t interval_ns, batch, factor;
-	uint32_t i;
 	unsigned __int128 num;
 
-	for (i = 0; i < 100000; i++) {
+	for (uint32_t i = 0; i < 100000; i++) {
 		batch = chance() % (WEIR_EMISSION_BATCH_MAX - 1) + 1;
 		factor = chance() % 1000 + 1;
 		interval_ns = factor * (chance() % 1000000 + 1);
@@ -81,7 +73,7 @@ static void emission_intervals_next_to_an_integer_are_exact(void **state)
 	}
 }
 
-static void the_largest_denominator_and_batch_are_exact(void **state)
+CLAIM(the_largest_denominator_and_batch_are_exact)
 {
 	const unsigned __int128 num = ((unsigned __int128)1 << WEIR_EMISSION_DENOMINATOR_BITS) - 1;
 
@@ -91,7 +83,7 @@ static void the_largest_denominator_and_batch_are_exact(void **state)
 	assert_exact(1, num, num / 0x1ffff, WEIR_EMISSION_BATCH_MAX - 1);
 }
 
-static void published_examples_take_what_they_say(void **state)
+CLAIM(published_examples_take_what_they_say)
 {
 	struct weir_emission emission;
 
@@ -107,7 +99,7 @@ static void published_examples_take_what_they_say(void **state)
 	assert_int_equal(weir_emission_ns(&emission, 1), 30000000);
 }
 
-static void one_unit_takes_the_interval_and_less_takes_nothing(void **state)
+CLAIM(one_unit_takes_the_interval_and_less_takes_nothing)
 {
 	struct weir_emission emission;
 
@@ -119,15 +111,4 @@ static void one_unit_takes_the_interval_and_less_takes_nothing(void **state)
 	assert_int_equal(weir_emission_ns(&emission, 1), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_emission_intervals_are_the_exact_ceiling),
-		cmocka_unit_test(emission_intervals_next_to_an_integer_are_exact),
-		cmocka_unit_test(the_largest_denominator_and_batch_are_exact),
-		cmocka_unit_test(published_examples_take_what_they_say),
-		cmocka_unit_test(one_unit_takes_the_interval_and_less_takes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who sent a frame, and to whom: of whatever begins like a packet, and of nothing that does not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "base/util.h"
-#include "frames/ends.h"
+#include "../lib/claims.h"
 #include "../lib/packets.h"
+#include "base/util.h"
+#include "frames/link_type.h"
 
 #define TCP 6
 #define UDP 17
@@ -68,7 +63,7 @@ static void check(const struct packet_spec *spec, uint8_t protocol, bool has_por
 	assert_int_equal(ends.destination_port, has_ports ? 53 : 0);
 }
 
-static void both_families_show_addresses_and_protocols_with_ports_show_those(void **state)
+CLAIM(both_families_show_addresses_and_protocols_with_ports_show_those)
 {
 	/* The builder knows no UDP-Lite, whose first bytes are ports as those of UDP: see below. */
 	static const struct {
@@ -84,7 +79,7 @@ static void both_families_show_addresses_and_protocols_with_ports_show_those(voi
 	}
 }
 
-static void udp_lite_has_ports(void **state)
+CLAIM(udp_lite_has_ports)
 {
 	struct packet_spec spec = ipv4(UDP);
 
@@ -92,7 +87,7 @@ static void udp_lite_has_ports(void **state)
 	check(&spec, UDP_LITE, true);
 }
 
-static void ports_are_behind_the_options_of_ipv4(void **state)
+CLAIM(ports_are_behind_the_options_of_ipv4)
 {
 	struct packet_spec spec = ipv4(UDP);
 
@@ -101,7 +96,7 @@ static void ports_are_behind_the_options_of_ipv4(void **state)
 }
 
 /* What is there is the middle of a packet, not its ports; the first fragment has them. */
-static void a_later_fragment_has_no_ports(void **state)
+CLAIM(a_later_fragment_has_no_ports)
 {
 	struct packet_spec spec = ipv4(UDP);
 
@@ -111,7 +106,7 @@ static void a_later_fragment_has_no_ports(void **state)
 	check(&spec, UDP, false);
 }
 
-static void of_ipv6_with_an_extension_that_is_reported(void **state)
+CLAIM(of_ipv6_with_an_extension_that_is_reported)
 {
 	static const uint8_t extensions[] = {HOP_BY_HOP, FRAGMENT};
 
@@ -123,7 +118,7 @@ static void of_ipv6_with_an_extension_that_is_reported(void **state)
 	}
 }
 
-static void two_tags_at_most_stand_before_ip(void **state)
+CLAIM(two_tags_at_most_stand_before_ip)
 {
 	struct packet_spec spec = ipv4(UDP);
 	struct weir_ends ends;
@@ -136,7 +131,7 @@ static void two_tags_at_most_stand_before_ip(void **state)
 	assert_false(weir_frame_ends(frame, packet_build(&spec, frame), &ends));
 }
 
-static void what_is_not_ip_shows_nothing(void **state)
+CLAIM(what_is_not_ip_shows_nothing)
 {
 	struct packet_spec spec = ipv4(UDP);
 	struct weir_ends ends;
@@ -151,7 +146,7 @@ static void what_is_not_ip_shows_nothing(void **state)
 }
 
 /* A header length below five words lies: nothing behind the addresses is believed. */
-static void an_ipv4_header_that_is_too_short_has_no_ports(void **state)
+CLAIM(an_ipv4_header_that_is_too_short_has_no_ports)
 {
 	struct packet_spec spec = ipv4(UDP);
 
@@ -160,7 +155,7 @@ static void an_ipv4_header_that_is_too_short_has_no_ports(void **state)
 }
 
 /* Bytes are read up to the cut and no further: each length is a copy of its own, which the sanitizer watches. */
-static void at_every_cut_it_shows_what_is_there(void **state)
+CLAIM(at_every_cut_it_shows_what_is_there)
 {
 	static const struct {
 		uint8_t family;
@@ -186,19 +181,4 @@ static void at_every_cut_it_shows_what_is_there(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_families_show_addresses_and_protocols_with_ports_show_those),
-		cmocka_unit_test(udp_lite_has_ports),
-		cmocka_unit_test(ports_are_behind_the_options_of_ipv4),
-		cmocka_unit_test(a_later_fragment_has_no_ports),
-		cmocka_unit_test(of_ipv6_with_an_extension_that_is_reported),
-		cmocka_unit_test(two_tags_at_most_stand_before_ip),
-		cmocka_unit_test(what_is_not_ip_shows_nothing),
-		cmocka_unit_test(an_ipv4_header_that_is_too_short_has_no_ports),
-		cmocka_unit_test(at_every_cut_it_shows_what_is_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Metrics as text: both formats byte for byte, labels of any bytes, and which format a header asks for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
+#include "base/util.h"
 #include "exposition/exposition.h"
 
 static const struct weir_metric_family packets = {"t_packets", WEIR_METRIC_COUNTER, NULL, "Packets."};
@@ -35,9 +31,9 @@ static void write_both(struct weir_exposition *exposition)
 	weir_exposition_end(exposition);
 }
 
-static void old_format_names_the_samples_in_its_head_lines(void **state)
+CLAIM(old_format_names_the_samples_in_its_head_lines)
 {
-	struct weir_exposition exposition = {};
+	_cleanup_(weir_exposition_free) struct weir_exposition exposition = {};
 
 	write_both(&exposition);
 	assert_text(&exposition, "# HELP t_packets_total Packets.\n"
@@ -47,12 +43,11 @@ static void old_format_names_the_samples_in_its_head_lines(void **state)
 				 "# HELP t_build_info The program.\n"
 				 "# TYPE t_build_info gauge\n"
 				 "t_build_info 1\n");
-	weir_exposition_free(&exposition);
 }
 
-static void openmetrics_names_the_family_and_ends(void **state)
+CLAIM(openmetrics_names_the_family_and_ends)
 {
-	struct weir_exposition exposition = {.is_openmetrics = true};
+	_cleanup_(weir_exposition_free) struct weir_exposition exposition = {.is_openmetrics = true};
 
 	write_both(&exposition);
 	assert_text(&exposition, "# HELP t_packets Packets.\n"
@@ -63,14 +58,13 @@ static void openmetrics_names_the_family_and_ends(void **state)
 				 "# TYPE t_build info\n"
 				 "t_build_info 1\n"
 				 "# EOF\n");
-	weir_exposition_free(&exposition);
 }
 
 /* 3 us and 5 us lie below 4 us and 8 us; what the last step has is above every bound. */
-static void histogram_counts_up_to_each_bound(void **state)
+CLAIM(histogram_counts_up_to_each_bound)
 {
 	static const uint64_t steps[] = {0, 1, 1, 2};
-	struct weir_exposition exposition = {.is_openmetrics = true};
+	_cleanup_(weir_exposition_free) struct weir_exposition exposition = {.is_openmetrics = true};
 
 	weir_exposition_begin(&exposition, &delay);
 	weir_exposition_powers(&exposition, NULL, steps, 4, 1500008);
@@ -83,10 +77,9 @@ static void histogram_counts_up_to_each_bound(void **state)
 				 "t_delay_seconds_bucket{le=\"+Inf\"} 4\n"
 				 "t_delay_seconds_count 4\n"
 				 "t_delay_seconds_sum 1.500008\n");
-	weir_exposition_free(&exposition);
 }
 
-static void values_of_labels_are_escaped_and_made_utf8(void **state)
+CLAIM(values_of_labels_are_escaped_and_made_utf8)
 {
 	struct weir_labels labels = {};
 
@@ -97,7 +90,7 @@ static void values_of_labels_are_escaped_and_made_utf8(void **state)
 }
 
 /* Never half of one, which would be no exposition at all. */
-static void label_that_does_not_fit_is_left_out_whole(void **state)
+CLAIM(label_that_does_not_fit_is_left_out_whole)
 {
 	char value[WEIR_LABELS_BYTES] = "";
 	struct weir_labels labels = {};
@@ -114,7 +107,7 @@ static void label_that_does_not_fit_is_left_out_whole(void **state)
 }
 
 /* ... with its closing quote. */
-static void label_that_just_fits_is_kept_and_one_a_byte_longer_is_not(void **state)
+CLAIM(label_that_just_fits_is_kept_and_one_a_byte_longer_is_not)
 {
 	const size_t fits = WEIR_LABELS_BYTES - strlen("a=\"\"");
 	char value[WEIR_LABELS_BYTES] = "";
@@ -129,19 +122,18 @@ static void label_that_just_fits_is_kept_and_one_a_byte_longer_is_not(void **sta
 	}
 }
 
-static void text_of_megabytes_is_whole(void **state)
+CLAIM(text_of_megabytes_is_whole)
 {
-	struct weir_exposition exposition = {};
+	_cleanup_(weir_exposition_free) struct weir_exposition exposition = {};
 
 	weir_exposition_begin(&exposition, &packets);
 	for (uint64_t i = 0; i < 100000; i++)
 		weir_exposition_count(&exposition, NULL, 1000000 + i);
 	assert_false(exposition.is_cut);
 	assert_memory_equal(exposition.text + exposition.bytes - 24, "t_packets_total 1099999\n", 24);
-	weir_exposition_free(&exposition);
 }
 
-static void format_is_the_one_that_is_asked_for(void **state)
+CLAIM(format_is_the_one_that_is_asked_for)
 {
 	static const struct {
 		const char *accept;
@@ -170,18 +162,4 @@ static void format_is_the_one_that_is_asked_for(void **state)
 		assert_int_equal(weir_exposition_is_openmetrics(cases[i].accept), cases[i].is_openmetrics);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(old_format_names_the_samples_in_its_head_lines),
-		cmocka_unit_test(openmetrics_names_the_family_and_ends),
-		cmocka_unit_test(histogram_counts_up_to_each_bound),
-		cmocka_unit_test(values_of_labels_are_escaped_and_made_utf8),
-		cmocka_unit_test(label_that_does_not_fit_is_left_out_whole),
-		cmocka_unit_test(label_that_just_fits_is_kept_and_one_a_byte_longer_is_not),
-		cmocka_unit_test(text_of_megabytes_is_whole),
-		cmocka_unit_test(format_is_the_one_that_is_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

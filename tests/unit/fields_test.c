@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The tables of fields (include/weir_fields.h) against docs/matching.md, which has to name each of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "rules/scalars.h"
 
@@ -52,7 +47,7 @@ static void assert_named(const char *section, const char *name)
 #define NAME_OF_RANGE(constant, name, member, highest, none, who) name,
 static const char *const match_names[] = {WEIR_MATCH_FIELDS(NAME_OF_SPECIAL, NAME_OF_RANGE)};
 
-static void the_page_names_every_field_of_a_match(void **state)
+CLAIM(the_page_names_every_field_of_a_match)
 {
 	_cleanup_(weir_freep) char *section = read_section("match");
 
@@ -61,7 +56,7 @@ static void the_page_names_every_field_of_a_match(void **state)
 }
 
 /* "0 to 4095" stands in the row of the field. */
-static void the_page_says_how_large_the_numbers_of_a_match_may_be(void **state)
+CLAIM(the_page_says_how_large_the_numbers_of_a_match_may_be)
 {
 	static const struct {
 		const char *name;
@@ -88,7 +83,7 @@ static void the_page_says_how_large_the_numbers_of_a_match_may_be(void **state)
 
 /* ---- the flow key ---- */
 
-static void the_page_names_every_field_of_a_flow_key(void **state)
+CLAIM(the_page_names_every_field_of_a_flow_key)
 {
 	_cleanup_(weir_freep) char *section = read_section("flow");
 
@@ -96,7 +91,7 @@ static void the_page_names_every_field_of_a_flow_key(void **state)
 		assert_named(section, weir_key_field_names[bit]);
 }
 
-static void every_field_of_a_flow_key_is_read_by_its_name(void **state)
+CLAIM(every_field_of_a_flow_key_is_read_by_its_name)
 {
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++) {
 		struct weir_refusal refusal;
@@ -108,7 +103,7 @@ static void every_field_of_a_flow_key_is_read_by_its_name(void **state)
 }
 
 /* For a misspelled name the message suggests the nearest one; if none is near, it lists them all. */
-static void a_wrong_field_of_a_flow_key_is_answered_with_what_there_is(void **state)
+CLAIM(a_wrong_field_of_a_flow_key_is_answered_with_what_there_is)
 {
 	struct weir_refusal refusal;
 	struct weir_flow flow = {};
@@ -121,15 +116,4 @@ static void a_wrong_field_of_a_flow_key_is_answered_with_what_there_is(void **st
 	assert_true(strlen(refusal.hint) + 1 < sizeof(refusal.hint));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_page_names_every_field_of_a_match),
-		cmocka_unit_test(the_page_says_how_large_the_numbers_of_a_match_may_be),
-		cmocka_unit_test(the_page_names_every_field_of_a_flow_key),
-		cmocka_unit_test(every_field_of_a_flow_key_is_read_by_its_name),
-		cmocka_unit_test(a_wrong_field_of_a_flow_key_is_answered_with_what_there_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -5,17 +5,10 @@
  * hurt that: in a row, at every distance, with differences that cancel. tests/bpf/frames_test says that the program's
  * hash is this one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/random.h"
 #include "base/util.h"
 #include "tables/flow_hash.h"
@@ -228,7 +221,7 @@ static uint64_t meetings_of(const struct family *family, struct random *random, 
 	return sum;
 }
 
-static void chosen_addresses_meet_a_flow_no_more_often_than_chance(void **state)
+CLAIM(chosen_addresses_meet_a_flow_no_more_often_than_chance)
 {
 	const uint64_t expected = (uint64_t)SECRETS * VICTIMS * MEETINGS_MEAN;
 
@@ -246,11 +239,4 @@ static void chosen_addresses_meet_a_flow_no_more_often_than_chance(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chosen_addresses_meet_a_flow_no_more_often_than_chance),
-	};
-
-	return cmocka_run_group_tests_name("flow_hash", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The flows that `weir suggest` follows, and which of them when there are too many. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "peaks/flow_table.h"
+#include "../lib/claims.h"
+#include "peaks/peaks.h"
 
 /* As good as the program's keyed hash. */
 static uint64_t hash_of(uint64_t number)
@@ -47,7 +40,7 @@ static void count(struct weir_flow_table *table, uint32_t group, uint32_t client
 		weir_flow_table_at(table, place)->peaks.total.packets++;
 }
 
-static void a_flow_keeps_its_place_and_groups_have_their_own(void **state)
+CLAIM(a_flow_keeps_its_place_and_groups_have_their_own)
 {
 	struct weir_flow_table *table = weir_flow_table_new(2, 40000);
 
@@ -69,7 +62,7 @@ static void a_flow_keeps_its_place_and_groups_have_their_own(void **state)
 }
 
 /* All its packets: what is followed was followed from its first packet on. */
-static void a_full_table_follows_a_fair_part_of_the_largest_group(void **state)
+CLAIM(a_full_table_follows_a_fair_part_of_the_largest_group)
 {
 	struct weir_flow_table *table = weir_flow_table_new(3, 10000);
 	uint32_t one_in, followed;
@@ -93,7 +86,7 @@ static void a_full_table_follows_a_fair_part_of_the_largest_group(void **state)
 	weir_flow_table_free(table);
 }
 
-static void places_come_by_group(void **state)
+CLAIM(places_come_by_group)
 {
 	struct weir_flow_table *table = weir_flow_table_new(3, 100);
 	uint32_t *places;
@@ -108,7 +101,7 @@ static void places_come_by_group(void **state)
 }
 
 /* More groups than could each keep thirty flows, as under a port scan of many sources. */
-static void more_groups_than_places_are_thinned_out_as_well(void **state)
+CLAIM(more_groups_than_places_are_thinned_out_as_well)
 {
 	struct weir_flow_table *table = weir_flow_table_new(5000, 1000);
 
@@ -118,14 +111,4 @@ static void more_groups_than_places_are_thinned_out_as_well(void **state)
 	weir_flow_table_free(table);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_keeps_its_place_and_groups_have_their_own),
-		cmocka_unit_test(a_full_table_follows_a_fair_part_of_the_largest_group),
-		cmocka_unit_test(places_come_by_group),
-		cmocka_unit_test(more_groups_than_places_are_thinned_out_as_well),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

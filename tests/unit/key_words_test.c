@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Keys of flows, in words and in JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "words/json.h"
-#include "words/key.h"
+#include "words/state_words.h"
+#include "words/words.h"
 
 static const struct weir_rule_identity by_interface = {.key_fields = WEIR_KEY_SOURCE | WEIR_KEY_INTERFACE,
 						       .source_bits = {32, 128}};
 static const struct weir_flow_key key = {.family = 4, .source = {192, 0, 2, 1}, .ifindex = 7};
 
-static void interface_of_a_key_is_shown_by_its_name(void **state)
+CLAIM(interface_of_a_key_is_shown_by_its_name)
 {
 	char words[WEIR_WORDS_BYTES];
 	json_t *fields = weir_json_key(&by_interface, &key, "eth0");
@@ -27,7 +21,7 @@ static void interface_of_a_key_is_shown_by_its_name(void **state)
 	json_decref(fields);
 }
 
-static void interface_without_a_name_is_shown_by_its_number(void **state)
+CLAIM(interface_without_a_name_is_shown_by_its_number)
 {
 	char words[WEIR_WORDS_BYTES];
 	json_t *fields = weir_json_key(&by_interface, &key, NULL);
@@ -38,7 +32,7 @@ static void interface_without_a_name_is_shown_by_its_number(void **state)
 }
 
 /* A name may be any bytes, and JSON has to be UTF-8. */
-static void interface_whose_name_is_no_utf_8_stays_in_the_document(void **state)
+CLAIM(interface_whose_name_is_no_utf_8_stays_in_the_document)
 {
 	json_t *fields = weir_json_key(&by_interface, &key, "eth\xff");
 
@@ -47,7 +41,7 @@ static void interface_whose_name_is_no_utf_8_stays_in_the_document(void **state)
 }
 
 /* Names of rules cannot have them, those of files, namespaces and interfaces can. */
-static void what_a_terminal_obeys_is_escaped(void **state)
+CLAIM(what_a_terminal_obeys_is_escaped)
 {
 	json_t *document = json_pack("[s, s, s]",
 				     "a\xe2\x80\xae"
@@ -63,7 +57,7 @@ static void what_a_terminal_obeys_is_escaped(void **state)
 	free(text);
 }
 
-static void numbers_stay_numbers(void **state)
+CLAIM(numbers_stay_numbers)
 {
 	const struct weir_rule_identity by_dscp = {.key_fields = WEIR_KEY_DSCP};
 	const struct weir_flow_key expedited = {.family = 4, .dscp = 46};
@@ -75,15 +69,4 @@ static void numbers_stay_numbers(void **state)
 	json_decref(fields);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(interface_of_a_key_is_shown_by_its_name),
-		cmocka_unit_test(interface_without_a_name_is_shown_by_its_number),
-		cmocka_unit_test(interface_whose_name_is_no_utf_8_stays_in_the_document),
-		cmocka_unit_test(what_a_terminal_obeys_is_escaped),
-		cmocka_unit_test(numbers_stay_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

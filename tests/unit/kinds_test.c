@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The table of the kinds of limits: it has an entry for each, and each entry has what nobody asks for before using. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "kind/kind.h"
 #include "rules/rule.h"
 
-static void every_kind_has_an_entry_that_says_how_it_is_chosen(void **state)
+CLAIM(every_kind_has_an_entry_that_says_how_it_is_chosen)
 {
 	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++) {
 		assert_non_null(weir_kinds[id]);
@@ -26,7 +20,7 @@ static bool is_among_rules(const struct weir_kind *kind)
 	return kind->fields != 0;
 }
 
-static void every_kind_has_the_words_that_complaints_and_lists_print(void **state)
+CLAIM(every_kind_has_the_words_that_complaints_and_lists_print)
 {
 	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++) {
 		const struct weir_kind *kind = weir_kinds[id];
@@ -45,7 +39,7 @@ static void every_kind_has_the_words_that_complaints_and_lists_print(void **stat
 	}
 }
 
-static void every_kind_takes_the_fields_that_say_which_rule_it_is(void **state)
+CLAIM(every_kind_takes_the_fields_that_say_which_rule_it_is)
 {
 	const uint32_t always = 1u << RULE_NAME | 1u << RULE_RESOURCE | 1u << RULE_METRIC | 1u << RULE_MODE;
 
@@ -62,7 +56,7 @@ static void every_kind_takes_the_fields_that_say_which_rule_it_is(void **state)
 #define LEAP WEIR_WINDOW_LEAP
 #define TOKENS WEIR_WINDOW_TOKENS
 
-static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
+CLAIM(choices_lead_to_one_kind_and_a_description_to_the_same)
 {
 	static const struct {
 		struct weir_choices choices;
@@ -110,14 +104,4 @@ static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kind_has_an_entry_that_says_how_it_is_chosen),
-		cmocka_unit_test(every_kind_has_the_words_that_complaints_and_lists_print),
-		cmocka_unit_test(every_kind_takes_the_fields_that_say_which_rule_it_is),
-		cmocka_unit_test(choices_lead_to_one_kind_and_a_description_to_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

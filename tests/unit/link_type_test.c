@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the program is shown in place of a frame that a capture has with another header than Ethernet's, or none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include <arpa/inet.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "frames/link_type.h"
 
@@ -24,9 +22,10 @@ static void set_be16(uint8_t *at, uint16_t value)
 	at[1] = value;
 }
 
-static struct weir_frame frame_of(uint32_t captured_bytes, uint32_t wire_bytes)
+static struct weir_frame frame_of(enum weir_link_type link_type, uint32_t captured_bytes, uint32_t wire_bytes)
 {
-	return (struct weir_frame){.bytes = bytes, .captured_bytes = captured_bytes, .wire_bytes = wire_bytes};
+	return (struct weir_frame){
+		.bytes = bytes, .captured_bytes = captured_bytes, .wire_bytes = wire_bytes, .link_type = link_type};
 }
 
 static int fill_bytes(void **state)
@@ -41,28 +40,28 @@ static int fill_bytes(void **state)
 static uint16_t shown_type(enum weir_link_type link_type, uint32_t captured_bytes, uint32_t wire_bytes)
 {
 	static const uint8_t no_addresses[2 * ETH_ALEN];
-	struct weir_frame frame = frame_of(captured_bytes, wire_bytes);
+	struct weir_frame frame = frame_of(link_type, captured_bytes, wire_bytes);
 	struct weir_ethernet ethernet;
 
-	assert_true(weir_frame_to_ethernet(link_type, &frame, &ethernet));
+	assert_true(weir_frame_to_ethernet(&frame, &ethernet));
 	if (link_type != WEIR_LINK_TYPE_ETHERNET)
 		assert_memory_equal(&ethernet.header, no_addresses, sizeof(no_addresses));
 	return ((uint8_t *)&ethernet.header)[12] << 8 | ((uint8_t *)&ethernet.header)[13];
 }
 
-static void ethernet_is_shown_as_it_is(void **state)
+CLAIM_WITHIN(ethernet_is_shown_as_it_is, fill_bytes, NULL)
 {
-	struct weir_frame frame = frame_of(60, 1500);
+	struct weir_frame frame = frame_of(WEIR_LINK_TYPE_ETHERNET, 60, 1500);
 	struct weir_ethernet ethernet;
 
-	assert_true(weir_frame_to_ethernet(WEIR_LINK_TYPE_ETHERNET, &frame, &ethernet));
+	assert_true(weir_frame_to_ethernet(&frame, &ethernet));
 	assert_memory_equal(&ethernet.header, bytes, 14);
 	assert_ptr_equal(ethernet.payload, bytes + 14);
 	assert_int_equal(ethernet.payload_bytes, 46);
 	assert_int_equal(ethernet.wire_bytes, 1500);
 }
 
-static void the_protocol_of_a_cooked_header_becomes_the_type(void **state)
+CLAIM_WITHIN(the_protocol_of_a_cooked_header_becomes_the_type, fill_bytes, NULL)
 {
 	static const uint16_t protocols[] = {0x0800, 0x86dd, 0x0806, 0x8100, 0x88a8, 0x0004, 0x0001};
 
@@ -77,7 +76,7 @@ static void the_protocol_of_a_cooked_header_becomes_the_type(void **state)
 }
 
 /* Netlink's numbers, say, are those of its families; 802.11 and frame relay leave anything there. */
-static void a_device_whose_protocol_is_no_ethertype_shows_none(void **state)
+CLAIM_WITHIN(a_device_whose_protocol_is_no_ethertype_shows_none, fill_bytes, NULL)
 {
 	static const uint16_t devices[] = {770, 803, 824};
 
@@ -91,7 +90,7 @@ static void a_device_whose_protocol_is_no_ethertype_shows_none(void **state)
 	}
 }
 
-static void a_packet_is_as_long_as_with_an_ethernet_header(void **state)
+CLAIM_WITHIN(a_packet_is_as_long_as_with_an_ethernet_header, fill_bytes, NULL)
 {
 	static const struct {
 		enum weir_link_type link_type;
@@ -102,17 +101,17 @@ static void a_packet_is_as_long_as_with_an_ethernet_header(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
-		struct weir_frame frame = frame_of(60, links[i].header_bytes + 1000);
+		struct weir_frame frame = frame_of(links[i].link_type, 60, links[i].header_bytes + 1000);
 		struct weir_ethernet ethernet;
 
-		assert_true(weir_frame_to_ethernet(links[i].link_type, &frame, &ethernet));
+		assert_true(weir_frame_to_ethernet(&frame, &ethernet));
 		assert_ptr_equal(ethernet.payload, bytes + links[i].header_bytes);
 		assert_int_equal(ethernet.payload_bytes, 60 - links[i].header_bytes);
 		assert_int_equal(ethernet.wire_bytes, 1014);
 	}
 }
 
-static void a_packet_without_a_header_is_of_the_ip_that_its_version_says(void **state)
+CLAIM_WITHIN(a_packet_without_a_header_is_of_the_ip_that_its_version_says, fill_bytes, NULL)
 {
 	for (unsigned int version = 0; version < 16; version++) {
 		uint16_t expected = version == 4 ? 0x0800 : version == 6 ? 0x86dd : 0;
@@ -125,7 +124,7 @@ static void a_packet_without_a_header_is_of_the_ip_that_its_version_says(void **
 }
 
 /* Of hosts of both byte orders, and of systems that number families each in its own way. */
-static void the_family_of_a_loopback_header_becomes_the_type(void **state)
+CLAIM_WITHIN(the_family_of_a_loopback_header_becomes_the_type, fill_bytes, NULL)
 {
 	static const uint8_t families6[] = {10, 23, 24, 28, 30};
 
@@ -147,7 +146,7 @@ static void the_family_of_a_loopback_header_becomes_the_type(void **state)
 	fill_bytes(NULL);
 }
 
-static void the_protocol_of_ppp_becomes_the_type(void **state)
+CLAIM_WITHIN(the_protocol_of_ppp_becomes_the_type, fill_bytes, NULL)
 {
 	static const struct {
 		enum weir_link_type link_type;
@@ -170,12 +169,12 @@ static void the_protocol_of_ppp_becomes_the_type(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct weir_frame frame = frame_of(60, 1000);
+		struct weir_frame frame = frame_of(cases[i].link_type, 60, 1000);
 		struct weir_ethernet ethernet;
 
 		memcpy(bytes, cases[i].start, sizeof(cases[i].start));
 		assert_int_equal(shown_type(cases[i].link_type, 60, 60), cases[i].type);
-		assert_true(weir_frame_to_ethernet(cases[i].link_type, &frame, &ethernet));
+		assert_true(weir_frame_to_ethernet(&frame, &ethernet));
 		assert_ptr_equal(ethernet.payload, bytes + cases[i].header_bytes);
 		assert_int_equal(ethernet.wire_bytes, 1014 - cases[i].header_bytes);
 	}
@@ -184,13 +183,13 @@ static void the_protocol_of_ppp_becomes_the_type(void **state)
 
 static bool has_header(enum weir_link_type link_type, uint32_t wire_bytes)
 {
-	struct weir_frame frame = frame_of(wire_bytes, wire_bytes);
+	struct weir_frame frame = frame_of(link_type, wire_bytes, wire_bytes);
 	struct weir_ethernet ethernet;
 
-	return weir_frame_to_ethernet(link_type, &frame, &ethernet);
+	return weir_frame_to_ethernet(&frame, &ethernet);
 }
 
-static void a_header_that_was_not_whole_on_the_wire_is_none(void **state)
+CLAIM_WITHIN(a_header_that_was_not_whole_on_the_wire_is_none, fill_bytes, NULL)
 {
 	assert_false(has_header(WEIR_LINK_TYPE_ETHERNET, 13));
 	assert_true(has_header(WEIR_LINK_TYPE_ETHERNET, 14));
@@ -209,12 +208,12 @@ static void a_header_that_was_not_whole_on_the_wire_is_none(void **state)
 	assert_false(has_header(WEIR_LINK_TYPE_PPP_SERIAL, 2));
 }
 
-static void what_the_capture_cut_off_a_header_is_zeros(void **state)
+CLAIM_WITHIN(what_the_capture_cut_off_a_header_is_zeros, fill_bytes, NULL)
 {
-	struct weir_frame frame = frame_of(13, 1000);
+	struct weir_frame frame = frame_of(WEIR_LINK_TYPE_ETHERNET, 13, 1000);
 	struct weir_ethernet ethernet;
 
-	assert_true(weir_frame_to_ethernet(WEIR_LINK_TYPE_ETHERNET, &frame, &ethernet));
+	assert_true(weir_frame_to_ethernet(&frame, &ethernet));
 	assert_memory_equal(&ethernet.header, bytes, 13);
 	assert_int_equal(((uint8_t *)&ethernet.header)[13], 0);
 	assert_int_equal(ethernet.payload_bytes, 0);
@@ -231,64 +230,176 @@ static void what_the_capture_cut_off_a_header_is_zeros(void **state)
 }
 
 /* A file may claim it. */
-static void the_longest_length_stays_the_longest(void **state)
+CLAIM_WITHIN(the_longest_length_stays_the_longest, fill_bytes, NULL)
 {
-	struct weir_frame frame = frame_of(40, UINT32_MAX);
+	struct weir_frame frame = frame_of(WEIR_LINK_TYPE_IPV4, 40, UINT32_MAX);
 	struct weir_ethernet ethernet;
 
-	assert_true(weir_frame_to_ethernet(WEIR_LINK_TYPE_IPV4, &frame, &ethernet));
+	assert_true(weir_frame_to_ethernet(&frame, &ethernet));
 	assert_int_equal(ethernet.wire_bytes, UINT32_MAX);
-	assert_true(weir_frame_to_ethernet(WEIR_LINK_TYPE_SLL, &frame, &ethernet));
+	frame.link_type = WEIR_LINK_TYPE_SLL;
+	assert_true(weir_frame_to_ethernet(&frame, &ethernet));
 	assert_int_equal(ethernet.wire_bytes, UINT32_MAX - 2);
 }
 
-/* Types 0 to 4 of packet(7): to us, to all, to a group, to another host, and sent by us. */
-static void only_a_cooked_header_says_which_way_a_packet_went(void **state)
+static enum weir_course course_of(enum weir_link_type link_type)
 {
-	struct weir_frame frame = frame_of(60, 60);
+	const struct weir_frame frame = frame_of(link_type, 60, 60);
 
+	return weir_frame_course(&frame);
+}
+
+/* Types 0 to 4 of packet(7): to us, to all, to a group, to another host, and sent by us. */
+CLAIM_WITHIN(only_a_cooked_header_says_which_way_a_packet_went, fill_bytes, NULL)
+{
 	for (uint8_t type = 0; type <= 4; type++) {
 		const enum weir_course course = type == 4 ? WEIR_COURSE_OUT : WEIR_COURSE_IN;
 
 		set_be16(bytes, type);
-		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL, &frame), course);
+		assert_int_equal(course_of(WEIR_LINK_TYPE_SLL), course);
 		bytes[10] = type;
-		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL2, &frame), course);
-		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_ETHERNET, &frame), WEIR_COURSE_UNKNOWN);
-		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_IP, &frame), WEIR_COURSE_UNKNOWN);
-		assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_PPP, &frame), WEIR_COURSE_UNKNOWN);
+		assert_int_equal(course_of(WEIR_LINK_TYPE_SLL2), course);
+		assert_int_equal(course_of(WEIR_LINK_TYPE_ETHERNET), WEIR_COURSE_UNKNOWN);
+		assert_int_equal(course_of(WEIR_LINK_TYPE_IP), WEIR_COURSE_UNKNOWN);
+		assert_int_equal(course_of(WEIR_LINK_TYPE_PPP), WEIR_COURSE_UNKNOWN);
 	}
 	set_be16(bytes, 0x0400);
-	assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL, &frame), WEIR_COURSE_IN);
+	assert_int_equal(course_of(WEIR_LINK_TYPE_SLL), WEIR_COURSE_IN);
 }
 
-static void a_cooked_header_that_was_cut_says_nothing(void **state)
+CLAIM_WITHIN(a_cooked_header_that_was_cut_says_nothing, fill_bytes, NULL)
 {
-	struct weir_frame sll = frame_of(15, 60), sll2 = frame_of(19, 60);
+	struct weir_frame sll = frame_of(WEIR_LINK_TYPE_SLL, 15, 60), sll2 = frame_of(WEIR_LINK_TYPE_SLL2, 19, 60);
 
 	set_be16(bytes, 4);
 	bytes[10] = 4;
-	assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL, &sll), WEIR_COURSE_UNKNOWN);
-	assert_int_equal(weir_frame_course(WEIR_LINK_TYPE_SLL2, &sll2), WEIR_COURSE_UNKNOWN);
+	assert_int_equal(weir_frame_course(&sll), WEIR_COURSE_UNKNOWN);
+	assert_int_equal(weir_frame_course(&sll2), WEIR_COURSE_UNKNOWN);
 }
 
-int main(void)
+/* ---- netfilter's log ---- */
+
+static void put_half(uint8_t *at, uint16_t value, bool is_swapped)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(ethernet_is_shown_as_it_is, fill_bytes),
-		cmocka_unit_test_setup(the_protocol_of_a_cooked_header_becomes_the_type, fill_bytes),
-		cmocka_unit_test_setup(a_device_whose_protocol_is_no_ethertype_shows_none, fill_bytes),
-		cmocka_unit_test_setup(a_packet_is_as_long_as_with_an_ethernet_header, fill_bytes),
-		cmocka_unit_test_setup(a_packet_without_a_header_is_of_the_ip_that_its_version_says, fill_bytes),
-		cmocka_unit_test_setup(the_family_of_a_loopback_header_becomes_the_type, fill_bytes),
-		cmocka_unit_test_setup(the_protocol_of_ppp_becomes_the_type, fill_bytes),
-		cmocka_unit_test_setup(a_header_that_was_not_whole_on_the_wire_is_none, fill_bytes),
-		cmocka_unit_test_setup(what_the_capture_cut_off_a_header_is_zeros, fill_bytes),
-		cmocka_unit_test_setup(the_longest_length_stays_the_longest, fill_bytes),
-		cmocka_unit_test_setup(only_a_cooked_header_says_which_way_a_packet_went, fill_bytes),
-		cmocka_unit_test_setup(a_cooked_header_that_was_cut_says_nothing, fill_bytes),
+	value = is_swapped ? __builtin_bswap16(value) : value;
+	memcpy(at, &value, sizeof(value));
+}
+
+/* Family, version 0, group 5; a packet header with an EtherType; a prefix of 5 bytes, which is padded; then the
+ * payload of so many bytes, which begins with an IP header that states `stated`. Returns where the payload begins.
+ */
+static uint32_t make_nflog(uint8_t family, uint16_t ethertype, uint16_t payload_bytes, uint16_t stated, bool is_swapped)
+{
+	const uint32_t at = 4 + 8 + 12;
+
+	memset(bytes, 0, sizeof(bytes));
+	bytes[0] = family;
+	bytes[3] = 5;
+	put_half(bytes + 4, 8, is_swapped);
+	put_half(bytes + 6, 1, is_swapped);
+	set_be16(bytes + 8, ethertype);
+	put_half(bytes + 12, 9, is_swapped);
+	put_half(bytes + 14, 10, is_swapped);
+	put_half(bytes + 24, payload_bytes + 4, is_swapped);
+	put_half(bytes + 26, 9, is_swapped);
+	set_be16(bytes + at + 4 + (ethertype == 0x86dd ? 4 : 2), stated);
+	return at + 4;
+}
+
+CLAIM(a_logged_packet_is_the_payload_of_its_message)
+{
+	static const struct {
+		uint8_t family;
+		uint16_t ethertype, stated;
+		uint32_t wire_bytes;
+	} cases[] = {
+		{2, 0x0800, 30, 14 + 30},     {2, 0x0800, 1000, 14 + 1000}, /* the kernel cut it */
+		{10, 0x86dd, 960, 14 + 1000}, {7, 0x0800, 30, 14 + 30},
+		{7, 0x86dd, 0, 14 + 40},      {5, 0x0806, 30, 14 + 30},
 	};
 
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (int is_swapped = 0; is_swapped < 2; is_swapped++)
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			const uint32_t at =
+				make_nflog(cases[i].family, cases[i].ethertype, 30, cases[i].stated, is_swapped);
+			struct weir_frame frame = frame_of(WEIR_LINK_TYPE_NFLOG, at + 30, at + 30);
+			struct weir_ethernet ethernet;
+
+			frame.is_swapped = is_swapped;
+			assert_true(weir_frame_to_ethernet(&frame, &ethernet));
+			assert_int_equal(ntohs(ethernet.header.h_proto), cases[i].ethertype);
+			assert_ptr_equal(ethernet.payload, bytes + at);
+			assert_int_equal(ethernet.payload_bytes, 30);
+			assert_int_equal(ethernet.wire_bytes, cases[i].wire_bytes);
+			/* The capture cut it: what is there, and what there was. */
+			frame.captured_bytes = at + 20;
+			assert_true(weir_frame_to_ethernet(&frame, &ethernet));
+			assert_int_equal(ethernet.payload_bytes, 20);
+			assert_int_equal(ethernet.wire_bytes, cases[i].wire_bytes);
+		}
 }
+
+/* Cut anywhere before the payload, or with attributes whose length leads nowhere. */
+CLAIM(a_log_without_a_payload_is_no_packet)
+{
+	const uint32_t at = make_nflog(2, 0x0800, 30, 30, false);
+	struct weir_ethernet ethernet;
+
+	for (uint32_t captured = 0; captured < at; captured++) {
+		struct weir_frame frame = frame_of(WEIR_LINK_TYPE_NFLOG, captured, at + 30);
+
+		assert_false(weir_frame_to_ethernet(&frame, &ethernet));
+	}
+	for (size_t i = 0; i < 6; i++) {
+		struct weir_frame frame = frame_of(WEIR_LINK_TYPE_NFLOG, at + 30, at + 30);
+
+		put_half(bytes + 4, (const uint16_t[]){0, 1, 3, 60, 65530, 65535}[i], false);
+		assert_false(weir_frame_to_ethernet(&frame, &ethernet));
+	}
+}
+
+/* ---- a length of 0 ---- */
+
+CLAIM(only_a_length_of_0_is_completed)
+{
+	static const struct {
+		uint8_t tags;
+		uint16_t ethertype, stated;
+		uint8_t next;
+		uint32_t captured, frame_bytes;
+		int length; /* -1: it is not touched */
+	} cases[] = {
+		{0, 0x0800, 0, 6, 60, 2954, 2940},   {1, 0x0800, 0, 6, 60, 2954, 2936},
+		{2, 0x0800, 0, 17, 60, 2954, 2932},  {3, 0x0800, 0, 6, 64, 2954, -1},
+		{0, 0x0800, 1, 6, 60, 2954, -1},     {0, 0x0800, 256, 6, 60, 2954, -1},
+		{0, 0x0800, 0, 6, 33, 2954, -1},     {0, 0x0800, 0, 6, 34, 34, 20},
+		{0, 0x0800, 0, 6, 60, 65535, 65521}, {0, 0x0800, 0, 6, 60, 65536, -1},
+		{0, 0x86dd, 0, 6, 60, 2954, 2900},   {0, 0x86dd, 0, 17, 60, 2954, 2900},
+		{0, 0x86dd, 0, 0, 60, 2954, -1}, /* a jumbogram */
+		{0, 0x86dd, 0, 59, 60, 2954, -1},    {0, 0x86dd, 0, 6, 53, 2954, -1},
+		{0, 0x86dd, 7, 6, 60, 2954, -1},     {0, 0x0806, 0, 6, 60, 2954, -1},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const uint32_t type_at = 12 + 4 * cases[i].tags;
+		const uint32_t field_at = type_at + 2 + (cases[i].ethertype == 0x86dd ? 4 : 2);
+		uint8_t before[sizeof(bytes)];
+
+		memset(bytes, 0, sizeof(bytes));
+		for (uint8_t tag = 0; tag < cases[i].tags; tag++)
+			set_be16(bytes + 12 + 4 * tag, tag ? 0x8100 : 0x88a8);
+		set_be16(bytes + type_at, cases[i].ethertype);
+		set_be16(bytes + field_at, cases[i].stated);
+		bytes[type_at + 2 + 6] = cases[i].ethertype == 0x86dd ? cases[i].next : 0;
+		memcpy(before, bytes, sizeof(bytes));
+		assert_int_equal(weir_complete_length(bytes, cases[i].captured, cases[i].frame_bytes),
+				 cases[i].length >= 0);
+		if (cases[i].length >= 0) {
+			assert_int_equal(bytes[field_at] << 8 | bytes[field_at + 1], cases[i].length);
+			set_be16(bytes + field_at, cases[i].stated);
+		}
+		assert_memory_equal(bytes, before, sizeof(bytes));
+	}
+}
+
+RUN_CLAIMS(NULL, NULL)

@@ -3,16 +3,9 @@
  * The compiler of allow and deny lists: what it takes, leaves out and refuses. Whether the answers are right is asked
  * of the program itself (tests/bpf/lists_test).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "compile/build_steps.h"
 #include "weir_lists.h"
@@ -25,12 +18,11 @@ struct compiled {
 static void compile(struct compiled *compiled, struct weir_listed *listed, size_t count)
 {
 	struct weir_ruleset ruleset = {.listed = listed, .listed_count = count};
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	memset(compiled, 0, sizeof(*compiled));
 	assert_int_equal(weir_compile_lists(&ruleset, &compiled->config, &compiled->lists, &diag), 0);
 	assert_int_equal(diag.count, 0);
-	weir_diag_free(&diag);
 }
 
 static uint32_t group_count(const struct compiled *compiled)
@@ -42,7 +34,7 @@ static uint32_t group_count(const struct compiled *compiled)
 	return count;
 }
 
-static void nothing_listed_takes_nothing(void **state)
+CLAIM(nothing_listed_takes_nothing)
 {
 	struct compiled compiled;
 
@@ -52,7 +44,7 @@ static void nothing_listed_takes_nothing(void **state)
 	weir_lists_free(&compiled.lists);
 }
 
-static void a_level_without_prefixes_is_not_in_use(void **state)
+CLAIM(a_level_without_prefixes_is_not_in_use)
 {
 	struct weir_listed listed[] = {
 		{.prefix = {.family = 4, .bits = 24, .address = {192, 0, 2}}, .denies = true},
@@ -67,7 +59,7 @@ static void a_level_without_prefixes_is_not_in_use(void **state)
 }
 
 /* Prefixes of a root's length and shorter need no groups; nor do hosts of a prefix that says the same. */
-static void prefixes_that_add_nothing_make_no_groups(void **state)
+CLAIM(prefixes_that_add_nothing_make_no_groups)
 {
 	struct weir_listed listed[] = {
 		{.prefix = {.family = 4, .bits = 8, .address = {10}}, .denies = true},
@@ -84,7 +76,7 @@ static void prefixes_that_add_nothing_make_no_groups(void **state)
 }
 
 /* Adjacent hosts of one answer are one step: two boundaries, however many they are. */
-static void neighbours_of_one_answer_share_boundaries(void **state)
+CLAIM(neighbours_of_one_answer_share_boundaries)
 {
 	struct weir_listed listed[100] = {};
 	struct compiled compiled;
@@ -98,7 +90,7 @@ static void neighbours_of_one_answer_share_boundaries(void **state)
 }
 
 /* Hosts that have nothing in common: a group, two boundaries, and their part of a bucket; and the roots. */
-static void a_prefix_takes_at_most_48_bytes(void **state)
+CLAIM(a_prefix_takes_at_most_48_bytes)
 {
 	const uint32_t count = 100000;
 	_cleanup_(weir_freep) struct weir_listed *listed = calloc(count, sizeof(*listed));
@@ -113,29 +105,15 @@ static void a_prefix_takes_at_most_48_bytes(void **state)
 	weir_lists_free(&compiled.lists);
 }
 
-static void more_prefixes_than_weir_takes_are_refused(void **state)
+CLAIM(more_prefixes_than_weir_takes_are_refused)
 {
 	struct weir_ruleset ruleset = {.listed_count = WEIR_LISTED_MAX + 1};
-	struct weir_image_lists lists = {};
+	_cleanup_(weir_lists_free) struct weir_image_lists lists = {};
 	struct weir_config config = {};
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	assert_int_equal(weir_compile_lists(&ruleset, &config, &lists, &diag), -EINVAL);
 	assert_string_equal(diag.entries[0].message, "4000001 listed prefixes are too many: at most 4000000");
-	weir_lists_free(&lists);
-	weir_diag_free(&diag);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_listed_takes_nothing),
-		cmocka_unit_test(a_level_without_prefixes_is_not_in_use),
-		cmocka_unit_test(prefixes_that_add_nothing_make_no_groups),
-		cmocka_unit_test(neighbours_of_one_answer_share_boundaries),
-		cmocka_unit_test(a_prefix_takes_at_most_48_bytes),
-		cmocka_unit_test(more_prefixes_than_weir_takes_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

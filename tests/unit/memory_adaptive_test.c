@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The line between two water marks, against its formula, checked by multiplication. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 
-#include "thresholds/memory_adaptive.h"
+#include "../lib/claims.h"
+#include "thresholds/control.h"
 #include "weir_emission.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
@@ -31,12 +24,12 @@ static uint64_t chance(uint64_t below)
 	return (state >> 32 ^ state << 32) % below;
 }
 
-static void half_way_between_the_marks_is_half_way_between_the_thresholds(void **state)
+CLAIM(half_way_between_the_marks_is_half_way_between_the_thresholds)
 {
 	assert_int_equal(weir_memory_adaptive_units(&example, 1536), 550);
 }
 
-static void the_marks_themselves_and_all_beyond_give_the_ends(void **state)
+CLAIM(the_marks_themselves_and_all_beyond_give_the_ends)
 {
 	assert_int_equal(weir_memory_adaptive_units(&example, 0), 1000);
 	assert_int_equal(weir_memory_adaptive_units(&example, 1024), 1000);
@@ -46,7 +39,7 @@ static void the_marks_themselves_and_all_beyond_give_the_ends(void **state)
 	assert_int_equal(weir_memory_adaptive_units(&example, UINT64_MAX), 100);
 }
 
-static void a_throttled_packet_takes_time_by_the_exact_point_of_the_line(void **state)
+CLAIM(a_throttled_packet_takes_time_by_the_exact_point_of_the_line)
 {
 	struct weir_emission cost;
 
@@ -61,7 +54,7 @@ static void a_throttled_packet_takes_time_by_the_exact_point_of_the_line(void **
 
 /* Points of random lines: floor(allowed), and ceil(interval / allowed). */
 /* With a second's nanoseconds for a token, virtual time grows by the threshold in a nanosecond. */
-static void tokens_come_as_fast_as_the_exact_point_of_the_line_allows(void **state)
+CLAIM(tokens_come_as_fast_as_the_exact_point_of_the_line_allows)
 {
 	struct weir_token_rate rate;
 
@@ -77,11 +70,9 @@ static void tokens_come_as_fast_as_the_exact_point_of_the_line_allows(void **sta
 	assert_int_equal(rate.fraction, 0);
 }
 
-static void random_lines_are_exact_everywhere(void **state)
+CLAIM(random_lines_are_exact_everywhere)
 {
-	uint32_t i;
-
-	for (i = 0; i < 200000; i++) {
+	for (uint32_t i = 0; i < 200000; i++) {
 		uint64_t units, cost_ns, used_bytes, interval_ns = 10000000 * (1 + chance(8640000));
 		struct weir_memory_adaptive line;
 		unsigned __int128 span, num;
@@ -108,7 +99,7 @@ static void random_lines_are_exact_everywhere(void **state)
 }
 
 /* The largest thresholds and marks that a rule may have. */
-static void the_steepest_line_does_not_overflow(void **state)
+CLAIM(the_steepest_line_does_not_overflow)
 {
 	static const struct weir_memory_adaptive line = {
 		.low_units = 10000000000000,
@@ -126,7 +117,7 @@ static void the_steepest_line_does_not_overflow(void **state)
 	assert_int_equal(weir_emission_ns(&cost, 1), 9);
 }
 
-static void a_rule_is_taken_over_as_written(void **state)
+CLAIM(a_rule_is_taken_over_as_written)
 {
 	struct weir_ruleset_rule rule = {
 		.name = (char *)"ingress",
@@ -145,17 +136,4 @@ static void a_rule_is_taken_over_as_written(void **state)
 	weir_diag_free(&diag);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(half_way_between_the_marks_is_half_way_between_the_thresholds),
-		cmocka_unit_test(the_marks_themselves_and_all_beyond_give_the_ends),
-		cmocka_unit_test(a_throttled_packet_takes_time_by_the_exact_point_of_the_line),
-		cmocka_unit_test(tokens_come_as_fast_as_the_exact_point_of_the_line_allows),
-		cmocka_unit_test(random_lines_are_exact_everywhere),
-		cmocka_unit_test(the_steepest_line_does_not_overflow),
-		cmocka_unit_test(a_rule_is_taken_over_as_written),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "model_breaker_bench.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "rules/ruleset.h"
@@ -26,6 +20,12 @@ int bench_end(void **state)
 
 	model_breakers_free(bench->breakers);
 	return 0;
+}
+
+void bench_restart(struct bench *bench)
+{
+	model_breakers_free(bench->breakers);
+	*bench = (struct bench){.breakers = model_breakers_new()};
 }
 
 struct model_breaker_rule *bench_rule(struct bench *bench, enum model_breaker_strategy strategy, double threshold)
@@ -73,10 +73,9 @@ static bool pass(struct bench *bench, const struct model_packet *packet, uint64_
 {
 	bool would_drop[2] = {};
 	struct model_key flow;
-	unsigned int i;
 
 	bench->blocker = -1;
-	for (i = 0; i < bench->rule_count; i++) {
+	for (unsigned int i = 0; i < bench->rule_count; i++) {
 		flow = flow_of(packet, i);
 		would_drop[i] = !model_breaker_evaluate(bench->breakers, &bench->rule[i], &flow, packet, time_ns);
 		if (would_drop[i] && !(bench->observes && i == 0)) {
@@ -84,7 +83,7 @@ static bool pass(struct bench *bench, const struct model_packet *packet, uint64_
 			return false;
 		}
 	}
-	for (i = 0; i < bench->rule_count && !is_dropped; i++) {
+	for (unsigned int i = 0; i < bench->rule_count && !is_dropped; i++) {
 		flow = flow_of(packet, i);
 		model_breaker_commit(bench->breakers, &bench->rule[i], &flow, packet, would_drop[i], time_ns);
 	}

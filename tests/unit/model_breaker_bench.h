@@ -6,9 +6,7 @@
 #ifndef WEIR_TEST_MODEL_BREAKER_BENCH_H
 #define WEIR_TEST_MODEL_BREAKER_BENCH_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "../lib/claims.h"
 #include "../lib/model_breaker.h"
 
 #define MS 1000000ull
@@ -34,6 +32,10 @@ struct bench {
 /* A test's setup and teardown: a bench without a rule. */
 int bench_begin(void **state);
 int bench_end(void **state);
+#define BENCH_CLAIM(what) CLAIM_ABOUT(what, struct bench *bench, bench_begin, bench_end)
+
+/* Without a rule again. */
+void bench_restart(struct bench *bench);
 
 /* The next rule: of 10 s in one bucket, 3 s until the retry, minRequestAmount 1, maxAllowedRtMs 50. */
 struct model_breaker_rule *bench_rule(struct bench *bench, enum model_breaker_strategy strategy, double threshold);

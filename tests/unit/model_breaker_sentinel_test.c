@@ -4,13 +4,6 @@
  * tests/core/circuitbreaker, July 2025), carried over as traffic: an entry is an opening, an exit without an error a
  * packet that talks, an error a reset. Its rules: 10 s in one bucket, retry after 3 s, 50 ms allowed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/util.h"
 #include "model_breaker_bench.h"
 
@@ -18,14 +11,10 @@ static const enum model_breaker_strategy strategies[] = {MODEL_SLOW_REQUEST_RATI
 							 MODEL_ERROR_COUNT};
 
 /* Each strategy in a bench of its own, at the threshold that Sentinel's cases have. */
-static struct bench *another_bench(void **state, enum model_breaker_strategy strategy)
+static void begin_another(struct bench *bench, enum model_breaker_strategy strategy)
 {
-	struct bench *bench = *state;
-
-	bench_end(state);
-	bench_begin(state);
+	bench_restart(bench);
 	bench_rule(bench, strategy, strategy == MODEL_ERROR_COUNT ? 1 : 0.5);
-	return bench;
 }
 
 /* Opens it by one request that fails, at START; the retry is due 3 s later. */
@@ -37,42 +26,32 @@ static void open_breaker(struct bench *bench)
 
 #define RETRY (START + 3 * SECOND)
 
-static void try_pass_of_a_closed_breaker_passes(void **state)
+BENCH_CLAIM(try_pass_of_a_closed_breaker_passes)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
-		struct bench *bench = another_bench(state, strategies[i]);
-
+	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++) {
+		begin_another(bench, strategies[i]);
 		bench->rule[0].min_requests = 10;
 		bench_opens(bench, 1, START);
 	}
 }
 
-static void try_pass_of_an_open_breaker_after_its_retry_is_the_probe(void **state)
+BENCH_CLAIM(try_pass_of_an_open_breaker_after_its_retry_is_the_probe)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
-		struct bench *bench = another_bench(state, strategies[i]);
-
+	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++) {
+		begin_another(bench, strategies[i]);
 		open_breaker(bench);
 		bench_opens(bench, 2, RETRY);
 		assert_int_equal(bench_state(bench, RETRY), MODEL_BREAKER_HALF_OPEN);
 	}
 }
 
-static void ten_good_probes_close_a_breaker_whose_probe_num_is_ten(void **state)
+BENCH_CLAIM(ten_good_probes_close_a_breaker_whose_probe_num_is_ten)
 {
-	size_t i;
-	int probe;
-
-	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
-		struct bench *bench = another_bench(state, strategies[i]);
-
+	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++) {
+		begin_another(bench, strategies[i]);
 		bench->rule[0].probes = 10;
 		open_breaker(bench);
-		for (probe = 0; probe < 10; probe++) {
+		for (int probe = 0; probe < 10; probe++) {
 			bench_opens(bench, 2, RETRY + probe * 2 * MS);
 			assert_int_equal(bench_state(bench, RETRY + probe * 2 * MS), MODEL_BREAKER_HALF_OPEN);
 			bench_tcp(bench, 2, ACK, RETRY + probe * 2 * MS + MS);
@@ -81,43 +60,34 @@ static void ten_good_probes_close_a_breaker_whose_probe_num_is_ten(void **state)
 	}
 }
 
-static void fewer_than_the_minimum_open_nothing(void **state)
+BENCH_CLAIM(fewer_than_the_minimum_open_nothing)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
-		struct bench *bench = another_bench(state, strategies[i]);
-
+	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++) {
+		begin_another(bench, strategies[i]);
 		bench->rule[0].min_requests = 10;
 		bench_failed(bench, 1, START, START);
 		assert_int_equal(bench_state(bench, START), MODEL_BREAKER_CLOSED);
 	}
 }
 
-static void a_good_probe_closes_and_a_failed_one_opens(void **state)
+BENCH_CLAIM(a_good_probe_closes_and_a_failed_one_opens)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
-		struct bench *bench = another_bench(state, strategies[i]);
-
+	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++) {
+		begin_another(bench, strategies[i]);
 		open_breaker(bench);
 		bench_done(bench, 2, RETRY, 10 * MS);
 		assert_int_equal(bench_state(bench, RETRY + 10 * MS), MODEL_BREAKER_CLOSED);
-		bench = another_bench(state, strategies[i]);
+		begin_another(bench, strategies[i]);
 		open_breaker(bench);
 		bench_failed(bench, 2, RETRY, RETRY + 10 * MS);
 		assert_int_equal(bench_state(bench, RETRY + 10 * MS), MODEL_BREAKER_OPEN);
 	}
 }
 
-static void one_of_two_probes_is_not_enough_and_a_failed_one_begins_anew(void **state)
+BENCH_CLAIM(one_of_two_probes_is_not_enough_and_a_failed_one_begins_anew)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
-		struct bench *bench = another_bench(state, strategies[i]);
-
+	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++) {
+		begin_another(bench, strategies[i]);
 		bench->rule[0].probes = 2;
 		open_breaker(bench);
 		bench_done(bench, 2, RETRY, 10 * MS);
@@ -133,9 +103,8 @@ static void one_of_two_probes_is_not_enough_and_a_failed_one_begins_anew(void **
 }
 
 /* Two breakers that the first request opens: the retry of one is due in a millisecond, the other's in half an hour. */
-static struct bench *two_breakers(void **state)
+static void begin_two(struct bench *bench)
 {
-	struct bench *bench = *state;
 	struct model_breaker_rule *slow = bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 0.1);
 	struct model_breaker_rule *errors = bench_rule(bench, MODEL_ERROR_RATIO, 0.1);
 
@@ -146,18 +115,17 @@ static struct bench *two_breakers(void **state)
 	errors->min_requests = 0;
 	bench_failed(bench, 1, START, START + 50 * MS);
 	assert_int_equal(bench_state(bench, START + 50 * MS), MODEL_BREAKER_OPEN);
-	return bench;
 }
 
-static void a_probe_that_another_breaker_blocks_leaves_this_one_open(void **state)
+BENCH_CLAIM(a_probe_that_another_breaker_blocks_leaves_this_one_open)
 {
-	struct bench *bench = two_breakers(state);
-	uint64_t retry_ns = bench_view(bench, START + 50 * MS).retry_ns;
-	int i;
+	uint64_t retry_ns;
 
+	begin_two(bench);
+	retry_ns = bench_view(bench, START + 50 * MS).retry_ns;
 	/* known to be slow after 3 ms, not when it failed */
 	assert_int_equal(retry_ns, START + 4 * MS);
-	for (i = 1; i <= 2; i++) {
+	for (int i = 1; i <= 2; i++) {
 		assert_false(bench_tcp(bench, 1 + i, SYN, START + 50 * MS + i * 100 * MS));
 		assert_int_equal(bench->blocker, 1);
 		assert_int_equal(bench_state(bench, START + 50 * MS + i * 100 * MS), MODEL_BREAKER_OPEN);
@@ -165,20 +133,17 @@ static void a_probe_that_another_breaker_blocks_leaves_this_one_open(void **stat
 	}
 }
 
-static void ten_thousand_probes_that_another_breaker_blocks_are_all_blocked(void **state)
+BENCH_CLAIM(ten_thousand_probes_that_another_breaker_blocks_are_all_blocked)
 {
-	struct bench *bench = two_breakers(state);
-	int i;
-
-	for (i = 0; i < 10000; i++) {
+	begin_two(bench);
+	for (int i = 0; i < 10000; i++) {
 		assert_false(bench_tcp(bench, i % 1000, SYN, START + 150 * MS));
 		assert_int_equal(bench->blocker, 1);
 	}
 }
 
-static void a_breaker_on_slow_requests_closes_by_a_quick_probe(void **state)
+BENCH_CLAIM(a_breaker_on_slow_requests_closes_by_a_quick_probe)
 {
-	struct bench *bench = *state;
 	struct model_breaker_rule *rule = bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 0.1);
 
 	rule->retry_timeout_ns = 20 * MS;
@@ -191,19 +156,18 @@ static void a_breaker_on_slow_requests_closes_by_a_quick_probe(void **state)
 }
 
 /* What getRuleStatSlidingWindowBucketCount gives, seen by when a first request leaves the window. */
-static void buckets_that_do_not_divide_are_one(void **state)
+BENCH_CLAIM(buckets_that_do_not_divide_are_one)
 {
 	static const struct {
 		uint64_t interval_ms, buckets;
 	} cases[] = {
 		{10000, 0}, {1000, 1}, {1000, 10}, {1000, 30}, {100, 100}, {100, 200},
 	};
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct bench *bench = another_bench(state, MODEL_ERROR_RATIO);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t interval_ns = cases[i].interval_ms * MS;
 
+		begin_another(bench, MODEL_ERROR_RATIO);
 		bench->rule[0].interval_ns = interval_ns;
 		bench->rule[0].buckets = cases[i].buckets;
 		bench->rule[0].min_requests = 10;
@@ -217,22 +181,4 @@ static void buckets_that_do_not_divide_are_one(void **state)
 	}
 }
 
-#define CLAIM(test) cmocka_unit_test_setup_teardown(test, bench_begin, bench_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CLAIM(try_pass_of_a_closed_breaker_passes),
-		CLAIM(try_pass_of_an_open_breaker_after_its_retry_is_the_probe),
-		CLAIM(ten_good_probes_close_a_breaker_whose_probe_num_is_ten),
-		CLAIM(fewer_than_the_minimum_open_nothing),
-		CLAIM(a_good_probe_closes_and_a_failed_one_opens),
-		CLAIM(one_of_two_probes_is_not_enough_and_a_failed_one_begins_anew),
-		CLAIM(a_probe_that_another_breaker_blocks_leaves_this_one_open),
-		CLAIM(ten_thousand_probes_that_another_breaker_blocks_are_all_blocked),
-		CLAIM(a_breaker_on_slow_requests_closes_by_a_quick_probe),
-		CLAIM(buckets_that_do_not_divide_are_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

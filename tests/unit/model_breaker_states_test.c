@@ -1,44 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The reference model's circuit breakers: what opens one, what it lets pass while it is open, and what closes it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "model_breaker_bench.h"
 
 #define RETRY (3 * SECOND) /* of bench_rule */
 
 /* A breaker that one failure opens, at START. */
-static struct bench *opened(void **state)
+static void begin_open(struct bench *bench)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench_failed(bench, 1, START, START);
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_OPEN);
-	return bench;
 }
 
 /* `good` requests are done and `bad` ones reset, in this order, all at once. */
 static void play(struct bench *bench, unsigned int good, unsigned int bad, uint64_t time_ns)
 {
-	unsigned int i;
-
-	for (i = 0; i < good; i++)
+	for (unsigned int i = 0; i < good; i++)
 		bench_done(bench, 1, time_ns, 0);
-	for (i = 0; i < bad; i++)
+	for (unsigned int i = 0; i < bad; i++)
 		bench_failed(bench, 1, time_ns, time_ns);
 }
 
 /* ---- closed ---- */
 
-static void the_request_that_completes_the_minimum_opens(void **state)
+BENCH_CLAIM(the_request_that_completes_the_minimum_opens)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_RATIO, 0.5)->min_requests = 10;
 	play(bench, 4, 5, START);
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_CLOSED);
@@ -47,10 +33,8 @@ static void the_request_that_completes_the_minimum_opens(void **state)
 	assert_int_equal(bench_view(bench, START + 2).retry_ns, START + 2 + RETRY);
 }
 
-static void a_good_request_may_complete_it(void **state)
+BENCH_CLAIM(a_good_request_may_complete_it)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_RATIO, 0.5)->min_requests = 10;
 	play(bench, 0, 9, START);
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_CLOSED);
@@ -58,10 +42,8 @@ static void a_good_request_may_complete_it(void **state)
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_OPEN);
 }
 
-static void a_minimum_of_none_is_one(void **state)
+BENCH_CLAIM(a_minimum_of_none_is_one)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_RATIO, 0)->min_requests = 0;
 	bench_opens(bench, 1, START);
 	assert_int_equal(bench_state(bench, START + TIMEOUT - 1), MODEL_BREAKER_CLOSED);
@@ -70,27 +52,22 @@ static void a_minimum_of_none_is_one(void **state)
 	assert_int_equal(bench_state(bench, START + TIMEOUT - 1), MODEL_BREAKER_OPEN);
 }
 
-static void a_ratio_at_the_threshold_opens_and_one_below_does_not(void **state)
+BENCH_CLAIM(a_ratio_at_the_threshold_opens_and_one_below_does_not)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_RATIO, 0.333334);
 	play(bench, 2, 1, START); /* 0.3333333 */
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_CLOSED);
 	bench->rule[0].threshold_micro = 400000;
 	play(bench, 0, 1, START); /* 2 of 4 */
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_OPEN);
-	bench_end(state);
-	bench_begin(state);
+	bench_restart(bench);
 	bench_rule(bench, MODEL_ERROR_RATIO, 0.4);
 	play(bench, 3, 2, START);
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_OPEN);
 }
 
-static void errors_are_counted_without_regard_to_the_others(void **state)
+BENCH_CLAIM(errors_are_counted_without_regard_to_the_others)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 3);
 	play(bench, 1000, 2, START);
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_CLOSED);
@@ -98,10 +75,8 @@ static void errors_are_counted_without_regard_to_the_others(void **state)
 	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_OPEN);
 }
 
-static void slow_ones_and_failures_are_a_ratio(void **state)
+BENCH_CLAIM(slow_ones_and_failures_are_a_ratio)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 0.5)->min_requests = 4;
 	play(bench, 2, 1, START);
 	bench_done(bench, 1, START, 51 * MS);
@@ -109,10 +84,8 @@ static void slow_ones_and_failures_are_a_ratio(void **state)
 	assert_int_equal(bench_view(bench, START + 51 * MS).retry_ns, START + 50 * MS + RETRY);
 }
 
-static void a_window_of_one_bucket_begins_anew_at_its_edge(void **state)
+BENCH_CLAIM(a_window_of_one_bucket_begins_anew_at_its_edge)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 2);
 	play(bench, 0, 1, START + 10 * SECOND - 1);
 	play(bench, 0, 1, START + 10 * SECOND);
@@ -121,10 +94,8 @@ static void a_window_of_one_bucket_begins_anew_at_its_edge(void **state)
 	assert_int_equal(bench_state(bench, START + 20 * SECOND - 1), MODEL_BREAKER_OPEN);
 }
 
-static void a_window_of_ten_buckets_leaps_by_one(void **state)
+BENCH_CLAIM(a_window_of_ten_buckets_leaps_by_one)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 2)->buckets = 10;
 	play(bench, 0, 1, START + SECOND - 1);
 	play(bench, 0, 1, START + 10 * SECOND); /* the bucket of the other has left */
@@ -134,10 +105,8 @@ static void a_window_of_ten_buckets_leaps_by_one(void **state)
 }
 
 /* The good ones leave the window first: the ratio grows without a request, and is asked for at the next. */
-static void a_breaker_is_evaluated_when_a_request_is_counted(void **state)
+BENCH_CLAIM(a_breaker_is_evaluated_when_a_request_is_counted)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_RATIO, 0.5)->buckets = 10;
 	play(bench, 3, 0, START);
 	play(bench, 0, 2, START + 5 * SECOND);
@@ -147,10 +116,9 @@ static void a_breaker_is_evaluated_when_a_request_is_counted(void **state)
 	assert_int_equal(bench_state(bench, START + 12 * SECOND + 1), MODEL_BREAKER_OPEN);
 }
 
-static void each_flow_has_a_breaker(void **state)
+BENCH_CLAIM(each_flow_has_a_breaker)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	assert_false(bench_tcp_from(bench, 1, 2, SYN, START));
 	assert_true(bench_tcp_from(bench, 2, 2, SYN, START));
 	assert_true(bench_tcp_from(bench, 2, 2, RST, START + 1));
@@ -160,29 +128,26 @@ static void each_flow_has_a_breaker(void **state)
 
 /* ---- open and half-open ---- */
 
-static void an_open_breaker_drops_openings_until_the_nanosecond_of_the_retry(void **state)
+BENCH_CLAIM(an_open_breaker_drops_openings_until_the_nanosecond_of_the_retry)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	assert_false(bench_tcp(bench, 2, SYN, START));
 	assert_false(bench_tcp(bench, 2, SYN, START + RETRY - 1));
 	assert_true(bench_tcp(bench, 2, SYN, START + RETRY));
 	assert_int_equal(bench_state(bench, START + RETRY), MODEL_BREAKER_HALF_OPEN);
 }
 
-static void the_first_opening_after_a_late_retry_is_the_probe(void **state)
+BENCH_CLAIM(the_first_opening_after_a_late_retry_is_the_probe)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	assert_int_equal(bench_state(bench, START + 100 * RETRY), MODEL_BREAKER_OPEN);
 	assert_true(bench_tcp(bench, 2, SYN, START + 100 * RETRY));
 	assert_false(bench_tcp(bench, 3, SYN, START + 100 * RETRY));
 }
 
-static void all_but_the_probe_are_dropped_until_its_outcome(void **state)
+BENCH_CLAIM(all_but_the_probe_are_dropped_until_its_outcome)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	bench_opens(bench, 2, START + RETRY);
 	assert_false(bench_tcp(bench, 3, SYN, START + RETRY + TIMEOUT - 1));
 	bench_tcp(bench, 2, ACK, START + RETRY + TIMEOUT - 1);
@@ -190,10 +155,8 @@ static void all_but_the_probe_are_dropped_until_its_outcome(void **state)
 	assert_int_equal(bench_state(bench, START + RETRY + TIMEOUT), MODEL_BREAKER_CLOSED);
 }
 
-static void a_good_probe_closes_with_an_empty_window(void **state)
+BENCH_CLAIM(a_good_probe_closes_with_an_empty_window)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 3);
 	play(bench, 0, 3, START);
 	bench_done(bench, 2, START + RETRY, MS);
@@ -205,10 +168,9 @@ static void a_good_probe_closes_with_an_empty_window(void **state)
 	assert_int_equal(bench_state(bench, START + RETRY + MS), MODEL_BREAKER_OPEN);
 }
 
-static void a_failed_probe_opens_for_another_retry(void **state)
+BENCH_CLAIM(a_failed_probe_opens_for_another_retry)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	bench_failed(bench, 2, START + RETRY, START + RETRY + MS);
 	assert_int_equal(bench_view(bench, START + RETRY + MS).retry_ns, START + RETRY + MS + RETRY);
 	/* and one that says nothing, from the moment its time-out ended */
@@ -218,10 +180,8 @@ static void a_failed_probe_opens_for_another_retry(void **state)
 	assert_true(bench_tcp(bench, 3, SYN, START + 3 * RETRY + MS + TIMEOUT));
 }
 
-static void a_slow_probe_opens_when_it_is_known_to_be_slow(void **state)
+BENCH_CLAIM(a_slow_probe_opens_when_it_is_known_to_be_slow)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 1);
 	bench_failed(bench, 1, START, START);
 	bench_opens(bench, 2, START + RETRY);
@@ -235,15 +195,13 @@ static void a_slow_probe_opens_when_it_is_known_to_be_slow(void **state)
 	assert_int_equal(bench_state(bench, START + 2 * RETRY + 100 * MS), MODEL_BREAKER_CLOSED);
 }
 
-static void with_probes_all_pass_until_so_many_were_good(void **state)
+BENCH_CLAIM(with_probes_all_pass_until_so_many_were_good)
 {
-	struct bench *bench = opened(state);
-	uint16_t port;
-
+	begin_open(bench);
 	bench->rule[0].probes = 3;
-	for (port = 1; port <= 20; port++)
+	for (uint16_t port = 1; port <= 20; port++)
 		bench_opens(bench, port, START + RETRY);
-	for (port = 1; port <= 2; port++)
+	for (uint16_t port = 1; port <= 2; port++)
 		bench_tcp(bench, port, ACK, START + RETRY + 1);
 	assert_int_equal(bench_state(bench, START + RETRY + 1), MODEL_BREAKER_HALF_OPEN);
 	bench_tcp(bench, 3, ACK, START + RETRY + 2);
@@ -256,13 +214,11 @@ static void with_probes_all_pass_until_so_many_were_good(void **state)
 	assert_int_equal(bench_state(bench, START + RETRY + 3), MODEL_BREAKER_OPEN);
 }
 
-static void the_first_bad_probe_opens(void **state)
+BENCH_CLAIM(the_first_bad_probe_opens)
 {
-	struct bench *bench = opened(state);
-	uint16_t port;
-
+	begin_open(bench);
 	bench->rule[0].probes = 3;
-	for (port = 1; port <= 5; port++)
+	for (uint16_t port = 1; port <= 5; port++)
 		bench_opens(bench, port, START + RETRY);
 	bench_tcp(bench, 1, ACK, START + RETRY + 1);
 	bench_tcp(bench, 2, ACK, START + RETRY + 1);
@@ -275,10 +231,9 @@ static void the_first_bad_probe_opens(void **state)
 	assert_int_equal(bench_view(bench, START + RETRY + 4).retry_ns, START + RETRY + 2 + RETRY);
 }
 
-static void one_probe_to_be_good_lets_all_pass_until_then(void **state)
+BENCH_CLAIM(one_probe_to_be_good_lets_all_pass_until_then)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	bench->rule[0].probes = 1;
 	bench_opens(bench, 2, START + RETRY);
 	bench_opens(bench, 3, START + RETRY);
@@ -286,10 +241,9 @@ static void one_probe_to_be_good_lets_all_pass_until_then(void **state)
 	assert_int_equal(bench_state(bench, START + RETRY), MODEL_BREAKER_CLOSED);
 }
 
-static void a_probe_that_another_rule_drops_is_none(void **state)
+BENCH_CLAIM(a_probe_that_another_rule_drops_is_none)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	assert_true(bench_tcp_dropped(bench, 2, SYN, START + RETRY + 5));
 	assert_int_equal(bench_state(bench, START + RETRY + 5), MODEL_BREAKER_OPEN);
 	assert_int_equal(bench_view(bench, START + RETRY + 5).retry_ns, START + RETRY);
@@ -297,10 +251,8 @@ static void a_probe_that_another_rule_drops_is_none(void **state)
 	assert_false(bench_tcp(bench, 2, SYN, START + RETRY + 5));
 }
 
-static void requests_from_before_the_probe_do_not_count_while_half_open(void **state)
+BENCH_CLAIM(requests_from_before_the_probe_do_not_count_while_half_open)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench_opens(bench, 2, START);
 	bench_opens(bench, 3, START);
@@ -315,10 +267,9 @@ static void requests_from_before_the_probe_do_not_count_while_half_open(void **s
 	assert_int_equal(bench_state(bench, START + RETRY), MODEL_BREAKER_CLOSED);
 }
 
-static void nor_do_those_of_an_earlier_half_open_time(void **state)
+BENCH_CLAIM(nor_do_those_of_an_earlier_half_open_time)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	bench->rule[0].probes = 5;
 	bench_opens(bench, 2, START + RETRY);
 	bench_opens(bench, 3, START + RETRY);
@@ -332,10 +283,8 @@ static void nor_do_those_of_an_earlier_half_open_time(void **state)
 	assert_int_equal(bench_state(bench, START + 2 * RETRY), MODEL_BREAKER_CLOSED);
 }
 
-static void after_closing_old_requests_count_when_they_become_known(void **state)
+BENCH_CLAIM(after_closing_old_requests_count_when_they_become_known)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench_opens(bench, 2, START);
 	bench_failed(bench, 1, START, START);
@@ -347,10 +296,8 @@ static void after_closing_old_requests_count_when_they_become_known(void **state
 
 /* ---- several, and observing ones ---- */
 
-static void all_breakers_must_admit(void **state)
+BENCH_CLAIM(all_breakers_must_admit)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 2);
 	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 0.1)->retry_timeout_ns = 2 * RETRY;
 	bench_done(bench, 1, START, 51 * MS); /* opens the second */
@@ -360,10 +307,8 @@ static void all_breakers_must_admit(void **state)
 	assert_int_equal(bench_state(bench, START + 50 * MS + 2 * RETRY), MODEL_BREAKER_CLOSED);
 }
 
-static void what_an_observing_breaker_would_drop_is_no_request_of_its_own(void **state)
+BENCH_CLAIM(what_an_observing_breaker_would_drop_is_no_request_of_its_own)
 {
-	struct bench *bench = *state;
-
 	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench_rule(bench, MODEL_ERROR_COUNT, 1000);
 	bench->observes = true;
@@ -379,10 +324,9 @@ static void what_an_observing_breaker_would_drop_is_no_request_of_its_own(void *
 	assert_int_equal(bench_state(bench, START + RETRY), MODEL_BREAKER_CLOSED);
 }
 
-static void each_change_is_counted(void **state)
+BENCH_CLAIM(each_change_is_counted)
 {
-	struct bench *bench = opened(state);
-
+	begin_open(bench);
 	assert_int_equal(bench_view(bench, START).changes, 1);
 	bench_opens(bench, 2, START + RETRY);
 	assert_int_equal(bench_view(bench, START + RETRY).changes, 2);
@@ -390,38 +334,4 @@ static void each_change_is_counted(void **state)
 	assert_int_equal(bench_view(bench, START + RETRY).changes, 3);
 }
 
-#define CLAIM(test) cmocka_unit_test_setup_teardown(test, bench_begin, bench_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CLAIM(the_request_that_completes_the_minimum_opens),
-		CLAIM(a_good_request_may_complete_it),
-		CLAIM(a_minimum_of_none_is_one),
-		CLAIM(a_ratio_at_the_threshold_opens_and_one_below_does_not),
-		CLAIM(errors_are_counted_without_regard_to_the_others),
-		CLAIM(slow_ones_and_failures_are_a_ratio),
-		CLAIM(a_window_of_one_bucket_begins_anew_at_its_edge),
-		CLAIM(a_window_of_ten_buckets_leaps_by_one),
-		CLAIM(a_breaker_is_evaluated_when_a_request_is_counted),
-		CLAIM(each_flow_has_a_breaker),
-		CLAIM(an_open_breaker_drops_openings_until_the_nanosecond_of_the_retry),
-		CLAIM(the_first_opening_after_a_late_retry_is_the_probe),
-		CLAIM(all_but_the_probe_are_dropped_until_its_outcome),
-		CLAIM(a_good_probe_closes_with_an_empty_window),
-		CLAIM(a_failed_probe_opens_for_another_retry),
-		CLAIM(a_slow_probe_opens_when_it_is_known_to_be_slow),
-		CLAIM(with_probes_all_pass_until_so_many_were_good),
-		CLAIM(the_first_bad_probe_opens),
-		CLAIM(one_probe_to_be_good_lets_all_pass_until_then),
-		CLAIM(a_probe_that_another_rule_drops_is_none),
-		CLAIM(requests_from_before_the_probe_do_not_count_while_half_open),
-		CLAIM(nor_do_those_of_an_earlier_half_open_time),
-		CLAIM(after_closing_old_requests_count_when_they_become_known),
-		CLAIM(all_breakers_must_admit),
-		CLAIM(what_an_observing_breaker_would_drop_is_no_request_of_its_own),
-		CLAIM(each_change_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -3,43 +3,15 @@
  * The reference model's circuit breakers, sentence by sentence, worked out by hand: what a request is, when its outcome
  * is known, which window counts it, and what opens and closes a breaker, each to the nanosecond.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/util.h"
 #include "model_breaker_bench.h"
 
 #define RETRY (3 * SECOND) /* of bench_rule */
 
-/* One breaker that a single failure opens. */
-static struct bench *on_errors(void **state)
+/* A rule that counts and never opens. */
+static void only_count(struct bench *bench, enum model_breaker_strategy strategy)
 {
-	struct bench *bench = *state;
-
-	bench_rule(bench, MODEL_ERROR_COUNT, 1);
-	return bench;
-}
-
-/* ... or a single slow request, of more than 50 ms. */
-static struct bench *on_slow(void **state)
-{
-	struct bench *bench = *state;
-
-	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 1);
-	return bench;
-}
-
-/* One that counts and never opens. */
-static struct bench *counting(void **state, enum model_breaker_strategy strategy)
-{
-	struct bench *bench = *state;
-
 	bench_rule(bench, strategy, 1)->min_requests = 1000000;
-	return bench;
 }
 
 static void assert_counted(struct bench *bench, uint64_t time_ns, uint64_t total, uint64_t bad)
@@ -60,13 +32,12 @@ static void assert_open(struct bench *bench, uint64_t time_ns, uint64_t retry_ns
 
 /* ---- what a request is ---- */
 
-static void a_request_is_a_syn_without_ack_fin_and_rst(void **state)
+BENCH_CLAIM(a_request_is_a_syn_without_ack_fin_and_rst)
 {
 	static const uint8_t others[] = {0, ACK, SYN | ACK, SYN | FIN, SYN | RST, SYN | FIN | ACK, FIN, RST, 0xff};
-	struct bench *bench = counting(state, MODEL_ERROR_RATIO);
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(others); i++)
+	only_count(bench, MODEL_ERROR_RATIO);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(bench_tcp(bench, i, others[i], START));
 	assert_counted(bench, START + TIMEOUT, 0, 0);
 	bench_opens(bench, 100, START + TIMEOUT);
@@ -74,16 +45,15 @@ static void a_request_is_a_syn_without_ack_fin_and_rst(void **state)
 	assert_counted(bench, START + 2 * TIMEOUT, 2, 2);
 }
 
-static void what_is_no_opening_passes_an_open_breaker(void **state)
+BENCH_CLAIM(what_is_no_opening_passes_an_open_breaker)
 {
 	static const uint8_t others[] = {0, ACK, SYN | ACK, SYN | FIN, SYN | RST, FIN | ACK, RST};
-	struct bench *bench = on_errors(state);
 	struct model_packet packet;
-	size_t i;
 
+	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench_failed(bench, 1, START, START);
 	assert_open(bench, START, START + RETRY);
-	for (i = 0; i < ARRAY_SIZE(others); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(bench_tcp(bench, i, others[i], START));
 	assert_false(bench_tcp(bench, 100, SYN, START));
 	packet = bench_packet_of(100, SYN);
@@ -95,10 +65,9 @@ static void what_is_no_opening_passes_an_open_breaker(void **state)
 	assert_true(bench_packet(bench, &packet, START));
 }
 
-static void what_is_dropped_does_nothing(void **state)
+BENCH_CLAIM(what_is_dropped_does_nothing)
 {
-	struct bench *bench = counting(state, MODEL_ERROR_RATIO);
-
+	only_count(bench, MODEL_ERROR_RATIO);
 	assert_true(bench_tcp_dropped(bench, 1, SYN, START));
 	assert_true(bench_tcp(bench, 1, ACK, START)); /* of no request */
 	bench_opens(bench, 2, START);
@@ -109,10 +78,9 @@ static void what_is_dropped_does_nothing(void **state)
 	assert_counted(bench, START + TIMEOUT, 1, 1);
 }
 
-static void a_retransmitted_syn_is_no_new_request_and_ends_silence(void **state)
+BENCH_CLAIM(a_retransmitted_syn_is_no_new_request_and_ends_silence)
 {
-	struct bench *bench = counting(state, MODEL_ERROR_RATIO);
-
+	only_count(bench, MODEL_ERROR_RATIO);
 	bench_opens(bench, 1, START);
 	bench_opens(bench, 1, START + 1 * SECOND);
 	bench_opens(bench, 1, START + 3 * SECOND);
@@ -120,10 +88,9 @@ static void a_retransmitted_syn_is_no_new_request_and_ends_silence(void **state)
 	assert_counted(bench, START + 3 * SECOND + TIMEOUT, 1, 1);
 }
 
-static void a_retransmitted_syn_passes_an_open_breaker(void **state)
+BENCH_CLAIM(a_retransmitted_syn_passes_an_open_breaker)
 {
-	struct bench *bench = on_errors(state);
-
+	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench_opens(bench, 1, START);
 	bench_failed(bench, 2, START, START);
 	assert_true(bench_tcp(bench, 1, SYN, START + 1));
@@ -133,10 +100,9 @@ static void a_retransmitted_syn_passes_an_open_breaker(void **state)
 	assert_open(bench, START + RETRY, START + RETRY);
 }
 
-static void the_probe_may_say_it_once_more(void **state)
+BENCH_CLAIM(the_probe_may_say_it_once_more)
 {
-	struct bench *bench = on_errors(state);
-
+	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench_failed(bench, 1, START, START);
 	bench_opens(bench, 2, START + RETRY);
 	assert_true(bench_tcp(bench, 2, SYN, START + RETRY + SECOND));
@@ -145,10 +111,9 @@ static void the_probe_may_say_it_once_more(void **state)
 	assert_int_equal(bench_state(bench, START + RETRY + 2 * SECOND), MODEL_BREAKER_CLOSED);
 }
 
-static void a_syn_after_the_outcome_is_a_new_request(void **state)
+BENCH_CLAIM(a_syn_after_the_outcome_is_a_new_request)
 {
-	struct bench *bench = counting(state, MODEL_ERROR_RATIO);
-
+	only_count(bench, MODEL_ERROR_RATIO);
 	bench_done(bench, 1, START, MS);
 	bench_failed(bench, 1, START + 1 * SECOND, START + 2 * SECOND);
 	bench_opens(bench, 1, START + 3 * SECOND);
@@ -160,20 +125,18 @@ static void a_syn_after_the_outcome_is_a_new_request(void **state)
 
 /* ---- outcomes ---- */
 
-static void the_first_packet_that_talks_is_the_answer(void **state)
+BENCH_CLAIM(the_first_packet_that_talks_is_the_answer)
 {
-	struct bench *bench = counting(state, MODEL_ERROR_RATIO);
-
+	only_count(bench, MODEL_ERROR_RATIO);
 	bench_done(bench, 1, START, MS);
 	bench_tcp(bench, 1, ACK, START + 2 * MS);
 	bench_tcp(bench, 1, RST, START + 3 * MS);
 	assert_counted(bench, START + 3 * MS, 1, 0);
 }
 
-static void a_reset_or_a_finish_before_it_is_a_failure(void **state)
+BENCH_CLAIM(a_reset_or_a_finish_before_it_is_a_failure)
 {
-	struct bench *bench = counting(state, MODEL_ERROR_RATIO);
-
+	only_count(bench, MODEL_ERROR_RATIO);
 	bench_failed(bench, 1, START, START + MS);
 	bench_opens(bench, 2, START);
 	bench_tcp(bench, 2, FIN | ACK, START + 2 * MS);
@@ -184,29 +147,26 @@ static void a_reset_or_a_finish_before_it_is_a_failure(void **state)
 	assert_counted(bench, START + 3 * MS, 2, 2);
 }
 
-static void silence_is_a_failure_at_the_end_of_the_time_out(void **state)
+BENCH_CLAIM(silence_is_a_failure_at_the_end_of_the_time_out)
 {
-	struct bench *bench = on_errors(state);
-
+	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench_opens(bench, 1, START + 7);
 	bench_opens(bench, 2, START + 7 + TIMEOUT - 1);
 	assert_false(bench_tcp(bench, 3, SYN, START + 7 + TIMEOUT));
 	assert_open(bench, START + 7 + TIMEOUT, START + 7 + TIMEOUT + RETRY);
 }
 
-static void an_answer_at_the_end_of_the_time_out_is_too_late(void **state)
+BENCH_CLAIM(an_answer_at_the_end_of_the_time_out_is_too_late)
 {
-	struct bench *bench = counting(state, MODEL_ERROR_RATIO);
-
+	only_count(bench, MODEL_ERROR_RATIO);
 	bench_done(bench, 1, START + SECOND, TIMEOUT - 1);
 	bench_done(bench, 2, START + 2 * SECOND, TIMEOUT);
 	assert_counted(bench, START + 2 * SECOND + TIMEOUT, 2, 1);
 }
 
-static void a_time_out_counts_at_its_moment_and_not_when_somebody_looks(void **state)
+BENCH_CLAIM(a_time_out_counts_at_its_moment_and_not_when_somebody_looks)
 {
-	struct bench *bench = on_errors(state);
-
+	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	bench->rule[0].threshold_micro *= 2;
 	bench->rule[0].interval_ns = SECOND;
 	bench_opens(bench, 1, START); /* fails at 10 s, in a window that nobody sees */
@@ -219,10 +179,9 @@ static void a_time_out_counts_at_its_moment_and_not_when_somebody_looks(void **s
 	assert_open(bench, START + 100 * SECOND, START + 20 * SECOND + TIMEOUT + 900 * MS + RETRY);
 }
 
-static void time_outs_happen_in_the_order_of_their_moments(void **state)
+BENCH_CLAIM(time_outs_happen_in_the_order_of_their_moments)
 {
-	struct bench *bench = on_errors(state);
-
+	bench_rule(bench, MODEL_ERROR_COUNT, 1);
 	/* the first to open is, by its retransmission, the last to fail */
 	bench_opens(bench, 1, START);
 	bench_opens(bench, 2, START + SECOND);
@@ -232,49 +191,44 @@ static void time_outs_happen_in_the_order_of_their_moments(void **state)
 
 /* ---- slow requests ---- */
 
-static void rt_runs_from_the_first_syn(void **state)
+BENCH_CLAIM(rt_runs_from_the_first_syn)
 {
-	struct bench *bench = counting(state, MODEL_SLOW_REQUEST_RATIO);
-
+	only_count(bench, MODEL_SLOW_REQUEST_RATIO);
 	bench_opens(bench, 1, START);
 	bench_opens(bench, 1, START + 49 * MS);
 	bench_tcp(bench, 1, ACK, START + 51 * MS);
 	assert_counted(bench, START + 51 * MS, 1, 1);
 }
 
-static void an_rt_of_the_maximum_is_not_slow_and_a_nanosecond_more_is(void **state)
+BENCH_CLAIM(an_rt_of_the_maximum_is_not_slow_and_a_nanosecond_more_is)
 {
-	struct bench *bench = counting(state, MODEL_SLOW_REQUEST_RATIO);
-
+	only_count(bench, MODEL_SLOW_REQUEST_RATIO);
 	bench_done(bench, 1, START, 50 * MS);
 	assert_counted(bench, START + 50 * MS, 1, 0);
 	bench_done(bench, 2, START, 50 * MS + 1);
 	assert_counted(bench, START + 50 * MS + 1, 2, 1);
 }
 
-static void who_has_no_answer_is_known_to_be_slow_after_the_maximum(void **state)
+BENCH_CLAIM(who_has_no_answer_is_known_to_be_slow_after_the_maximum)
 {
-	struct bench *bench = on_slow(state);
-
+	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 1);
 	bench_opens(bench, 1, START);
 	bench_opens(bench, 2, START + 50 * MS); /* at that moment it was not yet older */
 	assert_false(bench_tcp(bench, 3, SYN, START + 50 * MS + 1));
 	assert_open(bench, START + 50 * MS + 1, START + 50 * MS + RETRY);
 }
 
-static void the_nanosecond_of_the_retry_counts_from_when_it_was_slow(void **state)
+BENCH_CLAIM(the_nanosecond_of_the_retry_counts_from_when_it_was_slow)
 {
-	struct bench *bench = on_slow(state);
-
+	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 1);
 	bench_opens(bench, 1, START);
 	assert_false(bench_tcp(bench, 2, SYN, START + 50 * MS + RETRY - 1));
 	assert_true(bench_tcp(bench, 2, SYN, START + 50 * MS + RETRY));
 }
 
-static void a_slow_request_counts_in_the_bucket_in_which_it_was_slow(void **state)
+BENCH_CLAIM(a_slow_request_counts_in_the_bucket_in_which_it_was_slow)
 {
-	struct bench *bench = counting(state, MODEL_SLOW_REQUEST_RATIO);
-
+	only_count(bench, MODEL_SLOW_REQUEST_RATIO);
 	bench->rule[0].interval_ns = SECOND;
 	bench_opens(bench, 1, START - 50 * MS - 1);
 	assert_counted(bench, START - 1, 0, 0); /* packets of that moment come first */
@@ -285,10 +239,9 @@ static void a_slow_request_counts_in_the_bucket_in_which_it_was_slow(void **stat
 	assert_counted(bench, START + SECOND, 0, 0);
 }
 
-static void a_slow_request_is_not_counted_again(void **state)
+BENCH_CLAIM(a_slow_request_is_not_counted_again)
 {
-	struct bench *bench = counting(state, MODEL_SLOW_REQUEST_RATIO);
-
+	only_count(bench, MODEL_SLOW_REQUEST_RATIO);
 	bench_done(bench, 1, START, SECOND);
 	bench_failed(bench, 2, START, START + SECOND);
 	bench_opens(bench, 3, START); /* and silent */
@@ -304,60 +257,27 @@ static void a_slow_request_is_not_counted_again(void **state)
 	assert_counted(bench, START + 21 * SECOND + 51 * MS, 0, 0);
 }
 
-static void a_failure_is_slow_at_once(void **state)
+BENCH_CLAIM(a_failure_is_slow_at_once)
 {
-	struct bench *bench = on_slow(state);
-
+	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 1);
 	bench_failed(bench, 1, START, START + MS);
 	assert_open(bench, START + MS, START + MS + RETRY);
 }
 
-static void a_time_out_shorter_than_the_maximum_is_slow_when_it_ends(void **state)
+BENCH_CLAIM(a_time_out_shorter_than_the_maximum_is_slow_when_it_ends)
 {
-	struct bench *bench = on_slow(state);
-
+	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 1);
 	bench->rule[0].max_rt_ns = TIMEOUT + SECOND;
 	bench_opens(bench, 1, START);
 	assert_int_equal(bench_state(bench, START + TIMEOUT - 1), MODEL_BREAKER_CLOSED);
 	assert_open(bench, START + TIMEOUT, START + TIMEOUT + RETRY);
 }
 
-static void only_breakers_on_slow_requests_ask_for_rt(void **state)
+BENCH_CLAIM(only_breakers_on_slow_requests_ask_for_rt)
 {
-	struct bench *bench = counting(state, MODEL_ERROR_RATIO);
-
+	only_count(bench, MODEL_ERROR_RATIO);
 	bench_done(bench, 1, START, TIMEOUT - 1);
 	assert_counted(bench, START + TIMEOUT - 1, 1, 0);
 }
 
-#define CLAIM(test) cmocka_unit_test_setup_teardown(test, bench_begin, bench_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CLAIM(a_request_is_a_syn_without_ack_fin_and_rst),
-		CLAIM(what_is_no_opening_passes_an_open_breaker),
-		CLAIM(what_is_dropped_does_nothing),
-		CLAIM(a_retransmitted_syn_is_no_new_request_and_ends_silence),
-		CLAIM(a_retransmitted_syn_passes_an_open_breaker),
-		CLAIM(the_probe_may_say_it_once_more),
-		CLAIM(a_syn_after_the_outcome_is_a_new_request),
-		CLAIM(the_first_packet_that_talks_is_the_answer),
-		CLAIM(a_reset_or_a_finish_before_it_is_a_failure),
-		CLAIM(silence_is_a_failure_at_the_end_of_the_time_out),
-		CLAIM(an_answer_at_the_end_of_the_time_out_is_too_late),
-		CLAIM(a_time_out_counts_at_its_moment_and_not_when_somebody_looks),
-		CLAIM(time_outs_happen_in_the_order_of_their_moments),
-		CLAIM(rt_runs_from_the_first_syn),
-		CLAIM(an_rt_of_the_maximum_is_not_slow_and_a_nanosecond_more_is),
-		CLAIM(who_has_no_answer_is_known_to_be_slow_after_the_maximum),
-		CLAIM(the_nanosecond_of_the_retry_counts_from_when_it_was_slow),
-		CLAIM(a_slow_request_counts_in_the_bucket_in_which_it_was_slow),
-		CLAIM(a_slow_request_is_not_counted_again),
-		CLAIM(a_failure_is_slow_at_once),
-		CLAIM(a_time_out_shorter_than_the_maximum_is_slow_when_it_ends),
-		CLAIM(only_breakers_on_slow_requests_ask_for_rt),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

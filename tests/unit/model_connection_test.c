@@ -3,16 +3,9 @@
  * The reference model's connections against docs/connections.md, worked out by hand: each cell of its table, each
  * kind of silence to the nanosecond, what is evaluated and what is counted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdbool.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/model.h"
 #include "../lib/packets.h"
 #include "base/util.h"
@@ -72,6 +65,8 @@ static int end(void **state)
 	model_free(setup->model);
 	return 0;
 }
+
+#define SETUP_CLAIM(what) CLAIM_ABOUT(what, struct setup *setup, begin, end)
 
 static struct weir_ruleset_rule *add_rule(struct setup *setup, enum weir_metric metric, uint64_t threshold_micro)
 {
@@ -320,11 +315,9 @@ static const char *state_after(const struct cell *cell)
 	return talks_after(cell, 8 * SECOND).learned > counts.learned ? "refused" : "learned";
 }
 
-static void every_cell_of_the_table_does_what_it_says(void **state)
+SETUP_CLAIM(every_cell_of_the_table_does_what_it_says)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(cells); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
 		const struct cell *cell = &cells[i];
 		struct model_connection_counts counts = counts_after(cell);
 
@@ -342,7 +335,7 @@ static void every_cell_of_the_table_does_what_it_says(void **state)
 }
 
 /* Which event a TCP packet is: RST before FIN before the rest; urgent, push and congestion bits say nothing. */
-static void flags_are_read_in_the_order_of_the_text(void **state)
+SETUP_CLAIM(flags_are_read_in_the_order_of_the_text)
 {
 	static const struct {
 		uint8_t flags;
@@ -363,10 +356,8 @@ static void flags_are_read_in_the_order_of_the_text(void **state)
 		{0xff, "none"},
 		{RST | ACK, "none"},
 	};
-	struct setup *setup = *state;
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(claims); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(claims); i++) {
 		struct model_connection_counts counts;
 		const char *found;
 
@@ -387,13 +378,10 @@ static void flags_are_read_in_the_order_of_the_text(void **state)
 
 /* ---- evaluated ---- */
 
-static void a_source_opens_as_many_as_the_threshold_and_others_their_own(void **state)
+SETUP_CLAIM(a_source_opens_as_many_as_the_threshold_and_others_their_own)
 {
-	struct setup *setup = *state;
-	uint16_t port;
-
 	add_limit(setup, 3);
-	for (port = 1; port <= 5; port++)
+	for (uint16_t port = 1; port <= 5; port++)
 		assert_int_equal(tcp(setup, port, SYN, START), port <= 3);
 	assert_string_equal(setup->last.rule, "rule-0");
 	assert_true(tcp_from(setup, OTHER_HOST, 1, SYN, START));
@@ -406,10 +394,8 @@ static void a_source_opens_as_many_as_the_threshold_and_others_their_own(void **
 	assert_int_equal(counts_now(setup).refused, 3);
 }
 
-static void a_threshold_is_rounded_down(void **state)
+SETUP_CLAIM(a_threshold_is_rounded_down)
 {
-	struct setup *setup = *state;
-
 	add_rule(setup, WEIR_METRIC_CONCURRENCY, 2900000);
 	assert_true(tcp(setup, 1, SYN, START));
 	assert_true(tcp(setup, 2, SYN, START));
@@ -419,13 +405,10 @@ static void a_threshold_is_rounded_down(void **state)
 }
 
 /* Whoever forges packets of A's address does not shut A out. */
-static void what_nobody_saw_open_passes_and_takes_no_place(void **state)
+SETUP_CLAIM(what_nobody_saw_open_passes_and_takes_no_place)
 {
-	struct setup *setup = *state;
-	uint16_t port;
-
 	add_limit(setup, 2);
-	for (port = 1; port <= 9; port++)
+	for (uint16_t port = 1; port <= 9; port++)
 		assert_true(tcp(setup, port, ACK, START) && tcp(setup, port, ACK, START));
 	assert_int_equal(counts_now(setup).now, 0);
 	assert_int_equal(counts_now(setup).learned, 9);
@@ -438,17 +421,15 @@ static void what_nobody_saw_open_passes_and_takes_no_place(void **state)
 }
 
 /* Else silence would open the limit: as many again would open, and the first ones talk once more. */
-static void what_was_counted_counts_again_when_it_talks_after_its_silence(void **state)
+SETUP_CLAIM(what_was_counted_counts_again_when_it_talks_after_its_silence)
 {
-	struct setup *setup = *state;
 	const uint64_t later = START + 1000 * SECOND;
-	uint16_t port;
 
 	add_limit(setup, 2);
 	assert_true(tcp(setup, 1, SYN, START) && tcp(setup, 1, ACK, START));
 	assert_true(tcp(setup, 2, SYN, START));
 	assert_int_equal(counts_at(setup, later).now, 0);
-	for (port = 3; port <= 4; port++)
+	for (uint16_t port = 3; port <= 4; port++)
 		assert_true(tcp(setup, port, SYN, later));
 	assert_true(tcp(setup, 1, RST, later)); /* of a connection that is none: it changes nothing */
 	assert_true(tcp(setup, 1, ACK, later) && tcp(setup, 2, ACK, later));
@@ -466,10 +447,8 @@ static void what_was_counted_counts_again_when_it_talks_after_its_silence(void *
 	assert_int_equal(counts_now(setup).learned, 1);
 }
 
-static void without_a_key_the_whole_resource_shares_one_count(void **state)
+SETUP_CLAIM(without_a_key_the_whole_resource_shares_one_count)
 {
-	struct setup *setup = *state;
-
 	setup->resource.flow = (struct weir_flow){};
 	add_limit(setup, 2);
 	assert_true(tcp(setup, 1, SYN, START));
@@ -478,9 +457,8 @@ static void without_a_key_the_whole_resource_shares_one_count(void **state)
 }
 
 /* 32.1.13.184 is 2001:db8::'s first four bytes. */
-static void connections_of_ipv4_and_ipv6_are_never_the_same(void **state)
+SETUP_CLAIM(connections_of_ipv4_and_ipv6_are_never_the_same)
 {
-	struct setup *setup = *state;
 	struct packet_spec spec = tcp_of("2001:db8::", 1, SYN);
 
 	setup->resource.flow = (struct weir_flow){};
@@ -493,9 +471,8 @@ static void connections_of_ipv4_and_ipv6_are_never_the_same(void **state)
 	assert_int_equal(counts_now(setup).opened, 2);
 }
 
-static void every_part_of_the_tuple_separates_connections(void **state)
+SETUP_CLAIM(every_part_of_the_tuple_separates_connections)
 {
-	struct setup *setup = *state;
 	struct packet_spec spec = tcp_of(HOST, 1, SYN);
 
 	add_limit(setup, 9);
@@ -524,9 +501,8 @@ static void every_part_of_the_tuple_separates_connections(void **state)
 	assert_int_equal(counts_now(setup).opened, 7);
 }
 
-static void a_key_with_the_vlan_separates_connections_by_it(void **state)
+SETUP_CLAIM(a_key_with_the_vlan_separates_connections_by_it)
 {
-	struct setup *setup = *state;
 	struct packet_spec spec = tcp_of(HOST, 1, SYN);
 
 	setup->resource.flow = (struct weir_flow){.fields = WEIR_KEY_VLAN};
@@ -543,9 +519,8 @@ static void a_key_with_the_vlan_separates_connections_by_it(void **state)
 	assert_int_equal(counts_now(setup).now, 1);
 }
 
-static void a_later_fragment_belongs_to_no_connection(void **state)
+SETUP_CLAIM(a_later_fragment_belongs_to_no_connection)
 {
-	struct setup *setup = *state;
 	struct packet_spec spec = packet_udp(HOST, 1, SERVER, 53, 18);
 
 	add_limit(setup, 0);
@@ -557,13 +532,12 @@ static void a_later_fragment_belongs_to_no_connection(void **state)
 	assert_int_equal(counts_now(setup).refused, 1);
 }
 
-static void an_override_is_the_limit_of_its_flows(void **state)
+SETUP_CLAIM(an_override_is_the_limit_of_its_flows)
 {
 	struct weir_override overrides[] = {
 		{.prefix = {4, 24, {192, 0, 2}}, .threshold_micro = 2 * WEIR_MICRO},
 		{.prefix = {4, 32, {192, 0, 2, 2}}, .threshold_micro = 0},
 	};
-	struct setup *setup = *state;
 	struct weir_ruleset_rule *rule = add_limit(setup, 1);
 
 	rule->override_field = WEIR_KEY_SOURCE;
@@ -579,10 +553,8 @@ static void an_override_is_the_limit_of_its_flows(void **state)
 
 /* ---- with other rules ---- */
 
-static void a_packet_that_another_rule_blocks_does_nothing(void **state)
+SETUP_CLAIM(a_packet_that_another_rule_blocks_does_nothing)
 {
-	struct setup *setup = *state;
-
 	add_limit(setup, 2);
 	add_rule(setup, WEIR_METRIC_RATE, 1 * WEIR_MICRO);
 	assert_true(tcp(setup, 1, SYN, START));
@@ -600,10 +572,8 @@ static void a_packet_that_another_rule_blocks_does_nothing(void **state)
 	assert_int_equal(counts_at(setup, START + 70 * SECOND).now, 0);
 }
 
-static void what_is_refused_is_in_no_window_and_the_first_that_blocks_names_it(void **state)
+SETUP_CLAIM(what_is_refused_is_in_no_window_and_the_first_that_blocks_names_it)
 {
-	struct setup *setup = *state;
-
 	add_rule(setup, WEIR_METRIC_RATE, 2 * WEIR_MICRO);
 	add_limit(setup, 1);
 	add_limit(setup, 0);
@@ -621,10 +591,8 @@ static void what_is_refused_is_in_no_window_and_the_first_that_blocks_names_it(v
 	assert_int_equal(model_connections(setup->model, 2).refused, 1);
 }
 
-static void two_limits_on_a_packet_keep_a_list_each(void **state)
+SETUP_CLAIM(two_limits_on_a_packet_keep_a_list_each)
 {
-	struct setup *setup = *state;
-
 	add_limit(setup, 9);
 	add_limit(setup, 1)->observes = true;
 	assert_true(tcp(setup, 1, SYN, START));
@@ -634,10 +602,8 @@ static void two_limits_on_a_packet_keep_a_list_each(void **state)
 	assert_int_equal(model_would_drop(setup->model, 1), 1);
 }
 
-static void an_observed_refusal_that_a_later_rule_blocks_is_counted_and_not_remembered(void **state)
+SETUP_CLAIM(an_observed_refusal_that_a_later_rule_blocks_is_counted_and_not_remembered)
 {
-	struct setup *setup = *state;
-
 	add_limit(setup, 0)->observes = true;
 	add_rule(setup, WEIR_METRIC_RATE, 0);
 	assert_false(tcp(setup, 1, SYN, START));
@@ -653,9 +619,8 @@ static void an_observed_refusal_that_a_later_rule_blocks_is_counted_and_not_reme
 static void ends_in_the_seventh_step(struct setup *setup, const char *history, uint64_t step_ns)
 {
 	uint64_t received_ns[] = {START + step_ns, START + 2 * step_ns - 1}, over_ns = START + 8 * step_ns;
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(received_ns); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(received_ns); i++) {
 		const char *packet;
 
 		begin_with(setup);
@@ -670,10 +635,8 @@ static void ends_in_the_seventh_step(struct setup *setup, const char *history, u
 	setup->model = NULL;
 }
 
-static void silence_ends_a_connection_in_the_seventh_step(void **state)
+SETUP_CLAIM(silence_ends_a_connection_in_the_seventh_step)
 {
-	struct setup *setup = *state;
-
 	ends_in_the_seventh_step(setup, "S", SECOND);
 	ends_in_the_seventh_step(setup, "SA", 10 * SECOND);
 	ends_in_the_seventh_step(setup, "SAS", SECOND);
@@ -682,10 +645,9 @@ static void silence_ends_a_connection_in_the_seventh_step(void **state)
 }
 
 /* 10 s are six steps of 1,666,666,667 ns, not of ...666. */
-static void a_step_is_rounded_up(void **state)
+SETUP_CLAIM(a_step_is_rounded_up)
 {
 	const uint64_t step_ns = 1666666667;
-	struct setup *setup = *state;
 
 	setup->ruleset.settings.connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] = 10000;
 	add_limit(setup, 1);
@@ -694,19 +656,16 @@ static void a_step_is_rounded_up(void **state)
 	assert_int_equal(counts_at(setup, 607 * step_ns).now, 0);
 }
 
-static void every_packet_ends_the_silence_but_of_a_closed_connection(void **state)
+SETUP_CLAIM(every_packet_ends_the_silence_but_of_a_closed_connection)
 {
-	struct setup *setup = *state;
-	int i;
-
 	add_limit(setup, 1);
 	/* half-open: each of these five would have been over without the one before */
-	for (i = 0; i < 5; i++)
+	for (int i = 0; i < 5; i++)
 		assert_true(tcp(setup, 1, SYN, START + i * 6 * SECOND));
 	assert_int_equal(counts_now(setup).opened, 1);
 	/* closed at START + 24 s: it talks all the time, and is learned when 3.5 s are over; learned ones last, too */
 	assert_true(tcp(setup, 1, FIN, START + 24 * SECOND));
-	for (i = 0; i < 7; i++)
+	for (int i = 0; i < 7; i++)
 		assert_true(tcp(setup, 1, i == 3 ? FIN : i == 5 ? RST : ACK, START + 24 * SECOND + i * 500 * MS));
 	assert_true(tcp(setup, 1, ACK, START + 27 * SECOND + 500 * MS - 1));
 	assert_int_equal(counts_now(setup).learned, 0);
@@ -718,13 +677,10 @@ static void every_packet_ends_the_silence_but_of_a_closed_connection(void **stat
 	assert_int_equal(counts_now(setup).learned, 2);
 }
 
-static void a_refused_connection_is_refused_as_long_as_it_talks(void **state)
+SETUP_CLAIM(a_refused_connection_is_refused_as_long_as_it_talks)
 {
-	struct setup *setup = *state;
-	int i;
-
 	add_limit(setup, 0)->observes = true;
-	for (i = 0; i < 5; i++)
+	for (int i = 0; i < 5; i++)
 		assert_true(tcp(setup, 1, i ? ACK : SYN, START + i * 6 * SECOND));
 	assert_int_equal(counts_now(setup).learned, 0);
 	assert_true(tcp(setup, 1, ACK, START + 31 * SECOND));
@@ -732,10 +688,8 @@ static void a_refused_connection_is_refused_as_long_as_it_talks(void **state)
 }
 
 /* A refused opening of a closed connection changes nothing: it is closed from its FIN on, as before. */
-static void what_is_refused_ends_no_silence(void **state)
+SETUP_CLAIM(what_is_refused_ends_no_silence)
 {
-	struct setup *setup = *state;
-
 	add_limit(setup, 0);
 	assert_true(tcp(setup, 1, FIN, START));
 	assert_false(tcp(setup, 1, SYN, START + 3 * SECOND));
@@ -745,10 +699,8 @@ static void what_is_refused_ends_no_silence(void **state)
 	assert_int_equal(counts_now(setup).learned, 1);
 }
 
-static void time_does_not_go_back(void **state)
+SETUP_CLAIM(time_does_not_go_back)
 {
-	struct setup *setup = *state;
-
 	add_limit(setup, 1);
 	assert_true(tcp(setup, 1, SYN, START + 10 * SECOND));
 	/* comes at START + 10 s: the handshake took no time, and the silence begins there */
@@ -763,9 +715,8 @@ static void time_does_not_go_back(void **state)
 
 /* ---- what is counted ---- */
 
-static void handshakes_are_timed_in_whole_microseconds_from_the_first_syn(void **state)
+SETUP_CLAIM(handshakes_are_timed_in_whole_microseconds_from_the_first_syn)
 {
-	struct setup *setup = *state;
 	struct model_connection_counts counts;
 
 	add_limit(setup, 9);
@@ -786,10 +737,8 @@ static void handshakes_are_timed_in_whole_microseconds_from_the_first_syn(void *
 	assert_int_equal(counts.handshake_step[2], 1);
 }
 
-static void a_reused_connection_is_timed_anew(void **state)
+SETUP_CLAIM(a_reused_connection_is_timed_anew)
 {
-	struct setup *setup = *state;
-
 	add_limit(setup, 9);
 	assert_true(tcp(setup, 1, SYN, START));
 	assert_true(tcp(setup, 1, ACK, START + 90 * US));
@@ -800,7 +749,7 @@ static void a_reused_connection_is_timed_anew(void **state)
 	assert_int_equal(counts_now(setup).handshake_us_min, 50);
 }
 
-static void steps_of_the_histogram_are_powers_of_two(void **state)
+SETUP_CLAIM(steps_of_the_histogram_are_powers_of_two)
 {
 	static const struct {
 		uint64_t us;
@@ -809,13 +758,11 @@ static void steps_of_the_histogram_are_powers_of_two(void **state)
 		{0, 0},	       {1, 0},	       {2, 1}, {3, 1}, {4, 2}, {1023, 9}, {1024, 10}, {(1 << 23) - 1, 22},
 		{1 << 23, 23}, {60000000, 23},
 	};
-	struct setup *setup = *state;
-	size_t i;
 
 	setup->ruleset.settings.connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] = 3600000;
 	setup->resource.flow = (struct weir_flow){};
 	add_limit(setup, 99);
-	for (i = 0; i < ARRAY_SIZE(claims); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(claims); i++) {
 		uint64_t before = setup->model ? counts_now(setup).handshake_step[claims[i].step] : 0;
 
 		assert_true(tcp(setup, i, SYN, START + i * 100 * SECOND));
@@ -824,14 +771,12 @@ static void steps_of_the_histogram_are_powers_of_two(void **state)
 	}
 }
 
-static void the_maximum_is_the_most_ever_open_of_a_flow_and_of_all(void **state)
+SETUP_CLAIM(the_maximum_is_the_most_ever_open_of_a_flow_and_of_all)
 {
-	struct setup *setup = *state;
 	struct model_connection_counts first, second;
-	uint16_t port;
 
 	add_limit(setup, 9);
-	for (port = 1; port <= 3; port++)
+	for (uint16_t port = 1; port <= 3; port++)
 		assert_true(tcp(setup, port, SYN, START));
 	assert_true(tcp(setup, 1, RST, START));
 	assert_true(tcp_from(setup, OTHER_HOST, 1, SYN, START));
@@ -850,16 +795,14 @@ static void the_maximum_is_the_most_ever_open_of_a_flow_and_of_all(void **state)
 }
 
 /* Any traffic: a thousand packets of sixteen ports, with silences up to a minute. */
-static void what_came_is_there_or_has_ended(void **state)
+SETUP_CLAIM(what_came_is_there_or_has_ended)
 {
 	static const uint8_t flags[] = {SYN, SYN, ACK, ACK, ACK, FIN, RST, SYN | ACK};
-	struct setup *setup = *state;
 	struct model_connection_counts counts;
 	uint64_t now_ns = START, noise = 1;
-	int i;
 
 	add_limit(setup, 9);
-	for (i = 0; i < 1000; i++) {
+	for (int i = 0; i < 1000; i++) {
 		noise = noise * 6364136223846793005ull + 1442695040888963407ull;
 		tcp(setup, noise >> 60, flags[noise >> 40 & 7], now_ns);
 		now_ns += (noise >> 30 & 63) ? 100 * MS : (noise >> 20 & 63) * SECOND;
@@ -872,39 +815,4 @@ static void what_came_is_there_or_has_ended(void **state)
 	assert_true(counts.reused > 10 && counts.refused > 10 && counts.learned > 10 && counts.returned > 10);
 }
 
-#define CLAIM(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CLAIM(every_cell_of_the_table_does_what_it_says),
-		CLAIM(flags_are_read_in_the_order_of_the_text),
-		CLAIM(a_source_opens_as_many_as_the_threshold_and_others_their_own),
-		CLAIM(a_threshold_is_rounded_down),
-		CLAIM(what_nobody_saw_open_passes_and_takes_no_place),
-		CLAIM(what_was_counted_counts_again_when_it_talks_after_its_silence),
-		CLAIM(without_a_key_the_whole_resource_shares_one_count),
-		CLAIM(connections_of_ipv4_and_ipv6_are_never_the_same),
-		CLAIM(every_part_of_the_tuple_separates_connections),
-		CLAIM(a_key_with_the_vlan_separates_connections_by_it),
-		CLAIM(a_later_fragment_belongs_to_no_connection),
-		CLAIM(an_override_is_the_limit_of_its_flows),
-		CLAIM(a_packet_that_another_rule_blocks_does_nothing),
-		CLAIM(what_is_refused_is_in_no_window_and_the_first_that_blocks_names_it),
-		CLAIM(two_limits_on_a_packet_keep_a_list_each),
-		CLAIM(an_observed_refusal_that_a_later_rule_blocks_is_counted_and_not_remembered),
-		CLAIM(silence_ends_a_connection_in_the_seventh_step),
-		CLAIM(a_step_is_rounded_up),
-		CLAIM(every_packet_ends_the_silence_but_of_a_closed_connection),
-		CLAIM(a_refused_connection_is_refused_as_long_as_it_talks),
-		CLAIM(what_is_refused_ends_no_silence),
-		CLAIM(time_does_not_go_back),
-		CLAIM(handshakes_are_timed_in_whole_microseconds_from_the_first_syn),
-		CLAIM(a_reused_connection_is_timed_anew),
-		CLAIM(steps_of_the_histogram_are_powers_of_two),
-		CLAIM(the_maximum_is_the_most_ever_open_of_a_flow_and_of_all),
-		CLAIM(what_came_is_there_or_has_ended),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The reference model's system rules, sentence by sentence, worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "../lib/model_system.h"
 #include "base/util.h"
 #include "rules/ruleset.h"
@@ -53,6 +47,8 @@ static int end(void **state)
 	model_system_free(bench->system);
 	return 0;
 }
+
+#define BENCH_CLAIM(what) CLAIM_ABOUT(what, struct bench *bench, begin, end)
 
 static struct model_system_rule *add_rule(struct bench *bench, enum model_system_metric metric, double trigger)
 {
@@ -110,10 +106,8 @@ static bool udp(struct bench *bench, uint16_t port, uint64_t time_ns)
 
 /* ---- InboundQPS ---- */
 
-static void inbound_work_is_openings_and_packets_of_other_protocols(void **state)
+BENCH_CLAIM(inbound_work_is_openings_and_packets_of_other_protocols)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 3);
 	assert_true(tcp(bench, 1, SYN, START));
 	assert_true(udp(bench, 2, START));
@@ -129,20 +123,16 @@ static void inbound_work_is_openings_and_packets_of_other_protocols(void **state
 	assert_true(tcp(bench, 5, ACK, START));
 }
 
-static void what_another_rule_drops_is_no_admitted_work(void **state)
+BENCH_CLAIM(what_another_rule_drops_is_no_admitted_work)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 1);
 	assert_true(send_packet(bench, 1, UDP, 0, true, START));
 	assert_true(udp(bench, 1, START));
 	assert_false(udp(bench, 1, START));
 }
 
-static void the_last_second_is_two_half_ones(void **state)
+BENCH_CLAIM(the_last_second_is_two_half_ones)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 1);
 	assert_true(udp(bench, 1, START + SECOND / 2 - 1));
 	assert_false(udp(bench, 1, START + SECOND - 1));
@@ -151,10 +141,8 @@ static void the_last_second_is_two_half_ones(void **state)
 	assert_true(udp(bench, 1, START + 2 * SECOND));
 }
 
-static void a_clock_that_goes_back_empties_nothing(void **state)
+BENCH_CLAIM(a_clock_that_goes_back_empties_nothing)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 3);
 	assert_true(udp(bench, 1, START + SECOND));
 	assert_true(udp(bench, 1, START + SECOND / 2)); /* in its own bucket */
@@ -165,10 +153,8 @@ static void a_clock_that_goes_back_empties_nothing(void **state)
 	assert_false(udp(bench, 1, START + 3 * SECOND / 2));
 }
 
-static void an_observing_rule_counts_what_it_would_have_let_through(void **state)
+BENCH_CLAIM(an_observing_rule_counts_what_it_would_have_let_through)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 1)->observes = true;
 	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 1)->observes = true;
 	assert_true(tcp(bench, 1, SYN, START));
@@ -182,10 +168,8 @@ static void an_observing_rule_counts_what_it_would_have_let_through(void **state
 	assert_int_equal(model_system_view(bench->system, START + SECOND).open, 2);
 }
 
-static void a_fraction_is_reached_by_the_next_whole_number(void **state)
+BENCH_CLAIM(a_fraction_is_reached_by_the_next_whole_number)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 1.5);
 	assert_true(udp(bench, 1, START));
 	assert_true(udp(bench, 1, START));
@@ -194,10 +178,8 @@ static void a_fraction_is_reached_by_the_next_whole_number(void **state)
 
 /* ---- Concurrency ---- */
 
-static void as_many_connections_as_the_trigger_drop_openings(void **state)
+BENCH_CLAIM(as_many_connections_as_the_trigger_drop_openings)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 2);
 	assert_true(tcp(bench, 1, SYN, START));
 	assert_true(udp(bench, 2, START));	/* no connection here */
@@ -214,10 +196,8 @@ static void as_many_connections_as_the_trigger_drop_openings(void **state)
 	assert_true(tcp(bench, 4, SYN, START));
 }
 
-static void a_connection_does_not_stand_in_its_own_way(void **state)
+BENCH_CLAIM(a_connection_does_not_stand_in_its_own_way)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 1.5); /* reached by two */
 	assert_true(tcp(bench, 1, SYN, START));
 	assert_true(tcp(bench, 2, SYN, START));
@@ -230,10 +210,8 @@ static void a_connection_does_not_stand_in_its_own_way(void **state)
 
 /* ---- AvgRT ---- */
 
-static void the_mean_handshake_time_of_the_last_second_drops_openings(void **state)
+BENCH_CLAIM(the_mean_handshake_time_of_the_last_second_drops_openings)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_AVG_RT, 20);
 	assert_true(tcp(bench, 1, SYN, START));
 	assert_true(tcp(bench, 2, SYN, START));
@@ -249,10 +227,8 @@ static void the_mean_handshake_time_of_the_last_second_drops_openings(void **sta
 	assert_true(tcp(bench, 5, SYN, START + SECOND));
 }
 
-static void without_a_handshake_there_is_no_mean(void **state)
+BENCH_CLAIM(without_a_handshake_there_is_no_mean)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_AVG_RT, 0);
 	assert_true(tcp(bench, 1, SYN, START));
 	assert_true(tcp(bench, 1, ACK, START));
@@ -261,10 +237,8 @@ static void without_a_handshake_there_is_no_mean(void **state)
 
 /* ---- Load and CpuUsage ---- */
 
-static void load_above_the_trigger_drops_inbound_work(void **state)
+BENCH_CLAIM(load_above_the_trigger_drops_inbound_work)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_LOAD, 4.5);
 	assert_true(tcp(bench, 1, SYN, START)); /* unknown */
 	model_system_sample(bench->system, 4500000, 1000000);
@@ -277,10 +251,8 @@ static void load_above_the_trigger_drops_inbound_work(void **state)
 	assert_true(tcp(bench, 3, SYN, START));
 }
 
-static void cpu_above_the_trigger_drops_inbound_work(void **state)
+BENCH_CLAIM(cpu_above_the_trigger_drops_inbound_work)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_CPU_USAGE, 0.8);
 	model_system_sample(system_of(bench), 100 * WEIR_MICRO, 800000);
 	assert_true(udp(bench, 1, START));
@@ -288,10 +260,8 @@ static void cpu_above_the_trigger_drops_inbound_work(void **state)
 	assert_false(udp(bench, 1, START));
 }
 
-static void bbr_drops_only_what_could_not_be_served_at_the_best_pace(void **state)
+BENCH_CLAIM(bbr_drops_only_what_could_not_be_served_at_the_best_pace)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_LOAD, 1)->is_bbr = true;
 	model_system_sample(system_of(bench), 2 * WEIR_MICRO, 0);
 	/* one connection is never too many, with no handshake known */
@@ -315,10 +285,8 @@ static void bbr_drops_only_what_could_not_be_served_at_the_best_pace(void **stat
 
 /* ---- several ---- */
 
-static void the_first_enforced_rule_names_the_drop(void **state)
+BENCH_CLAIM(the_first_enforced_rule_names_the_drop)
 {
-	struct bench *bench = *state;
-
 	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 1)->observes = true;
 	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 1);
 	assert_true(tcp(bench, 1, SYN, START));
@@ -329,26 +297,4 @@ static void the_first_enforced_rule_names_the_drop(void **state)
 	assert_int_equal(bench->blocker, 1);
 }
 
-#define CLAIM(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CLAIM(inbound_work_is_openings_and_packets_of_other_protocols),
-		CLAIM(what_another_rule_drops_is_no_admitted_work),
-		CLAIM(the_last_second_is_two_half_ones),
-		CLAIM(a_clock_that_goes_back_empties_nothing),
-		CLAIM(an_observing_rule_counts_what_it_would_have_let_through),
-		CLAIM(a_fraction_is_reached_by_the_next_whole_number),
-		CLAIM(as_many_connections_as_the_trigger_drop_openings),
-		CLAIM(a_connection_does_not_stand_in_its_own_way),
-		CLAIM(the_mean_handshake_time_of_the_last_second_drops_openings),
-		CLAIM(without_a_handshake_there_is_no_mean),
-		CLAIM(load_above_the_trigger_drops_inbound_work),
-		CLAIM(cpu_above_the_trigger_drops_inbound_work),
-		CLAIM(bbr_drops_only_what_could_not_be_served_at_the_best_pace),
-		CLAIM(the_first_enforced_rule_names_the_drop),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

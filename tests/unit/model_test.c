@@ -3,16 +3,9 @@
  * The reference model against figures worked out by hand or published: an oracle that nobody checks is an
  * opinion. Each figure is from docs/semantics.md, from Sentinel's documentation, or explained beside it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdbool.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/model.h"
 #include "../lib/model_limit.h"
 #include "../lib/packets.h"
@@ -40,10 +33,9 @@ static int begin(void **state)
 {
 	static char *const names[] = {"first", "second", "third"};
 	static struct setup setup;
-	size_t i;
 
 	memset(&setup, 0, sizeof(setup));
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		setup.resource[i].name = names[i];
 		setup.port[i] = (struct weir_range){i + 1, i + 1};
 		if (i == 0)
@@ -65,6 +57,8 @@ static int end(void **state)
 	model_free(setup->model);
 	return 0;
 }
+
+#define SETUP_CLAIM(what) CLAIM_ABOUT(what, struct setup *setup, begin, end)
 
 static void key_by_source(struct setup *setup, size_t resource)
 {
@@ -119,11 +113,11 @@ static unsigned int offer(struct setup *setup, const char *source, uint16_t port
 {
 	struct packet_spec spec = packet_udp(source, 1024, "192.0.2.53", port, 18);
 	size_t frame_bytes = packet_build(&spec, setup->frame);
-	unsigned int i, passed = 0;
+	unsigned int passed = 0;
 
 	if (!setup->model)
 		setup->model = model_new(&setup->ruleset, NULL);
-	for (i = 0; i < count; i++) {
+	for (unsigned int i = 0; i < count; i++) {
 		setup->last = model_evaluate(setup->model, time_ns, setup->frame, frame_bytes, 0);
 		passed += setup->last.verdict == WEIR_VERDICT_PASS;
 	}
@@ -135,33 +129,27 @@ static unsigned int offer(struct setup *setup, const char *source, uint16_t port
 /* A thousand packets a second, spread evenly: more than any threshold here. */
 static unsigned int saturate(struct setup *setup, const char *source, uint64_t second)
 {
-	unsigned int i, passed = 0;
+	unsigned int passed = 0;
 
-	for (i = 0; i < 1000; i++)
+	for (unsigned int i = 0; i < 1000; i++)
 		passed += offer(setup, source, 9, START + second * SECOND + i * MS, 1);
 	return passed;
 }
 
 static const unsigned int published_curve[] = {33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100, 100};
 
-static void warm_up_gives_the_published_curve(void **state)
+SETUP_CLAIM(warm_up_gives_the_published_curve)
 {
-	struct setup *setup = *state;
-	size_t i;
-
 	add_warm_up(setup, 0, 100, 10, 3);
-	for (i = 0; i < ARRAY_SIZE(published_curve); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(published_curve); i++)
 		assert_int_equal(saturate(setup, HOST, i), published_curve[i]);
 }
 
-static void every_flow_warms_up_by_itself(void **state)
+SETUP_CLAIM(every_flow_warms_up_by_itself)
 {
-	struct setup *setup = *state;
-	size_t i;
-
 	key_by_source(setup, 0);
 	add_warm_up(setup, 0, 100, 10, 3);
-	for (i = 0; i < ARRAY_SIZE(published_curve); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(published_curve); i++) {
 		assert_int_equal(saturate(setup, HOST, i), published_curve[i]);
 		if (i >= 5)
 			assert_int_equal(saturate(setup, OTHER_HOST, i), published_curve[i - 5]);
@@ -169,29 +157,24 @@ static void every_flow_warms_up_by_itself(void **state)
 }
 
 /* 2P/(1+c) = 5 s: from the warning line of 500 tokens it takes five refills of 100 to 1000. */
-static void silence_cools_down_in_two_periods_over_one_and_the_factor(void **state)
+SETUP_CLAIM(silence_cools_down_in_two_periods_over_one_and_the_factor)
 {
-	struct setup *setup = *state;
 	struct weir_ruleset_rule *rule = add_warm_up(setup, 0, 100, 10, 3);
 	uint64_t stored = 500;
-	int i;
 
 	assert_int_equal(model_warm_up_max(rule, rule->threshold_micro), 1000);
-	for (i = 1; i <= 5; i++) {
+	for (int i = 1; i <= 5; i++) {
 		stored = model_warm_up_sync(rule, rule->threshold_micro, stored, 0);
 		assert_int_equal(stored, 500 + 100 * i);
 	}
 	assert_int_equal(model_warm_up_sync(rule, rule->threshold_micro, stored, 0), 1000);
 }
 
-static void seconds_without_packets_cool_as_if_each_had_been_seen(void **state)
+SETUP_CLAIM(seconds_without_packets_cool_as_if_each_had_been_seen)
 {
-	struct setup *setup = *state;
-	size_t i;
-
 	key_by_source(setup, 0);
 	add_warm_up(setup, 0, 100, 10, 3);
-	for (i = 0; i < 20; i++)
+	for (size_t i = 0; i < 20; i++)
 		saturate(setup, HOST, i);
 	/* Warm at 466 tokens: what 1000 less the curve leaves.
 	 * Three refills later 766, and 100 * 500 / (266 * 2 + 500).
@@ -203,9 +186,8 @@ static void seconds_without_packets_cool_as_if_each_had_been_seen(void **state)
 }
 
 /* warning 500: q = 100 a second keeps a warm bucket where it is, and the line itself belongs to the refilled side. */
-static void a_bucket_at_the_warning_line_is_refilled(void **state)
+SETUP_CLAIM(a_bucket_at_the_warning_line_is_refilled)
 {
-	struct setup *setup = *state;
 	struct weir_ruleset_rule *rule = add_warm_up(setup, 0, 100, 10, 3);
 	uint64_t micro = rule->threshold_micro;
 
@@ -219,9 +201,8 @@ static void a_bucket_at_the_warning_line_is_refilled(void **state)
 }
 
 /* 1000 per 10 s are 100 a second: the same tokens, ten times the threshold. */
-static void another_interval_warms_by_the_rate_per_second(void **state)
+SETUP_CLAIM(another_interval_warms_by_the_rate_per_second)
 {
-	struct setup *setup = *state;
 	struct weir_ruleset_rule *rule = add_warm_up(setup, 0, 1000, 10, 3);
 	uint64_t micro = rule->threshold_micro;
 
@@ -240,10 +221,8 @@ static void another_interval_warms_by_the_rate_per_second(void **state)
 }
 
 /* P 1, c 3, N 3 per 10 s: 0.3 a second, no ramp. N 0 blocks all. */
-static void without_a_ramp_the_threshold_is_plain(void **state)
+SETUP_CLAIM(without_a_ramp_the_threshold_is_plain)
 {
-	struct setup *setup = *state;
-
 	add_warm_up(setup, 0, 3, 1, 3)->interval_ns = 10 * SECOND;
 	add_warm_up(setup, 1, 0, 10, 3);
 	assert_int_equal(offer(setup, HOST, 9, START, 10), 3);
@@ -251,22 +230,17 @@ static void without_a_ramp_the_threshold_is_plain(void **state)
 	assert_string_equal(setup->last.rule, "rule-1");
 }
 
-static void observed_drops_do_not_warm(void **state)
+SETUP_CLAIM(observed_drops_do_not_warm)
 {
-	struct setup *setup = *state;
-	size_t i;
-
 	add_warm_up(setup, 0, 100, 10, 3)->observes = true;
-	for (i = 0; i < ARRAY_SIZE(published_curve); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(published_curve); i++) {
 		assert_int_equal(saturate(setup, HOST, i), 1000);
 		assert_int_equal(model_threshold(setup->model, 0), published_curve[i]);
 	}
 }
 
-static void an_associated_rule_warms_by_what_passes_on_the_other_resource(void **state)
+SETUP_CLAIM(an_associated_rule_warms_by_what_passes_on_the_other_resource)
 {
-	struct setup *setup = *state;
-
 	associate(add_warm_up(setup, 1, 100, 10, 3), 2);
 	assert_int_equal(offer(setup, HOST, 2, START, 50), 50); /* its own rate is not limited */
 	assert_int_equal(offer(setup, HOST, 2, START + SECOND, 1), 1);
@@ -279,7 +253,7 @@ static void an_associated_rule_warms_by_what_passes_on_the_other_resource(void *
 
 /* ---- MemoryAdaptive ---- */
 
-static void memory_moves_the_threshold_along_a_line(void **state)
+SETUP_CLAIM(memory_moves_the_threshold_along_a_line)
 {
 	static const struct weir_memory_fields memory = {1000, 100, 1024, 2048};
 	struct model_ratio allowed;
@@ -294,9 +268,8 @@ static void memory_moves_the_threshold_along_a_line(void **state)
 	assert_true(allowed.numerator * 1024 == allowed.denominator * (1000 * 1024 - 900));
 }
 
-static void a_reading_holds_from_its_own_time_on(void **state)
+SETUP_CLAIM(a_reading_holds_from_its_own_time_on)
 {
-	struct setup *setup = *state;
 	struct weir_ruleset_rule *rule = add_rule(setup, 0, 0);
 
 	rule->strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
@@ -313,13 +286,10 @@ static void a_reading_holds_from_its_own_time_on(void **state)
 
 /* ---- Throttling ---- */
 
-static void one_and_the_quotient_pass_at_one_instant(void **state)
+SETUP_CLAIM(one_and_the_quotient_pass_at_one_instant)
 {
-	struct setup *setup = *state;
-	int i;
-
 	add_throttling(setup, 0, 100, 45); /* 10 ms each: 1 + floor(45 / 10) */
-	for (i = 0; i < 5; i++) {
+	for (int i = 0; i < 5; i++) {
 		assert_int_equal(offer(setup, HOST, 9, START, 1), 1);
 		assert_int_equal(setup->last.wait_ns, i * 10 * MS);
 	}
@@ -333,10 +303,8 @@ static void one_and_the_quotient_pass_at_one_instant(void **state)
 	assert_int_equal(offer(setup, HOST, 9, START + 60 * SECOND, 20), 5);
 }
 
-static void emission_intervals_round_up_to_the_nanosecond(void **state)
+SETUP_CLAIM(emission_intervals_round_up_to_the_nanosecond)
 {
-	struct setup *setup = *state;
-
 	add_throttling(setup, 0, 3, 10000);
 	assert_int_equal(offer(setup, HOST, 9, START, 2), 2);
 	assert_int_equal(setup->last.wait_ns, 333333334);
@@ -350,10 +318,8 @@ static void emission_intervals_round_up_to_the_nanosecond(void **state)
 }
 
 /* The threshold is not floored: 2.5 a second is 400 ms. Below one packet nothing passes. */
-static void fractions_count_in_emission_intervals(void **state)
+SETUP_CLAIM(fractions_count_in_emission_intervals)
 {
-	struct setup *setup = *state;
-
 	add_throttling(setup, 1, 0, 10000)->threshold_micro = 2500000;
 	add_throttling(setup, 2, 0, 10000)->threshold_micro = 999999;
 	assert_int_equal(offer(setup, HOST, 2, START, 2), 2);
@@ -362,10 +328,8 @@ static void fractions_count_in_emission_intervals(void **state)
 }
 
 /* 60 bytes at 70 a second: ceil(60 * 10^9 / 70) ns. */
-static void bytes_pay_by_length(void **state)
+SETUP_CLAIM(bytes_pay_by_length)
 {
-	struct setup *setup = *state;
-
 	add_throttling(setup, 0, 70, 1000)->counts_bytes = true;
 	assert_int_equal(offer(setup, HOST, 9, START, 2), 2);
 	assert_int_equal(setup->last.wait_ns, 857142858);
@@ -373,10 +337,8 @@ static void bytes_pay_by_length(void **state)
 	assert_int_equal(offer(setup, HOST, 9, START + 60 * SECOND, 1), 0);
 }
 
-static void a_slot_once_given_stays_given(void **state)
+SETUP_CLAIM(a_slot_once_given_stays_given)
 {
-	struct setup *setup = *state;
-
 	add_throttling(setup, 0, 10, 1000);
 	add_rule(setup, 1, 0);
 	add_throttling(setup, 0, 1, 60000);
@@ -390,10 +352,8 @@ static void a_slot_once_given_stays_given(void **state)
 	assert_int_equal(setup->last.wait_ns, SECOND);
 }
 
-static void an_observing_throttle_takes_its_slot_and_adds_no_wait(void **state)
+SETUP_CLAIM(an_observing_throttle_takes_its_slot_and_adds_no_wait)
 {
-	struct setup *setup = *state;
-
 	add_throttling(setup, 0, 10, 500)->observes = true;
 	assert_int_equal(offer(setup, HOST, 9, START, 2), 2);
 	assert_int_equal(setup->last.wait_ns, 0);
@@ -401,10 +361,8 @@ static void an_observing_throttle_takes_its_slot_and_adds_no_wait(void **state)
 	assert_int_equal(model_would_drop(setup->model, 0), 2);
 }
 
-static void a_clock_that_goes_back_waits_the_longer(void **state)
+SETUP_CLAIM(a_clock_that_goes_back_waits_the_longer)
 {
-	struct setup *setup = *state;
-
 	add_throttling(setup, 0, 10, 2000);
 	assert_int_equal(offer(setup, HOST, 9, START, 1), 1);
 	assert_int_equal(offer(setup, HOST, 9, START - SECOND, 1), 1);
@@ -412,18 +370,16 @@ static void a_clock_that_goes_back_waits_the_longer(void **state)
 }
 
 /* 30 ms cold for N = 100, 10 ms warm. */
-static void warm_up_and_throttling_pay_by_the_warming_rate(void **state)
+SETUP_CLAIM(warm_up_and_throttling_pay_by_the_warming_rate)
 {
-	struct setup *setup = *state;
 	struct weir_ruleset_rule *rule = add_warm_up(setup, 0, 100, 10, 3);
 	uint64_t wait_ns;
-	int i;
 
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 	rule->queueing_ms_max = 500;
 	assert_int_equal(offer(setup, HOST, 9, START, 2), 2);
 	assert_int_equal(setup->last.wait_ns, 30 * MS);
-	for (i = 0; i < 30; i++)
+	for (int i = 0; i < 30; i++)
 		saturate(setup, HOST, i + 1);
 	assert_int_equal(model_threshold(setup->model, 0), 100);
 	assert_int_equal(offer(setup, HOST, 9, START + 31 * SECOND + 500 * MS, 1), 1);
@@ -434,10 +390,8 @@ static void warm_up_and_throttling_pay_by_the_warming_rate(void **state)
 
 /* ---- AssociatedResource ---- */
 
-static void another_resource_s_traffic_blocks_and_its_own_does_not(void **state)
+SETUP_CLAIM(another_resource_s_traffic_blocks_and_its_own_does_not)
 {
-	struct setup *setup = *state;
-
 	associate(add_rule(setup, 1, 5 * WEIR_MICRO), 2);
 	assert_int_equal(offer(setup, HOST, 2, START, 20), 20);
 	assert_int_equal(offer(setup, HOST, 3, START, 4), 4); /* a resource without any rule counts too */
@@ -447,10 +401,8 @@ static void another_resource_s_traffic_blocks_and_its_own_does_not(void **state)
 	assert_int_equal(offer(setup, HOST, 2, START + SECOND, 20), 20);
 }
 
-static void the_same_key_reads_the_same_flow(void **state)
+SETUP_CLAIM(the_same_key_reads_the_same_flow)
 {
-	struct setup *setup = *state;
-
 	key_by_source(setup, 1);
 	key_by_source(setup, 2);
 	associate(add_rule(setup, 1, 5 * WEIR_MICRO), 2);
@@ -459,9 +411,8 @@ static void the_same_key_reads_the_same_flow(void **state)
 	assert_int_equal(offer(setup, OTHER_HOST, 2, START, 1), 1);
 }
 
-static void a_reference_without_a_key_is_read_as_a_whole(void **state)
+SETUP_CLAIM(a_reference_without_a_key_is_read_as_a_whole)
 {
-	struct setup *setup = *state;
 	struct weir_ruleset_rule *rule;
 
 	key_by_source(setup, 1);
@@ -480,18 +431,14 @@ static void a_reference_without_a_key_is_read_as_a_whole(void **state)
 	assert_string_equal(setup->last.rule, "rule-0");
 }
 
-static void a_packet_of_both_is_read_first_and_counted_after(void **state)
+SETUP_CLAIM(a_packet_of_both_is_read_first_and_counted_after)
 {
-	struct setup *setup = *state;
-
 	associate(add_rule(setup, 1, 5 * WEIR_MICRO), 0);
 	assert_int_equal(offer(setup, HOST, 2, START, 20), 5);
 }
 
-static void what_is_blocked_counts_nowhere(void **state)
+SETUP_CLAIM(what_is_blocked_counts_nowhere)
 {
-	struct setup *setup = *state;
-
 	associate(add_rule(setup, 1, 5 * WEIR_MICRO), 2);
 	add_rule(setup, 2, 3 * WEIR_MICRO);
 	assert_int_equal(offer(setup, HOST, 3, START, 20), 3);
@@ -499,10 +446,8 @@ static void what_is_blocked_counts_nowhere(void **state)
 }
 
 /* So that its figures are those that enforcing would give: a packet it had dropped would not have passed there. */
-static void an_observing_associated_rule_reads_what_it_would_have_let_pass(void **state)
+SETUP_CLAIM(an_observing_associated_rule_reads_what_it_would_have_let_pass)
 {
-	struct setup *setup = *state;
-
 	associate(add_rule(setup, 1, 5 * WEIR_MICRO), 0);
 	setup->rule[0].observes = true;
 	assert_int_equal(offer(setup, HOST, 2, START, 20), 20);
@@ -522,9 +467,8 @@ static struct weir_prefix prefix_of(uint8_t bits, uint8_t last)
 	return (struct weir_prefix){.family = 4, .bits = bits, .address = {192, 0, 2, last}};
 }
 
-static void the_longest_override_wins(void **state)
+SETUP_CLAIM(the_longest_override_wins)
 {
-	struct setup *setup = *state;
 	struct weir_override overrides[] = {
 		{.prefix = prefix_of(32, 2), .threshold_micro = 0},
 		{.prefix = prefix_of(24, 0), .threshold_micro = 7 * WEIR_MICRO},
@@ -541,9 +485,8 @@ static void the_longest_override_wins(void **state)
 	assert_int_equal(offer(setup, "192.0.3.1", 9, START, 20), 3);
 }
 
-static void the_longest_list_entry_wins_and_deny_on_a_tie(void **state)
+SETUP_CLAIM(the_longest_list_entry_wins_and_deny_on_a_tie)
 {
-	struct setup *setup = *state;
 	struct weir_listed listed[] = {
 		{prefix_of(24, 0), true},
 		{prefix_of(32, 1), false},
@@ -566,39 +509,4 @@ static void the_longest_list_entry_wins_and_deny_on_a_tie(void **state)
 	assert_int_equal(offer(setup, "192.0.3.3", 9, START, 5), 1);
 }
 
-#define CLAIM(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CLAIM(warm_up_gives_the_published_curve),
-		CLAIM(every_flow_warms_up_by_itself),
-		CLAIM(silence_cools_down_in_two_periods_over_one_and_the_factor),
-		CLAIM(seconds_without_packets_cool_as_if_each_had_been_seen),
-		CLAIM(a_bucket_at_the_warning_line_is_refilled),
-		CLAIM(another_interval_warms_by_the_rate_per_second),
-		CLAIM(without_a_ramp_the_threshold_is_plain),
-		CLAIM(observed_drops_do_not_warm),
-		CLAIM(an_associated_rule_warms_by_what_passes_on_the_other_resource),
-		CLAIM(memory_moves_the_threshold_along_a_line),
-		CLAIM(a_reading_holds_from_its_own_time_on),
-		CLAIM(one_and_the_quotient_pass_at_one_instant),
-		CLAIM(emission_intervals_round_up_to_the_nanosecond),
-		CLAIM(fractions_count_in_emission_intervals),
-		CLAIM(bytes_pay_by_length),
-		CLAIM(a_slot_once_given_stays_given),
-		CLAIM(an_observing_throttle_takes_its_slot_and_adds_no_wait),
-		CLAIM(a_clock_that_goes_back_waits_the_longer),
-		CLAIM(warm_up_and_throttling_pay_by_the_warming_rate),
-		CLAIM(another_resource_s_traffic_blocks_and_its_own_does_not),
-		CLAIM(the_same_key_reads_the_same_flow),
-		CLAIM(a_reference_without_a_key_is_read_as_a_whole),
-		CLAIM(a_packet_of_both_is_read_first_and_counted_after),
-		CLAIM(what_is_blocked_counts_nowhere),
-		CLAIM(an_observing_associated_rule_reads_what_it_would_have_let_pass),
-		CLAIM(the_longest_override_wins),
-		CLAIM(the_longest_list_entry_wins_and_deny_on_a_tie),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How long the bucket numbers of narrow rows last. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
-#include "tables/narrow_span.h"
+#include "tables/entry_state.h"
 
 #define MS 1000000ull
 #define DAY (86400 * WEIR_NSEC_PER_SEC)
@@ -31,7 +25,7 @@ static struct weir_rule_info narrow(uint32_t spec)
 }
 
 /* The last number is 2^32 - 1: weir_narrow_row.newest holds no more. */
-static void numbers_last_to_the_end_of_the_last_bucket(void **state)
+CLAIM(numbers_last_to_the_end_of_the_last_bucket)
 {
 	const struct weir_rule_info rule = narrow(0);
 	const uint64_t last = (1000 + NUMBERS - 1) * 50 * MS;
@@ -44,7 +38,7 @@ static void numbers_last_to_the_end_of_the_last_bucket(void **state)
 	assert_int_equal(left(&rule, 1, 2 * last), 0);
 }
 
-static void warnings_at_50_ms_begin_in_the_fifth_year(void **state)
+CLAIM(warnings_at_50_ms_begin_in_the_fifth_year)
 {
 	const struct weir_rule_info rule = narrow(0);
 	const uint64_t base_ns = 1000 * 50 * MS;
@@ -53,7 +47,7 @@ static void warnings_at_50_ms_begin_in_the_fifth_year(void **state)
 	assert_true(left(&rule, 1, base_ns + 1756 * DAY) < WEIR_NARROW_LEFT_NS_LOW);
 }
 
-static void the_first_to_run_out_counts(void **state)
+CLAIM(the_first_to_run_out_counts)
 {
 	const struct weir_rule_info rules[] = {narrow(1), narrow(0), narrow(2)};
 
@@ -61,14 +55,14 @@ static void the_first_to_run_out_counts(void **state)
 	assert_int_equal(left(rules, 1, 1000 * 50 * MS), (NUMBERS - 500) * 100 * MS);
 }
 
-static void numbers_that_outlast_the_clock_do_not_overflow(void **state)
+CLAIM(numbers_that_outlast_the_clock_do_not_overflow)
 {
 	const struct weir_rule_info rule = narrow(2);
 
 	assert_int_equal(left(&rule, 1, 0), UINT64_MAX);
 }
 
-static void medium_rows_last_as_long_as_narrow_ones(void **state)
+CLAIM(medium_rows_last_as_long_as_narrow_ones)
 {
 	struct weir_rule_info rule = narrow(0);
 	uint64_t narrow_ns = left(&rule, 1, 1755 * DAY);
@@ -78,7 +72,7 @@ static void medium_rows_last_as_long_as_narrow_ones(void **state)
 	assert_int_equal(left(&rule, 1, 1755 * DAY), narrow_ns);
 }
 
-static void rules_without_narrow_rows_do_not_count(void **state)
+CLAIM(rules_without_narrow_rows_do_not_count)
 {
 	struct weir_rule_info rules[] = {narrow(0), narrow(0), narrow(0), narrow(3)};
 
@@ -89,7 +83,7 @@ static void rules_without_narrow_rows_do_not_count(void **state)
 	assert_int_equal(left(rules, 0, NUMBERS * 51 * MS), UINT64_MAX);
 }
 
-static void words_begin_with_the_warning(void **state)
+CLAIM(words_begin_with_the_warning)
 {
 	char words[WEIR_NARROW_WORDS_BYTES];
 
@@ -102,17 +96,4 @@ static void words_begin_with_the_warning(void **state)
 			    "attached so long ago that flows over their limit stay blocked");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_last_to_the_end_of_the_last_bucket),
-		cmocka_unit_test(warnings_at_50_ms_begin_in_the_fifth_year),
-		cmocka_unit_test(the_first_to_run_out_counts),
-		cmocka_unit_test(numbers_that_outlast_the_clock_do_not_overflow),
-		cmocka_unit_test(medium_rows_last_as_long_as_narrow_ones),
-		cmocka_unit_test(rules_without_narrow_rows_do_not_count),
-		cmocka_unit_test(words_begin_with_the_warning),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

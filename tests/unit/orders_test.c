@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Lines of `weir block`, which it reads as it prints them; and what makes a set of orders equal to a feed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "orders/orders.h"
 
@@ -38,7 +31,7 @@ static struct weir_timed_order order_of(const char *line)
 
 /* ---- lines ---- */
 
-static void a_plain_list_of_addresses_is_read(void **state)
+CLAIM(a_plain_list_of_addresses_is_read)
 {
 	struct weir_timed_order order = order_of("  192.0.2.7\r\n");
 
@@ -53,16 +46,38 @@ static void a_plain_list_of_addresses_is_read(void **state)
 	assert_string_equal(order_of("192.0.2.0/24 ; SBL256894").reason, "SBL256894");
 }
 
-static void a_line_has_a_time_hits_and_a_reason(void **state)
+CLAIM(a_line_has_a_time_hits_and_a_reason)
 {
 	struct weir_timed_order order = order_of("192.0.2.7 1h30m hits=12 #  tried 'admin' # twice ");
 
 	assert_int_equal(order.lasts_ns, HOUR + HOUR / 2);
 	assert_int_equal(order.hits, 12);
 	assert_string_equal(order.reason, "tried 'admin' # twice");
+	assert_string_equal(weir_order_by(&order), "hand");
 }
 
-static void a_wrong_word_is_refused(void **state)
+CLAIM(a_line_names_the_program_that_gave_the_order)
+{
+	struct weir_timed_order order = order_of("192.0.2.7 1h by=fail2ban hits=3 # ssh");
+	char text[WEIR_ORDER_TEXT_BYTES], line[160];
+
+	assert_string_equal(order.by, "fail2ban");
+	assert_string_equal(weir_order_format(&order, NULL, text), "192.0.2.7 1h by=fail2ban hits=3 # ssh");
+	order = order_of("192.0.2.7 1h by=hand");
+	assert_string_equal(order.by, "");
+	assert_string_equal(weir_order_format(&order, NULL, text), "192.0.2.7 1h");
+	/* The name takes its room from the reason, whichever comes first. */
+	snprintf(line, sizeof(line), "192.0.2.7 1h by=fail2ban # %063d", 0);
+	order = order_of(line);
+	assert_int_equal(strlen(order.reason), 54);
+	assert_int_equal(weir_order_reason_bytes(order.by), 54);
+	snprintf(line, sizeof(line), "192.0.2.7 1h # %063d", 0);
+	order = order_of(line);
+	weir_order_set_by(&order, "fail2ban");
+	assert_int_equal(strlen(order.reason), 54);
+}
+
+CLAIM(a_wrong_word_is_refused)
 {
 	static const struct {
 		const char *line, *message;
@@ -72,6 +87,9 @@ static void a_wrong_word_is_refused(void **state)
 		{"192.0.2.7 1h more", "what is 'more'?"},
 		{"192.0.2.7 1h 2h", "what is '2h'?"},
 		{"192.0.2.7 hits=many", "many"},
+		{"192.0.2.7 by=", "'' is not the name of a program"},
+		{"192.0.2.7 by=a/b", "'a/b' is not the name of a program"},
+		{"192.0.2.7 by=sixteen-letters-", "'sixteen-letters-' is not the name of a program"},
 		{"192.0.2.7 until=tomorrow", "'tomorrow' is not a time of day"},
 		{"192.0.2.7 until=2025-11-28T01:00:00Z until=2025-11-28T01:00:00Z", "what is 'until="},
 		{"192.0.2.7 until=2025-11-28T01:00:00+01:00", "is not a time of day"},
@@ -84,9 +102,9 @@ static void a_wrong_word_is_refused(void **state)
 	}
 }
 
-static void a_reason_is_cut_between_characters_and_obeyed_by_no_terminal(void **state)
+CLAIM(a_reason_is_cut_between_characters_and_obeyed_by_no_terminal)
 {
-	struct weir_timed_order order;
+	struct weir_timed_order order = {};
 	char text[128];
 
 	weir_order_set_reason(&order, " \033[2J and \t\xff ");
@@ -101,7 +119,7 @@ static void a_reason_is_cut_between_characters_and_obeyed_by_no_terminal(void **
 	assert_int_equal(strlen(order.reason), 63);
 }
 
-static void a_line_is_printed_as_it_is_read(void **state)
+CLAIM(a_line_is_printed_as_it_is_read)
 {
 	static const char *const lines[] = {"192.0.2.7 59m59s", "2001:db8::/48 3650d hits=9223372036854775807 # a # b",
 					    "10.0.0.0/8 1s # scans"};
@@ -116,7 +134,7 @@ static void a_line_is_printed_as_it_is_read(void **state)
 	assert_string_equal(weir_order_format(&order, NULL, text), "10.0.0.0/8 1s # scans");
 }
 
-static void a_saved_order_ends_when_it_would_have(void **state)
+CLAIM(a_saved_order_ends_when_it_would_have)
 {
 	const uint64_t saved_ns = WALL_NS - HOUR;
 	struct weir_timed_order order = order_of("192.0.2.7 2h hits=3 # scans"), restored;
@@ -133,13 +151,13 @@ static void a_saved_order_ends_when_it_would_have(void **state)
 }
 
 /* A machine without a clock of its own boots in another year. */
-static void a_wrong_clock_makes_no_order_longer(void **state)
+CLAIM(a_wrong_clock_makes_no_order_longer)
 {
 	assert_int_equal(order_of("192.0.2.7 2h until=2035-01-01T00:00:00Z").lasts_ns, 2 * HOUR);
 	assert_int_equal(order_of("192.0.2.7 until=2025-11-28T00:00:05Z").lasts_ns, 5 * SECOND);
 }
 
-static void the_longest_prefix_around_is_found(void **state)
+CLAIM(the_longest_prefix_around_is_found)
 {
 	const struct weir_timed_order orders[] = {order_of("10.0.0.0/8 1h"), order_of("10.1.2.0/23 1h"),
 						  order_of("10.1.2.3 1h"), order_of("10.2.0.0/16 1h"),
@@ -167,15 +185,15 @@ static size_t read_set(struct weir_timed_order *orders, const char *const *lines
 }
 
 /* The changes, as lines that begin with what becomes of the source. */
-static void expect_changes(const char *const *now_lines, const char *const *feed_lines, const char *reason,
-			   bool keeps_all, const char *const *expected)
+static void expect_scoped(const char *const *now_lines, const char *const *feed_lines, struct weir_order_scope scope,
+			  bool keeps_all, const char *const *expected)
 {
 	struct weir_timed_order now[LINES_MAX], feed[LINES_MAX];
 	size_t now_count = read_set(now, now_lines), feed_count = read_set(feed, feed_lines), i = 0;
 	struct weir_order_changes changes;
 	char text[WEIR_ORDER_TEXT_BYTES];
 
-	assert_int_equal(weir_orders_sync(now, now_count, feed, feed_count, reason, keeps_all, &changes), 0);
+	assert_int_equal(weir_orders_sync(now, now_count, feed, feed_count, &scope, keeps_all, &changes), 0);
 	for (; i < changes.count; i++) {
 		assert_non_null(expected[i]);
 		assert_string_equal(weir_order_format(&changes.orders[i], NULL, text), expected[i]);
@@ -186,10 +204,15 @@ static void expect_changes(const char *const *now_lines, const char *const *feed
 		assert_int_equal(changes.orders[i].lasts_ns == 0, i < changes.removed);
 	free(changes.orders);
 }
+static void expect_changes(const char *const *now_lines, const char *const *feed_lines, const char *reason,
+			   bool keeps_all, const char *const *expected)
+{
+	expect_scoped(now_lines, feed_lines, (struct weir_order_scope){.reason = reason}, keeps_all, expected);
+}
 #define LINES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define NO_LINES ((const char *const[]){NULL})
 
-static void sync_adds_renews_and_removes(void **state)
+CLAIM(sync_adds_renews_and_removes)
 {
 	expect_changes(LINES("10.0.0.1 1h", "10.0.0.2 1h", "10.0.0.3 1h"),
 		       LINES("10.0.0.4 2h", "10.0.0.2 2h", "10.0.0.2 1h", "10.0.0.0 2h"), NULL, false,
@@ -200,12 +223,12 @@ static void sync_adds_renews_and_removes(void **state)
 	expect_changes(NO_LINES, NO_LINES, NULL, false, NO_LINES);
 }
 
-static void sync_removes_nothing_where_it_keeps_all(void **state)
+CLAIM(sync_removes_nothing_where_it_keeps_all)
 {
 	expect_changes(LINES("10.0.0.1 1h"), LINES("10.0.0.2 1h"), NULL, true, LINES("10.0.0.2 1h"));
 }
 
-static void sync_with_a_reason_is_about_orders_that_have_it(void **state)
+CLAIM(sync_with_a_reason_is_about_orders_that_have_it)
 {
 	/* .1: the feed's, and no more in it; .2: another's, not in it; .3: another's for longer; .4: for less long */
 	expect_changes(LINES("10.0.0.1 1h # feed", "10.0.0.2 1h # mine", "10.0.0.3 3h # mine", "10.0.0.4 1h # mine",
@@ -214,21 +237,15 @@ static void sync_with_a_reason_is_about_orders_that_have_it(void **state)
 		       LINES("10.0.0.1 0", "10.0.0.4 2h # feed", "10.0.0.5 2h # feed", "10.0.0.6 2h # feed"));
 }
 
-int main(void)
+CLAIM(sync_of_a_program_is_about_its_orders)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_plain_list_of_addresses_is_read),
-		cmocka_unit_test(a_line_has_a_time_hits_and_a_reason),
-		cmocka_unit_test(a_wrong_word_is_refused),
-		cmocka_unit_test(a_reason_is_cut_between_characters_and_obeyed_by_no_terminal),
-		cmocka_unit_test(a_line_is_printed_as_it_is_read),
-		cmocka_unit_test(a_saved_order_ends_when_it_would_have),
-		cmocka_unit_test(a_wrong_clock_makes_no_order_longer),
-		cmocka_unit_test(the_longest_prefix_around_is_found),
-		cmocka_unit_test(sync_adds_renews_and_removes),
-		cmocka_unit_test(sync_removes_nothing_where_it_keeps_all),
-		cmocka_unit_test(sync_with_a_reason_is_about_orders_that_have_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	expect_scoped(LINES("10.0.0.1 1h by=feed", "10.0.0.2 1h", "10.0.0.3 3h by=other", "10.0.0.4 1h"),
+		      LINES("10.0.0.3 2h", "10.0.0.4 2h", "10.0.0.5 2h by=other"),
+		      (struct weir_order_scope){.by = "feed"}, false,
+		      LINES("10.0.0.1 0", "10.0.0.4 2h by=feed", "10.0.0.5 2h by=feed"));
+	expect_scoped(LINES("10.0.0.1 1h by=feed # a", "10.0.0.2 1h by=feed # b"), LINES("10.0.0.3 2h"),
+		      (struct weir_order_scope){.by = "feed", .reason = "a"}, false,
+		      LINES("10.0.0.1 0", "10.0.0.3 2h by=feed # a"));
 }
+
+RUN_CLAIMS(NULL, NULL)

@@ -4,16 +4,9 @@
  * of every field that is asked for. That the long one is right is asked elsewhere (tests/bpf/replay_test, against the
  * model), but for odd frames that Linux delivers or drops: these are here.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../../bpf/packet/parse.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
@@ -60,6 +53,7 @@ static void assert_same_packet(const struct weir_packet *usual, const struct wei
 		assert_int_equal(usual->destination[0], UNTOUCHED);
 		assert_int_equal(usual->dscp, UNTOUCHED);
 	}
+	assert_int_equal(usual->ttl, asked & WEIR_MATCH_TTL ? any->ttl : UNTOUCHED);
 	if (asked & WEIR_MATCH_SELDOM) {
 		assert_int_equal(usual->source_port, any->source_port);
 		assert_int_equal(usual->vlan, any->vlan);
@@ -108,6 +102,7 @@ static struct packet_spec random_spec(struct random *random)
 	spec.destination_port = random_u64(random);
 	spec.tcp_flags = random_u64(random);
 	spec.traffic_class = random_u64(random);
+	spec.ttl = random_u64(random);
 	spec.payload_bytes = random_below(random, 24);
 	spec.padding_bytes = random_percent(random, 20) ? random_below(random, 20) : 0;
 	spec.option_words = random_percent(random, 10) ? random_below(random, 4) : 0;
@@ -136,7 +131,7 @@ static uint32_t random_asked(struct random *random)
 	return random_u64(random) & (random_percent(random, 50) ? ~0u : random_u64(random) & random_u64(random));
 }
 
-static void the_short_way_says_what_the_long_one_says(void **state)
+CLAIM(the_short_way_says_what_the_long_one_says)
 {
 	static uint8_t bytes[PACKET_BYTES_MAX];
 	struct random random = {.state = 1};
@@ -156,7 +151,7 @@ static void the_short_way_says_what_the_long_one_says(void **state)
 	assert_true(usual_count > FRAMES / 20);
 }
 
-static void usual_frames_take_the_short_way(void **state)
+CLAIM(usual_frames_take_the_short_way)
 {
 	static uint8_t bytes[PACKET_BYTES_MAX];
 	static const uint8_t protocols[] = {6, 17};
@@ -188,7 +183,7 @@ static enum weir_parsed parse(const struct packet_spec *spec, struct weir_packet
 }
 
 /* Linux delivers a frame with the tags 0 and 7 on VLAN 7: nobody shall evade `match: vlan: 7` by one tag more. */
-static void the_vlan_is_that_of_the_first_tag_that_names_one(void **state)
+CLAIM(the_vlan_is_that_of_the_first_tag_that_names_one)
 {
 	static const struct {
 		uint16_t tag[2];
@@ -211,7 +206,7 @@ static void the_vlan_is_that_of_the_first_tag_that_names_one(void **state)
 }
 
 /* Linux drops what contradicts its EtherType. */
-static void a_version_that_contradicts_the_ethertype_is_malformed(void **state)
+CLAIM(a_version_that_contradicts_the_ethertype_is_malformed)
 {
 	for (unsigned int version = 0; version < 16; version++) {
 		struct packet_spec spec4 = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 0);
@@ -227,7 +222,7 @@ static void a_version_that_contradicts_the_ethertype_is_malformed(void **state)
 }
 
 /* As Linux delivers it (RFC 2675, 4). Over IPv4 it is dropped, and so are lengths below the header's. */
-static void a_datagram_of_ipv6_may_state_no_length(void **state)
+CLAIM(a_datagram_of_ipv6_may_state_no_length)
 {
 	for (unsigned int length = 0; length < 10; length++) {
 		struct packet_spec spec4 = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 1);
@@ -248,7 +243,7 @@ static void a_datagram_of_ipv6_may_state_no_length(void **state)
 /* With fewer, the ports would be read from the header itself (RFC 791, 3.1): the sender would choose its rule. A
  * protocol without a header of its own shows that this one is looked at.
  */
-static void an_ipv4_header_has_five_words_or_more(void **state)
+CLAIM(an_ipv4_header_has_five_words_or_more)
 {
 	static const uint8_t protocols[] = {IPPROTO_UDP, IPPROTO_GRE};
 
@@ -268,7 +263,7 @@ static void an_ipv4_header_has_five_words_or_more(void **state)
 }
 
 /* Two less than its length in words of 32 bits (RFC 4302, 2.2), where other extension headers count in eights. */
-static void an_authentication_header_counts_in_fours(void **state)
+CLAIM(an_authentication_header_counts_in_fours)
 {
 	for (uint8_t units = 0; units < 8; units++) {
 		struct packet_spec spec = packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 53, 64);
@@ -283,7 +278,7 @@ static void an_authentication_header_counts_in_fours(void **state)
 }
 
 /* It begins in the middle of a datagram: what stands there is whatever its sender wants. */
-static void a_later_fragment_has_no_ports(void **state)
+CLAIM(a_later_fragment_has_no_ports)
 {
 	for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
 		struct packet_spec spec = is_ipv6 ? packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 53, 64)
@@ -302,7 +297,7 @@ static void a_later_fragment_has_no_ports(void **state)
 }
 
 /* BIG TCP: the header's 16 bits cannot say how long it is, and say 0. */
-static void a_length_of_zero_in_a_frame_too_long_to_say_is_the_frames(void **state)
+CLAIM(a_length_of_zero_in_a_frame_too_long_to_say_is_the_frames)
 {
 	static const uint32_t wire_bytes[] = {200, 65535, 65536, 180000};
 	static uint8_t bytes[PACKET_BYTES_MAX];
@@ -332,19 +327,4 @@ static void a_length_of_zero_in_a_frame_too_long_to_say_is_the_frames(void **sta
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_vlan_is_that_of_the_first_tag_that_names_one),
-		cmocka_unit_test(a_version_that_contradicts_the_ethertype_is_malformed),
-		cmocka_unit_test(a_datagram_of_ipv6_may_state_no_length),
-		cmocka_unit_test(a_length_of_zero_in_a_frame_too_long_to_say_is_the_frames),
-		cmocka_unit_test(an_ipv4_header_has_five_words_or_more),
-		cmocka_unit_test(an_authentication_header_counts_in_fours),
-		cmocka_unit_test(a_later_fragment_has_no_ports),
-		cmocka_unit_test(the_short_way_says_what_the_long_one_says),
-		cmocka_unit_test(usual_frames_take_the_short_way),
-	};
-
-	return cmocka_run_group_tests_name("parse", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

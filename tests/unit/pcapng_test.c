@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Blocks of pcapng are laid out as the draft says: read back here by the draft alone, block by block and option by
- * option. libpcap, which knows no comments, reads them in tests/e2e/events_test.
+ * option. libpcap, which knows no comments, reads them in tests/e2e/events_test. The reader has files of its own making
+ * here, as any host may have written them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "frames/pcapng.h"
 
@@ -128,7 +124,7 @@ static struct weir_frame frame_of(uint32_t captured, uint32_t wire)
 }
 
 /* Each remainder of a division by four, of frames and of texts. */
-static void frames_and_comments_of_any_length_are_padded(void **state)
+CLAIM(frames_and_comments_of_any_length_are_padded)
 {
 	static const char *const comments[] = {"", "a", "ab", "abc", "abcd"};
 	struct file file;
@@ -154,7 +150,7 @@ static void frames_and_comments_of_any_length_are_padded(void **state)
 }
 
 /* The length of an option has 16 bits: a longer text would make the rest of the file unreadable. */
-static void a_text_that_is_too_long_is_cut(void **state)
+CLAIM(a_text_that_is_too_long_is_cut)
 {
 	struct weir_frame frame = frame_of(sizeof(bytes), sizeof(bytes));
 	static char text[70000];
@@ -194,22 +190,60 @@ static void put_halves(struct foreign *file, uint16_t first, uint16_t second)
 
 #define SECTION_WORDS 7
 
+static void put_section(struct foreign *file)
+{
+	put(file, 0x0a0d0d0a);
+	put(file, 28);
+	put(file, 0x1a2b3c4d);
+	put_halves(file, 1, 0);
+	put(file, UINT32_MAX);
+	put(file, UINT32_MAX);
+	put(file, 28);
+}
+
 static void begin_foreign(struct foreign *file, bool is_swapped)
 {
 	*file = (struct foreign){.is_swapped = is_swapped};
-	for (size_t i = 0; i < SECTION_WORDS; i++)
-		put(file, (const uint32_t[]){0x0a0d0d0a, 28, 0x1a2b3c4d, 1, UINT32_MAX, UINT32_MAX, 28}[i]);
+	put_section(file);
+}
+
+/* An interface with these options, of which `option_words` are words of the file. */
+static void put_interface(struct foreign *file, uint16_t number, uint32_t snap_bytes, const uint32_t *option_words,
+			  size_t count)
+{
+	put(file, 1);
+	put(file, 20 + 4 * count);
+	put_halves(file, number, 0);
+	put(file, snap_bytes);
+	for (size_t i = 0; i < count; i++)
+		put(file, option_words[i]);
+	put(file, 20 + 4 * count);
+}
+
+/* if_tsresol alone: its byte is the first in the file whatever the order of bytes. */
+static void put_timed_interface(struct foreign *file, uint8_t resolution)
+{
+	put(file, 1);
+	put(file, 32);
+	put_halves(file, 1, 0);
+	put(file, 0);
+	put_halves(file, 9, 1);
+	file->words[file->count++] = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? resolution : resolution << 24;
+	put(file, 0);
+	put(file, 32);
 }
 
 /* Of as many words of frame; `flags` 0: it has no such option. A comment stands before it. */
-static void put_enhanced(struct foreign *file, uint32_t frame_words, uint32_t flags)
+static void put_enhanced_of(struct foreign *file, uint32_t interface, uint64_t ticks, uint32_t frame_words,
+			    uint32_t flags)
 {
 	const uint32_t length = 32 + 4 * frame_words + 8 + (flags ? 12 : 0);
 
 	put(file, 6);
 	put(file, length);
-	for (size_t i = 0; i < 3; i++)
-		put(file, 0); /* interface, time */
+	put(file, interface);
+	put(file, ticks >> 32);
+	put(file, ticks);
 	put(file, frame_words ? 4 * frame_words - 3 : 0);
 	put(file, 4 * frame_words);
 	for (size_t i = 0; i < frame_words; i++)
@@ -224,38 +258,51 @@ static void put_enhanced(struct foreign *file, uint32_t frame_words, uint32_t fl
 	put(file, length);
 }
 
+static void put_enhanced(struct foreign *file, uint32_t frame_words, uint32_t flags)
+{
+	put_enhanced_of(file, 0, 0, frame_words, flags);
+}
+
 static void put_other(struct foreign *file, uint32_t type, uint32_t words)
 {
 	put(file, type);
 	put(file, 12 + 4 * words);
 	for (size_t i = 0; i < words; i++)
-		put(file, 6);
+		put(file, 0);
 	put(file, 12 + 4 * words);
 }
 
-static FILE *open_foreign(struct foreign *file, size_t size, struct weir_pcapng_reader *ret_reader)
+static void open_foreign(struct foreign *file, size_t size, struct weir_pcapng_reader *ret_reader)
 {
 	FILE *stream = fmemopen(file->words, size, "r");
+	int first;
 
 	assert_non_null(stream);
-	assert_true(weir_pcapng_open(stream, ret_reader));
-	return stream;
+	first = getc(stream);
+	assert_true(weir_pcapng_begins_with(first));
+	ungetc(first, stream);
+	*ret_reader = (struct weir_pcapng_reader){.stream = stream};
 }
 
-/* In either byte order, between blocks of other types, in a second section, and whatever else the flags say. */
-static void courses_are_those_of_the_packets_in_their_order(void **state)
+static void close_foreign(struct weir_pcapng_reader *reader)
+{
+	fclose(reader->stream);
+	weir_pcapng_free(reader);
+}
+
+/* In either byte order, between blocks of other types, and whatever else the flags say. */
+CLAIM(courses_are_those_of_the_packets_in_their_order)
 {
 	static const enum weir_course courses[] = {WEIR_COURSE_IN,	WEIR_COURSE_OUT,     WEIR_COURSE_UNKNOWN,
 						   WEIR_COURSE_UNKNOWN, WEIR_COURSE_UNKNOWN, WEIR_COURSE_UNKNOWN,
-						   WEIR_COURSE_UNKNOWN, WEIR_COURSE_OUT,     WEIR_COURSE_UNKNOWN};
+						   WEIR_COURSE_UNKNOWN};
 	struct weir_pcapng_reader reader;
+	struct weir_frame frame;
 	struct foreign file;
 
 	for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
-		FILE *stream;
-
 		begin_foreign(&file, is_swapped);
-		put_other(&file, 1, 2);
+		put_interface(&file, 1, 0, NULL, 0);
 		put_enhanced(&file, 3, 1);
 		put_other(&file, 5, 0);
 		put_enhanced(&file, 0, 0xfffffffe);
@@ -264,22 +311,179 @@ static void courses_are_those_of_the_packets_in_their_order(void **state)
 		put_other(&file, 2, 8);
 		put_other(&file, 3, 4);
 		put_enhanced(&file, 1, 0);
-		put_other(&file, 0x0a0d0d0a, 4);
-		put_enhanced(&file, 1, 2);
-		stream = open_foreign(&file, file.count * sizeof(uint32_t), &reader);
-		for (size_t i = 0; i < ARRAY_SIZE(courses); i++)
-			assert_int_equal(weir_pcapng_next_course(&reader), courses[i]);
-		fclose(stream);
+		open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+		for (size_t i = 0; i < ARRAY_SIZE(courses); i++) {
+			assert_int_equal(weir_pcapng_next(&reader, &frame), 1);
+			assert_int_equal(frame.course, courses[i]);
+		}
+		assert_int_equal(weir_pcapng_next(&reader, &frame), 0);
+		close_foreign(&reader);
+	}
+}
+
+/* A file may be two that were put together: the second section may have another byte order, and other interfaces. */
+CLAIM(each_section_has_its_byte_order_and_interfaces)
+{
+	struct weir_pcapng_reader reader;
+	struct weir_frame frame;
+	struct foreign file;
+
+	for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
+		begin_foreign(&file, is_swapped);
+		put_interface(&file, 1, 0, NULL, 0);
+		put_interface(&file, 113, 0, NULL, 0);
+		put_enhanced_of(&file, 1, 5, 2, 0);
+		file.is_swapped = !is_swapped;
+		put_section(&file);
+		put_interface(&file, 276, 0, NULL, 0);
+		put_enhanced_of(&file, 0, 6, 2, 2);
+		put_enhanced_of(&file, 1, 7, 2, 2);
+		open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+		assert_int_equal(weir_pcapng_next(&reader, &frame), 1);
+		assert_int_equal(reader.link_number, 113);
+		assert_int_equal(frame.time_ns, 5000);
+		assert_int_equal(weir_pcapng_next(&reader, &frame), 1);
+		assert_int_equal(reader.link_number, 276);
+		assert_int_equal(frame.time_ns, 6000);
+		assert_int_equal(frame.course, WEIR_COURSE_OUT);
+		assert_int_equal(weir_pcapng_next(&reader, &frame), -EBADMSG);
+		assert_non_null(strstr(reader.fault, "does not describe"));
+		close_foreign(&reader);
+	}
+}
+
+/* Microseconds where nothing is said; powers of ten and of two; and what 64 bits cannot count is refused. */
+CLAIM(times_have_the_resolution_of_their_interface)
+{
+	static const struct {
+		int resolution; /* -1: not said */
+		uint64_t ticks, ns;
+	} cases[] = {{-1, 7, 7000},
+		     {6, 1700000000000001, 1700000000000001000},
+		     {9, 1700000000000000001, 1700000000000000001},
+		     {0, 1700000000, 1700000000000000000},
+		     {3, 5, 5000000},
+		     {12, 1999, 1},
+		     {0x80, 3, 3000000000},
+		     {0x81, 3, 1500000000},
+		     {0x80 | 20, 1 << 19, 500000000},
+		     {0x80 | 63, 1ull << 63, 1000000000}};
+	struct weir_pcapng_reader reader;
+	struct weir_frame frame;
+	struct foreign file;
+
+	for (int is_swapped = 0; is_swapped < 2; is_swapped++)
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			begin_foreign(&file, is_swapped);
+			put_timed_interface(&file, 3);
+			if (cases[i].resolution < 0)
+				put_interface(&file, 1, 0, NULL, 0);
+			else
+				put_timed_interface(&file, cases[i].resolution);
+			put_enhanced_of(&file, 1, cases[i].ticks, 2, 0);
+			open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+			assert_int_equal(weir_pcapng_next(&reader, &frame), 1);
+			assert_int_equal(frame.time_ns, cases[i].ns);
+			close_foreign(&reader);
+		}
+	for (size_t i = 0; i < 3; i++) {
+		begin_foreign(&file, false);
+		put_timed_interface(&file, (const uint8_t[]){20, 0x80 | 64, 9}[i]);
+		put_enhanced_of(&file, 0, i == 2 ? UINT64_MAX : 1, 2, 0);
+		open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+		assert_int_equal(weir_pcapng_next(&reader, &frame), i == 2 ? 1 : -EBADMSG);
+		close_foreign(&reader);
+	}
+}
+
+/* if_tsoffset: whole seconds, which may be negative; what is before 1970 then, or after 2554, is a damage. */
+CLAIM(times_have_the_offset_of_their_interface)
+{
+	static const struct {
+		int64_t offset_s;
+		uint64_t ticks, ns;
+		int got;
+	} cases[] = {
+		{100, 5000000, 105000000000, 1}, {-4, 5000000, 1000000000, 1}, {-5, 5000000, 0, 1},
+		{-6, 5000000, 0, -EBADMSG},	 {INT64_MAX, 5, 0, -EBADMSG},  {INT64_MIN, UINT64_MAX, 0, -EBADMSG}};
+	struct weir_pcapng_reader reader;
+	struct weir_frame frame;
+	struct foreign file;
+
+	for (int is_swapped = 0; is_swapped < 2; is_swapped++)
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			const uint32_t low = cases[i].offset_s, high = (uint64_t)cases[i].offset_s >> 32;
+			const bool is_low_first = (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) != is_swapped;
+
+			begin_foreign(&file, is_swapped);
+			put(&file, 1);
+			put(&file, 32);
+			put_halves(&file, 1, 0);
+			put(&file, 0);
+			put_halves(&file, 14, 8);
+			put(&file, is_low_first ? low : high);
+			put(&file, is_low_first ? high : low);
+			put(&file, 32);
+			put_enhanced_of(&file, 0, cases[i].ticks, 2, 0);
+			open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+			assert_int_equal(weir_pcapng_next(&reader, &frame), cases[i].got);
+			if (cases[i].got == 1)
+				assert_int_equal(frame.time_ns, cases[i].ns);
+			close_foreign(&reader);
+		}
+}
+
+/* A simple packet is of the first interface, whose snapshot length says how much of it is there; it has no time. An
+ * obsolete packet has its interface in half a word.
+ */
+CLAIM(packets_of_the_older_blocks_are_read)
+{
+	struct weir_pcapng_reader reader;
+	struct weir_frame frame;
+	struct foreign file;
+
+	for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
+		begin_foreign(&file, is_swapped);
+		put_interface(&file, 1, 6, NULL, 0);
+		put_interface(&file, 101, 100, NULL, 0);
+		put(&file, 3);
+		put(&file, 24);
+		put(&file, 1500);
+		put(&file, 0x01020304);
+		put(&file, 0x05060708);
+		put(&file, 24);
+		put(&file, 2);
+		put(&file, 36);
+		put_halves(&file, 1, 77);
+		put(&file, 0);
+		put(&file, 9);
+		put(&file, 4);
+		put(&file, 60);
+		put(&file, 0x01020304);
+		put(&file, 36);
+		open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+		assert_int_equal(weir_pcapng_next(&reader, &frame), 1);
+		assert_int_equal(frame.captured_bytes, 6);
+		assert_int_equal(frame.wire_bytes, 1500);
+		assert_int_equal(frame.time_ns, 0);
+		assert_int_equal(reader.link_number, 1);
+		assert_int_equal(weir_pcapng_next(&reader, &frame), 1);
+		assert_int_equal(frame.captured_bytes, 4);
+		assert_int_equal(frame.wire_bytes, 60);
+		assert_int_equal(frame.time_ns, 9000);
+		assert_int_equal(reader.link_number, 101);
+		assert_int_equal(weir_pcapng_next(&reader, &frame), 0);
+		close_foreign(&reader);
 	}
 }
 
 /* What this room writes, it reads. */
-static void what_is_written_is_read(void **state)
+CLAIM(what_is_written_is_read)
 {
 	struct weir_frame frame = frame_of(sizeof(bytes), sizeof(bytes));
 	struct weir_pcapng_reader reader;
+	struct weir_frame got;
 	struct file file;
-	FILE *stream;
 
 	begin(&file);
 	weir_pcapng_begin(file.stream, "weir events");
@@ -287,110 +491,100 @@ static void what_is_written_is_read(void **state)
 	for (frame.course = WEIR_COURSE_UNKNOWN; frame.course <= WEIR_COURSE_OUT; frame.course++)
 		weir_pcapng_packet(file.stream, 0, &frame, "dropped");
 	begin_reading(&file);
-	stream = fmemopen(file.data, file.size, "r");
-	assert_non_null(stream);
-	assert_true(weir_pcapng_open(stream, &reader));
-	for (enum weir_course course = WEIR_COURSE_UNKNOWN; course <= WEIR_COURSE_OUT; course++)
-		assert_int_equal(weir_pcapng_next_course(&reader), course);
-	assert_int_equal(weir_pcapng_next_course(&reader), WEIR_COURSE_UNKNOWN);
-	fclose(stream);
+	reader = (struct weir_pcapng_reader){.stream = fmemopen(file.data, file.size, "r")};
+	assert_non_null(reader.stream);
+	for (enum weir_course course = WEIR_COURSE_UNKNOWN; course <= WEIR_COURSE_OUT; course++) {
+		assert_int_equal(weir_pcapng_next(&reader, &got), 1);
+		assert_int_equal(got.course, course);
+		assert_int_equal(got.time_ns, TIME_NS);
+		assert_int_equal(got.captured_bytes, sizeof(bytes));
+		assert_memory_equal(got.bytes, bytes, sizeof(bytes));
+	}
+	assert_int_equal(weir_pcapng_next(&reader, &got), 0);
+	close_foreign(&reader);
 	free(file.data);
 }
 
-static void expect_unknown(struct foreign *file)
-{
-	struct weir_pcapng_reader reader;
-	FILE *stream = open_foreign(file, file->count * sizeof(uint32_t), &reader);
+#define INTERFACE_WORDS 5
 
-	assert_int_equal(weir_pcapng_next_course(&reader), WEIR_COURSE_UNKNOWN);
-	fclose(stream);
-}
-
-/* A length that leads out of its block, to what looks like flags there, or to a whole packet. */
-static void a_length_that_lies_leads_to_no_flags(void **state)
+/* A length of an option that leads out of its block, to what looks like flags there: the packet has no direction. */
+CLAIM(an_option_that_lies_leads_to_no_flags)
 {
-	static const struct {
-		size_t at; /* word of the packet's block: bytes captured, and of the first option */
-		uint32_t lie;
-	} cases[] = {{5, 24}, {8, 1 | 16 << 16}};
+	_cleanup_(close_foreign) struct weir_pcapng_reader reader = {};
+	struct weir_frame frame;
 	struct foreign file;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		begin_foreign(&file, false);
-		put_enhanced(&file, 1, 0);
-		file.words[SECTION_WORDS + cases[i].at] = cases[i].lie;
-		for (int n = 0; n < 8; n++) {
-			put(&file, 2 | 4 << 16);
-			put(&file, 2);
-		}
-		expect_unknown(&file);
-	}
 	begin_foreign(&file, false);
-	put(&file, 5);
-	put(&file, 8); /* shorter than any block */
-	put_enhanced(&file, 1, 2);
-	expect_unknown(&file);
+	put_interface(&file, 1, 0, NULL, 0);
+	put_enhanced(&file, 1, 0);
+	file.words[SECTION_WORDS + INTERFACE_WORDS + 8] = 1 | 16 << 16;
+	for (int n = 0; n < 8; n++) {
+		put(&file, 2 | 4 << 16);
+		put(&file, 2);
+	}
+	open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+	assert_int_equal(weir_pcapng_next(&reader, &frame), 1);
+	assert_int_equal(frame.course, WEIR_COURSE_UNKNOWN);
 }
 
-/* A file that ends anywhere, and lengths that lie: never a wrong course, and never an endless search. */
-static void nothing_is_known_from_where_a_file_is_damaged(void **state)
+/* A file that ends anywhere, and words that lie: the packets before are read, then there is a reason, and never an
+ * endless search.
+ */
+CLAIM(nothing_is_read_from_where_a_file_is_damaged)
 {
 	static const uint32_t lies[] = {0, 1, 8, 11, 12, 31, 35, 0x7ffffffc, 0xfffffffc, UINT32_MAX};
-	const size_t first = SECTION_WORDS, length_at = first + 1, captured_at = first + 5, option_at = first + 8;
+	const size_t first = SECTION_WORDS + INTERFACE_WORDS;
+	/* The block's length, its interface, the bytes captured, and the length at its end. */
+	const size_t places[] = {first + 1, first + 2, first + 5, first + 13};
 	struct weir_pcapng_reader reader;
+	struct weir_frame frame;
 	struct foreign file;
-	FILE *stream;
 
-	for (size_t place = 0; place < 3; place++)
+	for (size_t place = 0; place < ARRAY_SIZE(places); place++)
 		for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
-			begin_foreign(&file, false);
+			begin_foreign(&file, i & 1);
+			put_interface(&file, 1, 0, NULL, 0);
 			put_enhanced(&file, 1, 2);
-			file.words[(const size_t[]){length_at, captured_at, option_at}[place]] = lies[i];
-			stream = open_foreign(&file, file.count * sizeof(uint32_t), &reader);
-			for (int n = 0; n < 3; n++)
-				assert_true(weir_pcapng_next_course(&reader) <= WEIR_COURSE_OUT);
-			assert_int_equal(weir_pcapng_next_course(&reader), WEIR_COURSE_UNKNOWN);
-			fclose(stream);
+			if (lies[i] == (place == 1 || place == 2 ? 0 : 56) || (place == 2 && lies[i] <= 4))
+				continue; /* that is no lie */
+			if (place == 2 && lies[i] < 24)
+				continue; /* it is longer than the frame, but not than the block: the options are it */
+			file.words[places[place]] = file.is_swapped ? __builtin_bswap32(lies[i]) : lies[i];
+			open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+			assert_int_equal(weir_pcapng_next(&reader, &frame), -EBADMSG);
+			assert_non_null(reader.fault);
+			assert_int_equal(weir_pcapng_next(&reader, &frame), -EBADMSG);
+			close_foreign(&reader);
 		}
 	begin_foreign(&file, true);
+	put_interface(&file, 1, 0, NULL, 0);
 	put_enhanced(&file, 1, 2);
-	for (size_t size = 12; size < file.count * sizeof(uint32_t); size++) {
-		/* The flags stand before the end of options and the trailer. */
-		const bool has_flags = size >= (file.count - 2) * sizeof(uint32_t);
+	for (size_t size = 1; size < file.count * sizeof(uint32_t); size++) {
+		const bool ends_between = size == SECTION_WORDS * sizeof(uint32_t) ||
+					  size == (SECTION_WORDS + INTERFACE_WORDS) * sizeof(uint32_t);
 
-		stream = open_foreign(&file, size, &reader);
-		assert_int_equal(weir_pcapng_next_course(&reader), has_flags ? WEIR_COURSE_OUT : WEIR_COURSE_UNKNOWN);
-		assert_int_equal(weir_pcapng_next_course(&reader), WEIR_COURSE_UNKNOWN);
-		fclose(stream);
+		open_foreign(&file, size, &reader);
+		assert_int_equal(weir_pcapng_next(&reader, &frame), ends_between ? 0 : -EBADMSG);
+		assert_int_equal(reader.has_section, size >= SECTION_WORDS * sizeof(uint32_t));
+		close_foreign(&reader);
 	}
 }
 
-static void other_files_are_no_pcapng(void **state)
+/* Any block may begin with the same byte, a line feed. */
+CLAIM(nothing_is_read_before_a_section)
 {
-	static const uint32_t others[][3] = {
-		{0xa1b2c3d4, 0x00040002, 0}, {0x0a0d0d0a, 28, 0x1a2b3c4e}, {6, 28, 0x1a2b3c4d}};
-	struct weir_pcapng_reader reader;
+	_cleanup_(close_foreign) struct weir_pcapng_reader reader = {};
+	struct weir_frame frame;
+	struct foreign file = {};
 
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		FILE *stream = fmemopen((void *)(uintptr_t)others[i], sizeof(others[i]), "r");
-
-		assert_non_null(stream);
-		assert_false(weir_pcapng_open(stream, &reader));
-		fclose(stream);
-	}
+	put_other(&file, 10, 2); /* secrets of TLS, which only belong into a section */
+	put_section(&file);
+	put_interface(&file, 1, 0, NULL, 0);
+	put_enhanced(&file, 1, 2);
+	open_foreign(&file, file.count * sizeof(uint32_t), &reader);
+	assert_int_equal(weir_pcapng_next(&reader, &frame), -EBADMSG);
+	assert_string_equal(reader.fault, "it does not begin with a section header");
+	assert_false(reader.has_section);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_and_comments_of_any_length_are_padded),
-		cmocka_unit_test(a_text_that_is_too_long_is_cut),
-		cmocka_unit_test(courses_are_those_of_the_packets_in_their_order),
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(a_length_that_lies_leads_to_no_flags),
-		cmocka_unit_test(nothing_is_known_from_where_a_file_is_damaged),
-		cmocka_unit_test(other_files_are_no_pcapng),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

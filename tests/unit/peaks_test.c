@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The mathematics of `weir suggest`, against oracles that are slow and obvious. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdbool.h>
-#include <stdlib.h>
-
+#include "../lib/claims.h"
 #include "../lib/random.h"
 #include "base/util.h"
 #include "peaks/peaks.h"
@@ -82,7 +73,7 @@ static void random_packets_of_a_flow(struct random *random, uint64_t bucket_ns, 
 	}
 }
 
-static void a_peak_is_the_fullest_window_of_every_kind(void **state)
+CLAIM(a_peak_is_the_fullest_window_of_every_kind)
 {
 	static const uint64_t buckets_ns[] = {MS, 100 * MS, 7 * MS, 60000 * MS};
 	struct random random = {.state = 39};
@@ -107,7 +98,7 @@ static void a_peak_is_the_fullest_window_of_every_kind(void **state)
 	}
 }
 
-static void a_peak_counts_on_a_grid_of_buckets(void **state)
+CLAIM(a_peak_counts_on_a_grid_of_buckets)
 {
 	const struct weir_peak_window leap = {100 * MS, 10, WEIR_WINDOW_LEAP};
 	const struct weir_tally one = {1, 100};
@@ -130,7 +121,7 @@ static void a_peak_counts_on_a_grid_of_buckets(void **state)
 	assert_int_equal(peaks.bucket_packets, 5);
 }
 
-static void a_packet_from_a_bucket_that_is_forgotten_counts_in_the_newest(void **state)
+CLAIM(a_packet_from_a_bucket_that_is_forgotten_counts_in_the_newest)
 {
 	const struct weir_peak_window leap = {100 * MS, 10, WEIR_WINDOW_LEAP};
 	const struct weir_tally one = {1, 100};
@@ -172,7 +163,7 @@ static int compare(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-static void a_percentile_is_the_nearest_rank(void **state)
+CLAIM(a_percentile_is_the_nearest_rank)
 {
 	struct random random = {.state = 3900};
 	uint64_t values[250];
@@ -187,48 +178,68 @@ static void a_percentile_is_the_nearest_rank(void **state)
 	}
 }
 
-/* count values of 5, and behind them some that stand out. */
-static size_t outliers_of(size_t count, size_t odd, uint64_t odd_value)
+/* count values of 5, and behind them some that stand out: how many are outliers; -1: too many for that. */
+static int outliers_of(size_t count, size_t odd, uint64_t odd_value)
 {
 	_cleanup_(weir_freep) uint64_t *values = malloc((count + odd) * sizeof(*values));
+	uint64_t least;
+	int outliers = 0;
+	bool are_many;
 
 	for (size_t i = 0; i < count + odd; i++)
 		values[i] = i < count ? 5 : odd_value;
-	return weir_count_outliers(values, count + odd);
+	are_many = weir_find_outliers(values, count + odd, &least);
+	for (size_t i = 0; i < count + odd; i++)
+		outliers += values[i] >= least;
+	assert_false(are_many && outliers);
+	return are_many ? -1 : outliers;
 }
 
-static void what_is_above_ten_times_p99_and_rarer_than_one_percent_is_left_out(void **state)
+CLAIM(what_is_above_ten_times_p90_and_at_most_five_percent_is_left_out)
 {
 	assert_int_equal(outliers_of(100, 1, 51), 1);
 	assert_int_equal(outliers_of(100, 1, 50), 0); /* just ten times */
-	assert_int_equal(outliers_of(99, 1, 51), 0);  /* just 1 % */
-	assert_int_equal(outliers_of(1000, 10, 1000000), 10);
-	assert_int_equal(outliers_of(990, 10, 1000000), 0);
+	assert_int_equal(outliers_of(95, 5, 51), 5);  /* just 5 % */
+	assert_int_equal(outliers_of(94, 5, 51), -1);
+	assert_int_equal(outliers_of(60, 1, 3000), 1);
+	assert_int_equal(outliers_of(60, 4, 3000), -1);
+	assert_int_equal(outliers_of(9, 1, 51), 1); /* one is always allowed */
+	assert_int_equal(outliers_of(9, 2, 51), 0); /* of these, one is p90 */
+	/* of fewer than ten, p90 would be the one that stands out */
+	assert_int_equal(outliers_of(8, 1, 51), 1);
+	assert_int_equal(outliers_of(8, 1, 50), 0);
+	assert_int_equal(outliers_of(2, 1, 51), 1);
+	assert_int_equal(outliers_of(7, 2, 51), 0); /* but two are compared with each other */
+	assert_int_equal(outliers_of(1, 1, 51), 0); /* and of two, either may be the usual one */
+	assert_int_equal(outliers_of(28, 2, 51), -1);
 	assert_int_equal(outliers_of(1, 0, 0), 0);
 }
 
-static void a_flood_changes_no_percentile(void **state)
+CLAIM(a_flood_is_told_from_those_who_are_busy)
 {
-	struct weir_distribution calm, flooded;
-	uint64_t values[1001];
+	struct weir_distribution calm, half;
+	uint64_t values[1001], least;
 
 	for (size_t i = 0; i < 1000; i++)
 		values[i] = 1 + i / 10;
 	values[1000] = 50000;
+	assert_false(weir_find_outliers(values, 1000, &least));
+	assert_int_equal(least, UINT64_MAX);
+	assert_false(weir_find_outliers(values, 1001, &least));
+	assert_int_equal(least, 50000);
 	weir_distribute(values, 1000, 999 * WEIR_PERCENT_MICRO / 10, &calm);
-	weir_distribute(values, 1001, 999 * WEIR_PERCENT_MICRO / 10, &flooded);
-	assert_int_equal(flooded.outliers, 1);
-	assert_int_equal(flooded.outlier_min, 50000);
-	assert_int_equal(flooded.p50, calm.p50);
-	assert_int_equal(flooded.p99_9, 100);
-	assert_int_equal(flooded.max, 100);
-	assert_int_equal(flooded.at_percentile, calm.at_percentile);
-	assert_int_equal(calm.outlier_min, UINT64_MAX);
+	weir_distribute(values, 1000, 50 * WEIR_PERCENT_MICRO, &half);
+	assert_int_equal(calm.count, 1000);
+	assert_int_equal(calm.p50, 50);
+	assert_int_equal(calm.p99_9, 100);
+	assert_int_equal(calm.max, 100);
+	assert_int_equal(calm.at_percentile, 100);
+	assert_int_equal(half.at_percentile, 50);
 }
 
 /* ---- thresholds ---- */
 
-static void a_threshold_has_two_significant_digits_and_is_not_below(void **state)
+CLAIM(a_threshold_has_two_significant_digits_and_is_not_below)
 {
 	const uint64_t cases[][2] = {{0, 0},	       {1, 1},	       {99, 99},       {100, 100},
 				     {101, 110},       {110, 110},     {991, 1000},    {1000, 1000},
@@ -242,7 +253,7 @@ static void a_threshold_has_two_significant_digits_and_is_not_below(void **state
 	assert_int_equal(weir_threshold_with_margin(67, 1500000), 110); /* 100.5 */
 }
 
-static void the_search_ends_at_the_smallest_threshold_that_will_do(void **state)
+CLAIM(the_search_ends_at_the_smallest_threshold_that_will_do)
 {
 	for (uint64_t high = 0; high < 40; high++)
 		for (uint64_t right = 0; right <= high; right++) {
@@ -254,18 +265,4 @@ static void the_search_ends_at_the_smallest_threshold_that_will_do(void **state)
 		}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peak_is_the_fullest_window_of_every_kind),
-		cmocka_unit_test(a_peak_counts_on_a_grid_of_buckets),
-		cmocka_unit_test(a_packet_from_a_bucket_that_is_forgotten_counts_in_the_newest),
-		cmocka_unit_test(a_percentile_is_the_nearest_rank),
-		cmocka_unit_test(what_is_above_ten_times_p99_and_rarer_than_one_percent_is_left_out),
-		cmocka_unit_test(a_flood_changes_no_percentile),
-		cmocka_unit_test(a_threshold_has_two_significant_digits_and_is_not_below),
-		cmocka_unit_test(the_search_ends_at_the_smallest_threshold_that_will_do),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

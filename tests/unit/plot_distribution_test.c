@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The picture that `weir suggest` draws: where its curve and its line are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "plot/distribution.h"
+#include "../lib/claims.h"
+#include "plot/plot.h"
 
 /* Write to memory. The caller frees it. (Inlined, gcc 12 takes the pointer for one to its own variable.) */
 __attribute__((noinline)) static char *draw(const struct weir_distribution_panel *panel)
@@ -25,7 +19,7 @@ __attribute__((noinline)) static char *draw(const struct weir_distribution_panel
 }
 
 /* 770 pixels are two decades of peaks, 178 are one of flows. */
-static void a_curve_says_how_many_flows_have_at_least_a_peak(void **state)
+CLAIM(a_curve_says_how_many_flows_have_at_least_a_peak)
 {
 	const uint64_t sorted[] = {1, 1, 10, 10, 10, 10, 10, 10, 10, 100};
 	char *text = draw(&(struct weir_distribution_panel){"<dns>", "packets in 1 s", "flow", sorted, 10, 10});
@@ -40,7 +34,7 @@ static void a_curve_says_how_many_flows_have_at_least_a_peak(void **state)
 	free(text);
 }
 
-static void without_a_threshold_there_is_no_line(void **state)
+CLAIM(without_a_threshold_there_is_no_line)
 {
 	const uint64_t one[] = {0};
 	char *text = draw(&(struct weir_distribution_panel){"dns", "packets in 1 s", "flow", one, 1, 0});
@@ -51,12 +45,4 @@ static void without_a_threshold_there_is_no_line(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_curve_says_how_many_flows_have_at_least_a_peak),
-		cmocka_unit_test(without_a_threshold_there_is_no_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The picture that replay draws: what must be in it, and where. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
+#include "base/util.h"
 #include "plot/plot.h"
 
 /* Write to memory. The caller frees it. (Inlined, gcc 12 takes the pointer for one to its own variable.) */
@@ -52,14 +48,14 @@ static void assert_well_formed(const char *text)
 	assert_null(strstr(text, "inf"));
 }
 
-static void each_resource_has_a_panel_with_axes_lines_and_a_legend(void **state)
+CLAIM(each_resource_has_a_panel_with_axes_lines_and_a_legend)
 {
 	const double offered[] = {100, 100, 0}, admitted[] = {33, 34, 0}, threshold[] = {33, 34, 34};
 	const struct weir_plot_panel panels[] = {
 		{"web", "packets", offered, admitted, threshold},
 		{"dns", "bytes", offered, offered, NULL},
 	};
-	char *text = draw(&(struct weir_plot){1000000000, 3, panels, 2});
+	_cleanup_(weir_freep) char *text = draw(&(struct weir_plot){1000000000, 3, panels, 2});
 
 	assert_well_formed(text);
 	assert_int_equal(count_of(text, "class='name'"), 2);
@@ -69,18 +65,16 @@ static void each_resource_has_a_panel_with_axes_lines_and_a_legend(void **state)
 	assert_int_equal(count_of(text, ">seconds</text>"), 2);
 	assert_int_equal(count_of(text, ">offered, at most 100"), 2);
 	assert_int_equal(count_of(text, ">threshold, at most 34</text>"), 1);
-	free(text);
 }
 
-static void names_are_escaped(void **state)
+CLAIM(names_are_escaped)
 {
 	const double values[] = {1};
 	const struct weir_plot_panel panel = {"<a & b>", "packets", values, values, NULL};
-	char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1});
+	_cleanup_(weir_freep) char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1});
 
 	assert_well_formed(text);
 	assert_non_null(strstr(text, "&#60;a &#38; b&#62;"));
-	free(text);
 }
 
 /* The height of the only bin, in pixels above the axis. */
@@ -98,7 +92,7 @@ static double level(double offered, double admitted)
 }
 
 /* The area inside the axes is 178 pixels high. */
-static void what_is_admitted_is_drawn_to_scale(void **state)
+CLAIM(what_is_admitted_is_drawn_to_scale)
 {
 	assert_float_equal(level(100, 0), 0, 0.05);
 	assert_float_equal(level(100, 100), 178 / 1.05, 0.05);
@@ -106,17 +100,16 @@ static void what_is_admitted_is_drawn_to_scale(void **state)
 }
 
 /* What is inside the axes is 770 pixels wide and 178 high; the curve begins and ends outside, where it is clipped. */
-static void bins_follow_each_other_from_edge_to_edge(void **state)
+CLAIM(bins_follow_each_other_from_edge_to_edge)
 {
 	const double values[] = {2, 1, 0, 2};
 	const struct weir_plot_panel panel = {"r", "packets", values, values, values};
-	char *text = draw(&(struct weir_plot){1000000000, 4, &panel, 1});
+	_cleanup_(weir_freep) char *text = draw(&(struct weir_plot){1000000000, 4, &panel, 1});
 
 	assert_int_equal(count_of(text, "'M-3 0V-169.5H192.5V-84.8H385.0V-0.0H577.5V-169.5H770.0h3V0'/>"), 3);
-	free(text);
 }
 
-static void flood_does_not_press_the_curve_to_the_ground(void **state)
+CLAIM(flood_does_not_press_the_curve_to_the_ground)
 {
 	const double offered[] = {1000000}, admitted[] = {100};
 	const struct weir_plot_panel panel = {"r", "packets", offered, admitted, NULL};
@@ -127,7 +120,7 @@ static void flood_does_not_press_the_curve_to_the_ground(void **state)
 	assert_float_equal(level(1000000, 100), 178 / 1.05 / 1.6, 0.05);
 }
 
-static void ticks_are_at_round_numbers(void **state)
+CLAIM(ticks_are_at_round_numbers)
 {
 	const struct {
 		double rate;
@@ -141,15 +134,14 @@ static void ticks_are_at_round_numbers(void **state)
 
 	for (size_t i = 0; i < sizeof(axes) / sizeof(axes[0]); i++) {
 		const struct weir_plot_panel panel = {"r", "packets", &axes[i].rate, &axes[i].rate, NULL};
-		char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1});
+		_cleanup_(weir_freep) char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1});
 
 		assert_int_equal(count_of(text, "class='y'"), axes[i].ticks);
 		assert_non_null(strstr(text, axes[i].last));
-		free(text);
 	}
 }
 
-static void nothing_at_all_is_a_picture_too(void **state)
+CLAIM(nothing_at_all_is_a_picture_too)
 {
 	const double values[] = {0, 0};
 	const struct weir_plot_panel panel = {"r", "packets", values, values, values};
@@ -162,7 +154,7 @@ static void nothing_at_all_is_a_picture_too(void **state)
 	free(text);
 }
 
-static void long_captures_have_minutes_or_hours_and_few_numbers(void **state)
+CLAIM(long_captures_have_minutes_or_hours_and_few_numbers)
 {
 	double values[600] = {1e9, 0.001};
 	const struct weir_plot_panel panel = {"r", "packets", values, values, values};
@@ -179,18 +171,4 @@ static void long_captures_have_minutes_or_hours_and_few_numbers(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_resource_has_a_panel_with_axes_lines_and_a_legend),
-		cmocka_unit_test(names_are_escaped),
-		cmocka_unit_test(what_is_admitted_is_drawn_to_scale),
-		cmocka_unit_test(bins_follow_each_other_from_edge_to_edge),
-		cmocka_unit_test(flood_does_not_press_the_curve_to_the_ground),
-		cmocka_unit_test(ticks_are_at_round_numbers),
-		cmocka_unit_test(nothing_at_all_is_a_picture_too),
-		cmocka_unit_test(long_captures_have_minutes_or_hours_and_few_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

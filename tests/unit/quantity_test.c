@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Quantities as operators write them: amounts, durations, rates. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "rules/quantity.h"
 
@@ -20,7 +15,7 @@ static void assert_refused(int result, const char *token, const char *message, c
 			 message, hint);
 }
 
-static void threshold_is_exact_in_millionths(void **state)
+CLAIM(threshold_is_exact_in_millionths)
 {
 	static const struct {
 		const char *token;
@@ -52,7 +47,7 @@ static void threshold_is_exact_in_millionths(void **state)
 	}
 }
 
-static void threshold_refuses_what_is_no_rate(void **state)
+CLAIM(threshold_refuses_what_is_no_rate)
 {
 	static const struct {
 		const char *token, *message;
@@ -81,7 +76,7 @@ static void threshold_refuses_what_is_no_rate(void **state)
 			       bad[i].message, "");
 }
 
-static void duration_is_numbers_with_units_the_longer_first(void **state)
+CLAIM(duration_is_numbers_with_units_the_longer_first)
 {
 	static const struct {
 		const char *text;
@@ -113,7 +108,7 @@ static void duration_is_numbers_with_units_the_longer_first(void **state)
 			       "1ms to 3650d");
 }
 
-static void what_could_mean_two_things_is_refused_with_both(void **state)
+CLAIM(what_could_mean_two_things_is_refused_with_both)
 {
 	static const struct {
 		const char *token, *hint;
@@ -147,7 +142,7 @@ static void what_could_mean_two_things_is_refused_with_both(void **state)
 			       "is not a number", bad[i].hint);
 }
 
-static void bytes_and_bits_are_exact_where_bytes_are_counted(void **state)
+CLAIM(bytes_and_bits_are_exact_where_bytes_are_counted)
 {
 	static const struct {
 		const char *token;
@@ -168,7 +163,7 @@ static void bytes_and_bits_are_exact_where_bytes_are_counted(void **state)
 		       "a bit is 0.125 bytes");
 }
 
-static void a_count_is_whole_however_it_is_written(void **state)
+CLAIM(a_count_is_whole_however_it_is_written)
 {
 	uint64_t count;
 
@@ -195,7 +190,7 @@ static void a_count_is_whole_however_it_is_written(void **state)
 		       "write 64k or 64Ki");
 }
 
-static void a_time_is_a_duration_in_its_fields_unit(void **state)
+CLAIM(a_time_is_a_duration_in_its_fields_unit)
 {
 	uint64_t number;
 
@@ -218,7 +213,7 @@ static void a_time_is_a_duration_in_its_fields_unit(void **state)
 		       "write 1s to 1m, in whole seconds");
 }
 
-static void a_duration_is_printed_as_it_is_read(void **state)
+CLAIM(a_duration_is_printed_as_it_is_read)
 {
 	static const char *const texts[] = {"10ms", "1d", "1h30m", "49d17h2m47s295ms"};
 	char text[WEIR_DURATION_TEXT_BYTES];
@@ -231,7 +226,7 @@ static void a_duration_is_printed_as_it_is_read(void **state)
 	assert_string_equal(weir_format_duration(0, text), "0");
 }
 
-static void a_rate_is_so_much_in_an_interval(void **state)
+CLAIM(a_rate_is_so_much_in_an_interval)
 {
 	static const struct {
 		const char *token;
@@ -261,7 +256,7 @@ static void a_rate_is_so_much_in_an_interval(void **state)
 	assert_true(rate.interval_ns == WEIR_NSEC_PER_SEC / 2);
 }
 
-static void what_is_no_rate_is_shown_how_to_become_one(void **state)
+CLAIM(what_is_no_rate_is_shown_how_to_become_one)
 {
 	static const struct {
 		const char *token, *message, *hint;
@@ -303,20 +298,4 @@ static void what_is_no_rate_is_shown_how_to_become_one(void **state)
 			       bad[i].hint ?: "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threshold_is_exact_in_millionths),
-		cmocka_unit_test(threshold_refuses_what_is_no_rate),
-		cmocka_unit_test(what_could_mean_two_things_is_refused_with_both),
-		cmocka_unit_test(bytes_and_bits_are_exact_where_bytes_are_counted),
-		cmocka_unit_test(a_count_is_whole_however_it_is_written),
-		cmocka_unit_test(duration_is_numbers_with_units_the_longer_first),
-		cmocka_unit_test(a_time_is_a_duration_in_its_fields_unit),
-		cmocka_unit_test(a_duration_is_printed_as_it_is_read),
-		cmocka_unit_test(a_rate_is_so_much_in_an_interval),
-		cmocka_unit_test(what_is_no_rate_is_shown_how_to_become_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

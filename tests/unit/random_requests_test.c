@@ -3,15 +3,9 @@
  * The random requests do to circuit breakers what they are there for: breakers open, probe, open again and close, often
  * and in every way, at exact edges, too. And whatever comes, the model keeps to what can be said without it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/model_breaker.h"
 #include "../lib/random_requests.h"
 #include "base/util.h"
@@ -124,28 +118,26 @@ static void play_round(struct random *random, struct tally *tally)
 	};
 	struct model_breakers *breakers = model_breakers_new();
 	uint64_t now_ns = 1000000 * MS, later_ns;
-	size_t i, flow;
 
 	random_requests_begin(random, &requests);
-	for (i = 0; i < ROUND_PACKETS; i++) {
+	for (size_t i = 0; i < ROUND_PACKETS; i++) {
 		struct packet_spec spec = random_requests_packet(random, &requests, now_ns);
 
 		spec.time_ns = now_ns;
 		evaluate(breakers, &rule, &spec, tally);
 		later_ns = random_requests_step(random, &requests, now_ns);
-		for (flow = 0; flow < model_breakers_count(breakers); flow++)
+		for (size_t flow = 0; flow < model_breakers_count(breakers); flow++)
 			pass_time(breakers, &rule, model_breaker_flow(breakers, flow), now_ns, later_ns, tally);
 		now_ns = later_ns;
 	}
 	model_breakers_free(breakers);
 }
 
-static void random_requests_open_and_close_breakers_often(void **state)
+CLAIM(random_requests_open_and_close_breakers_often)
 {
 	struct tally tally = {};
-	uint64_t i;
 
-	for (i = 0; i < ROUNDS; i++) {
+	for (uint64_t i = 0; i < ROUNDS; i++) {
 		struct random random = {20250701 + i};
 
 		play_round(&random, &tally);
@@ -163,11 +155,4 @@ static void random_requests_open_and_close_breakers_often(void **state)
 	assert_true(tally.at_the_retry >= ROUNDS && tally.before_the_retry >= ROUNDS);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_requests_open_and_close_breakers_often),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

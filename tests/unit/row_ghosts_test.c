@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The words of ghosts (include/weir_row_ghosts.h): counts, names, and how long a word counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "weir_row_ghosts.h"
 #include "weir_state.h"
@@ -26,7 +20,7 @@ static void a_count_is_the_least_that_stands_for_its_units(uint64_t units)
 		assert_true(weir_row_ghost_units(count - 1) < units);
 }
 
-static void counts_never_stand_for_less(void **state)
+CLAIM(counts_never_stand_for_less)
 {
 	for (uint64_t units = 0; units < 1 << 20; units++)
 		a_count_is_the_least_that_stands_for_its_units(units);
@@ -37,7 +31,7 @@ static void counts_never_stand_for_less(void **state)
 									       near - 2);
 }
 
-static void counts_are_exact_up_to_127_and_then_within_a_64th(void **state)
+CLAIM(counts_are_exact_up_to_127_and_then_within_a_64th)
 {
 	for (uint64_t units = 0; units < 1 << 20; units++) {
 		uint64_t more = weir_row_ghost_units(weir_row_ghost_count(units)) - units;
@@ -46,7 +40,7 @@ static void counts_are_exact_up_to_127_and_then_within_a_64th(void **state)
 	}
 }
 
-static void the_largest_count_has_no_bound(void **state)
+CLAIM(the_largest_count_has_no_bound)
 {
 	static const uint64_t large[] = {1ull << 37, 1ull << 40, 1ull << 59, 1ull << 60};
 
@@ -58,21 +52,49 @@ static void the_largest_count_has_no_bound(void **state)
 
 /* ---- words ---- */
 
-static void parts_of_a_word_do_not_touch_each_other(void **state)
+CLAIM(parts_of_a_word_do_not_touch_each_other)
 {
 	const uint64_t name = (1u << 24) - 1, start = WEIR_ROW_GHOST_START_MASK, span = WEIR_ROW_GHOST_SPAN_MASK,
 		       count = WEIR_ROW_GHOST_COUNT_MASK;
-
-	assert_true((WEIR_ROW_GHOST_WORD(name, 0, 0, 0, 0) ^ WEIR_ROW_GHOST_WORD(0, start, 0, 0, 0) ^
-		     WEIR_ROW_GHOST_WORD(0, 0, span, 0, 0) ^ WEIR_ROW_GHOST_WORD(0, 0, 0, count, 0) ^
-		     WEIR_ROW_GHOST_WORD(0, 0, 0, 0, count)) == UINT64_MAX);
+	assert_true((WEIR_ROW_GHOST_WORD(name, 0, -1, 0, 0) ^ WEIR_ROW_GHOST_WORD(0, start, -1, 0, 0) ^
+		     WEIR_ROW_GHOST_WORD(0, 0, span - 1, 0, 0) ^ WEIR_ROW_GHOST_WORD(0, 0, -1, count, 0) ^
+		     WEIR_ROW_GHOST_WORD(0, 0, -1, 0, count)) == UINT64_MAX);
 	assert_true(WEIR_ROW_GHOST_WORD(name, 0, 0, 0, 0) >> WEIR_ROW_GHOST_NAME_SHIFT == name);
 	assert_int_equal(weir_row_ghost_span(WEIR_ROW_GHOST_WORD(name, start, 9, count, count)), 9);
+	assert_int_equal(weir_row_ghost_before(WEIR_ROW_GHOST_WORD(name, start, 0, 0, count)), count);
 	/* a bucket's number has 64 bits: what does not fit must not get into the name */
 	assert_true(WEIR_ROW_GHOST_WORD(0, UINT64_MAX, 0, 0, 0) >> WEIR_ROW_GHOST_NAME_SHIFT == 0);
 }
 
-static void window_specs_without_a_number_share_the_last_one(void **state)
+/* A stamp counts nothing, and says which of two words is older: in one bucket, over buckets, and when numbers begin
+ * anew.
+ */
+CLAIM(a_stamp_says_when_and_counts_nothing)
+{
+	static const uint64_t buckets[] = {100, WEIR_ROW_GHOST_START_MASK, WEIR_ROW_GHOST_START_MASK + 1ull};
+
+	for (size_t i = 0; i < ARRAY_SIZE(buckets); i++) {
+		const uint64_t bucket = buckets[i], now = bucket + 2;
+		uint32_t before = WEIR_ROW_GHOST_PARTS_BEHIND(WEIR_ROW_GHOST_STAMPED(7, bucket - 1, 40, 2047), now);
+
+		for (uint32_t stamp = 0; stamp <= WEIR_ROW_GHOST_STAMP_MAX; stamp++) {
+			const uint64_t word = WEIR_ROW_GHOST_STAMPED(7, bucket, 40, stamp);
+			const uint32_t behind = WEIR_ROW_GHOST_PARTS_BEHIND(word, now);
+
+			assert_int_equal(behind, before - 1);
+			before = behind;
+			assert_int_equal(weir_row_ghost_span(word), 0);
+			assert_int_equal(weir_row_ghost_before(word), 0);
+			assert_int_equal(weir_row_ghost_in_window(word, bucket, CELLS), 40);
+			assert_int_equal(weir_row_ghost_in_window(word, bucket + CELLS - 1, CELLS), 40);
+			assert_int_equal(weir_row_ghost_in_window(word, bucket + CELLS, CELLS), 0);
+			assert_true(weir_row_ghost_counts(word, bucket - 1));
+			assert_false(weir_row_ghost_counts(word, bucket));
+		}
+	}
+}
+
+CLAIM(window_specs_without_a_number_share_the_last_one)
 {
 	const uint32_t tag = 0xabcdefff;
 
@@ -82,7 +104,7 @@ static void window_specs_without_a_number_share_the_last_one(void **state)
 }
 
 /* A flow has two sets, in one page and with one overflow window, whichever of its sets of rows one begins with. */
-static void a_flow_has_two_sets_in_one_page(void **state)
+CLAIM(a_flow_has_two_sets_in_one_page)
 {
 	const uint32_t page_sets[] = {WEIR_NARROW_PAGE_SETS, WEIR_MEDIUM_PAGE_SETS, WEIR_WIDE_PAGE_SETS};
 	const uint32_t row_sets = 4 * WEIR_NARROW_PAGE_SETS, sets = 2 * row_sets;
@@ -105,7 +127,7 @@ static void a_flow_has_two_sets_in_one_page(void **state)
 }
 
 /* Flows of one set of rows have two sets beside it, and 32 others each: the fuller one is seldom as full. */
-static void flows_of_one_set_spread_over_a_page(void **state)
+CLAIM(flows_of_one_set_spread_over_a_page)
 {
 	const uint32_t page_sets[] = {WEIR_NARROW_PAGE_SETS, WEIR_MEDIUM_PAGE_SETS, WEIR_WIDE_PAGE_SETS};
 	const uint32_t row_sets = WEIR_NARROW_PAGE_SETS, sets = 2 * row_sets;
@@ -126,7 +148,7 @@ static void flows_of_one_set_spread_over_a_page(void **state)
 }
 
 /* Overflow windows: each one is some flow's. */
-static void no_overflow_window_is_nobodys(void **state)
+CLAIM(no_overflow_window_is_nobodys)
 {
 	uint32_t met[4 * WEIR_ROW_GHOST_PAGE_SETS / WEIR_OVERFLOW_SETS] = {};
 
@@ -138,7 +160,7 @@ static void no_overflow_window_is_nobodys(void **state)
 }
 
 /* Every page has a word of its own, behind the heads. */
-static void every_page_has_a_word(void **state)
+CLAIM(every_page_has_a_word)
 {
 	for (uint32_t sets = WEIR_ROW_GHOST_PAGE_SETS; sets <= 1u << 20; sets *= 2) {
 		const uint32_t last_page = sets / WEIR_ROW_GHOST_PAGE_SETS - 1;
@@ -160,7 +182,7 @@ static uint64_t expected(uint64_t start, uint32_t span, uint64_t bucket)
 /* Starts lie around the bucket at which numbers begin anew, and far from it. */
 static const uint64_t starts[] = {100, ROUND - CELLS, ROUND - 1, ROUND, 5 * ROUND - 3, (1ull << 32) - 5, 1ull << 40};
 
-static void a_word_counts_until_its_newest_bucket_has_left_the_window(void **state)
+CLAIM(a_word_counts_until_its_newest_bucket_has_left_the_window)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
 		for (uint32_t span = 0; span < CELLS; span++) {
@@ -178,7 +200,7 @@ static void a_word_counts_until_its_newest_bucket_has_left_the_window(void **sta
 		}
 }
 
-static void a_free_word_counts_nothing(void **state)
+CLAIM(a_free_word_counts_nothing)
 {
 	for (uint64_t bucket = 0; bucket < ROUND; bucket++) {
 		assert_false(weir_row_ghost_counts(0, bucket));
@@ -189,7 +211,7 @@ static void a_free_word_counts_nothing(void **state)
 /* One that nobody replaced: silent for a whole round but for its last 1024 buckets, in which it lies ahead and so is
  * not taken for expired; and it is back for one window when its number has come round.
  */
-static void a_word_that_was_left_comes_back_after_a_round(void **state)
+CLAIM(a_word_that_was_left_comes_back_after_a_round)
 {
 	const uint64_t start = 100, word = WEIR_ROW_GHOST_WORD(7, start, 0, 40, 0);
 
@@ -203,22 +225,4 @@ static void a_word_that_was_left_comes_back_after_a_round(void **state)
 	assert_int_equal(weir_row_ghost_in_window(word, start + ROUND + CELLS, CELLS), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_never_stand_for_less),
-		cmocka_unit_test(counts_are_exact_up_to_127_and_then_within_a_64th),
-		cmocka_unit_test(the_largest_count_has_no_bound),
-		cmocka_unit_test(parts_of_a_word_do_not_touch_each_other),
-		cmocka_unit_test(window_specs_without_a_number_share_the_last_one),
-		cmocka_unit_test(a_flow_has_two_sets_in_one_page),
-		cmocka_unit_test(flows_of_one_set_spread_over_a_page),
-		cmocka_unit_test(no_overflow_window_is_nobodys),
-		cmocka_unit_test(every_page_has_a_word),
-		cmocka_unit_test(a_word_counts_until_its_newest_bucket_has_left_the_window),
-		cmocka_unit_test(a_free_word_counts_nothing),
-		cmocka_unit_test(a_word_that_was_left_comes_back_after_a_round),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a reload takes away, changes and adds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
-#include "compile/rule_changes.h"
+#include "compile/forecast.h"
 
 static struct weir_rule_info rule(const char *name, uint32_t place, uint64_t threshold_micro)
 {
@@ -26,7 +21,7 @@ static void assert_changes(const struct weir_rule_info *before, uint32_t before_
 			   const struct weir_rule_info *after, uint32_t after_slots, const char *wanted,
 			   const char *renumbered)
 {
-	struct weir_rule_changes changes;
+	_cleanup_(weir_rule_changes_free) struct weir_rule_changes changes = {};
 	const char *resource;
 	char text[512] = "";
 
@@ -38,10 +33,9 @@ static void assert_changes(const struct weir_rule_info *before, uint32_t before_
 	assert_int_equal(changes.of_fate[0] + changes.of_fate[1] + changes.of_fate[2], changes.count);
 	resource = weir_rule_changes_renumber(&changes, after, after_slots);
 	assert_string_equal(resource ? resource : "", renumbered);
-	weir_rule_changes_free(&changes);
 }
 
-static void each_rule_is_reported_once_in_the_order_of_its_file(void **state)
+CLAIM(each_rule_is_reported_once_in_the_order_of_its_file)
 {
 	const struct weir_rule_info before[] = {rule("z", 0, 1), rule("b", 3, 2), rule("a", 1, 3), rule("m", 2, 4)};
 	const struct weir_rule_info after[] = {rule("x", 1, 1), rule("m", 2, 4), rule("b", 0, 5)};
@@ -52,7 +46,7 @@ static void each_rule_is_reported_once_in_the_order_of_its_file(void **state)
 	assert_changes(NULL, 0, after, 3, "", "");
 }
 
-static void what_a_load_decides_is_no_change(void **state)
+CLAIM(what_a_load_decides_is_no_change)
 {
 	struct weir_rule_info before = rule("a", 0, 1), after = before;
 
@@ -67,7 +61,7 @@ static void what_a_load_decides_is_no_change(void **state)
 	assert_changes(&before, 1, &after, 1, "~a", "");
 }
 
-static void shadows_and_slots_that_are_free_are_no_rules(void **state)
+CLAIM(shadows_and_slots_that_are_free_are_no_rules)
 {
 	struct weir_rule_info before[] = {rule("a", 0, 1), rule("meter", 1, 1), rule("gone", 2, 1)};
 
@@ -77,7 +71,7 @@ static void shadows_and_slots_that_are_free_are_no_rules(void **state)
 }
 
 /* dns#1 was the rule that is dns#2 now. */
-static void rules_without_names_that_move_on_are_noticed(void **state)
+CLAIM(rules_without_names_that_move_on_are_noticed)
 {
 	const struct weir_rule_info before[] = {rule("dns#1", 0, 5), rule("web#1", 1, 1)};
 	const struct weir_rule_info after[] = {rule("dns#1", 0, 9), rule("dns#2", 1, 5), rule("web#1", 2, 1)};
@@ -90,14 +84,4 @@ static void rules_without_names_that_move_on_are_noticed(void **state)
 	assert_changes(before, 2, other, 3, "~dns#1 +web#2", "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_rule_is_reported_once_in_the_order_of_its_file),
-		cmocka_unit_test(what_a_load_decides_is_no_change),
-		cmocka_unit_test(shadows_and_slots_that_are_free_are_no_rules),
-		cmocka_unit_test(rules_without_names_that_move_on_are_noticed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

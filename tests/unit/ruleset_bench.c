@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "ruleset_bench.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/util.h"
+#include "sentinel/sentinel.h"
 
 static const char *const file_names[] = {"a.yaml", "b.yaml", "c.yaml"};
 /* What allow and deny lists are read from. */
@@ -25,6 +17,7 @@ int set_up(void **state)
 
 	if (!bench)
 		return -1;
+	weir_use_foreign_reader(&weir_sentinel_reader);
 	strcpy(bench->directory, "/tmp/weir-rules-XXXXXX");
 	bench->home = getcwd(NULL, 0);
 	*state = bench;
@@ -40,7 +33,7 @@ void forget(struct bench *bench)
 
 int tear_down(void **state)
 {
-	struct bench *bench = *state;
+	_cleanup_(weir_freep) struct bench *bench = *state;
 	int err;
 
 	forget(bench);
@@ -51,7 +44,6 @@ int tear_down(void **state)
 	rmdir("lists");
 	err = chdir(bench->home) || rmdir(bench->directory);
 	free(bench->home);
-	free(bench);
 	return err;
 }
 
@@ -115,6 +107,12 @@ void assert_message(struct bench *bench, const struct sample *sample, bool is_wa
 	    (sample->hint && (!entry->hint || !strstr(entry->hint, sample->hint))))
 		fail_msg("expected %d:%d: %s (%s), got %d:\n%s\nfor:\n%s", sample->line, sample->column,
 			 sample->message, sample->hint ?: "", err, words, sample->text);
+}
+
+void assert_messages_of(struct bench *bench, const struct sample *samples, size_t count, bool is_warning)
+{
+	for (size_t i = 0; i < count; i++)
+		assert_message(bench, &samples[i], is_warning);
 }
 
 /* ---- time ---- */

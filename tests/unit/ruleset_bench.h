@@ -6,11 +6,11 @@
 #ifndef WEIR_TEST_RULESET_BENCH_H
 #define WEIR_TEST_RULESET_BENCH_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <time.h>
 
+#include "../lib/claims.h"
 #include "base/diag.h"
+#include "base/util.h"
 #include "rules/ruleset.h"
 
 /* Files are written into a directory of their own, which is the current one while they are read, so that
@@ -23,10 +23,11 @@ struct bench {
 	struct weir_ruleset *ruleset;
 };
 
-/* A test on a bench of its own. */
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int set_up(void **state);
 int tear_down(void **state);
+
+/* A claim that has a bench. */
+#define BENCH_CLAIM(what) CLAIM_ABOUT(what, struct bench *bench, set_up, tear_down)
 
 /* What was read last, and what was reported of it. */
 void forget(struct bench *bench);
@@ -53,6 +54,11 @@ struct sample {
 };
 
 void assert_message(struct bench *bench, const struct sample *sample, bool is_warning);
+
+/* The same of each. */
+#define ASSERT_MESSAGES_OF(bench, samples, is_warning)                                                                 \
+	assert_messages_of(bench, samples, ARRAY_SIZE(samples), is_warning)
+void assert_messages_of(struct bench *bench, const struct sample *samples, size_t count, bool is_warning);
 
 /* ---- what many texts have in common ---- */
 

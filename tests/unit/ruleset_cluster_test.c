@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Rules that hosts share: how they are read, from weir's files and Sentinel Java's, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "rules/emit.h"
-#include "rules/store_url.h"
+#include "rules/cluster.h"
 #include "ruleset_bench.h"
 
 #define STORE "settings: {cluster: {redis: 'redis://192.0.2.1', name: edge}}\n"
 #define SHARED(fields) STORE RESOURCES "rules:\n- {resource: dns, clusterMode: true, " fields "}\n"
 
-static void a_shared_rule_has_sentinels_defaults(void **state)
+BENCH_CLAIM(a_shared_rule_has_sentinels_defaults)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, SHARED("threshold: 5"));
 	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_AVG_LOCAL);
 	assert_true(bench->ruleset->rules[0].falls_back);
@@ -34,18 +24,15 @@ static void a_shared_rule_has_sentinels_defaults(void **state)
 	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_OFF);
 }
 
-static void the_flows_of_a_key_are_shared(void **state)
+BENCH_CLAIM(the_flows_of_a_key_are_shared)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, STORE "resources: [{name: dns, flow: source}]\n"
 				  "rules: [{resource: dns, threshold: 5, clusterMode: true}]\n");
 	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_AVG_LOCAL);
 }
 
-static void what_a_file_says_of_a_cluster_survives_being_written(void **state)
+BENCH_CLAIM(what_a_file_says_of_a_cluster_survives_being_written)
 {
-	struct bench *bench = *state;
 	_cleanup_(weir_freep) char *text = NULL;
 
 	assert_reads(
@@ -69,17 +56,15 @@ static void what_a_file_says_of_a_cluster_survives_being_written(void **state)
 	assert_false(bench->ruleset->rules[0].falls_back);
 }
 
-static void a_silence_is_an_hour_unless_the_file_says(void **state)
+BENCH_CLAIM(a_silence_is_an_hour_unless_the_file_says)
 {
 	assert_true(weir_cluster_silent_ns(NULL) == 3600 * WEIR_NSEC_PER_SEC);
 	assert_true(weir_cluster_silent_ns("1m") == 60 * WEIR_NSEC_PER_SEC);
 	assert_true(weir_cluster_silent_ns("never") == UINT64_MAX);
 }
 
-static void files_agree_on_the_cluster_or_are_refused(void **state)
+BENCH_CLAIM(files_agree_on_the_cluster_or_are_refused)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, "settings: {cluster: {name: edge}}\n",
 				    "settings: {cluster: {redis: 'redis://192.0.2.1', name: edge}}\n",
 				    RESOURCES "rules: [{resource: dns, threshold: 5, clusterMode: true}]\n"),
@@ -92,16 +77,13 @@ static void files_agree_on_the_cluster_or_are_refused(void **state)
 			       "    the files are merged: set it in one of them, or to the same value in both\n");
 }
 
-static void rules_of_sentinel_java_are_shared(void **state)
+BENCH_CLAIM(rules_of_sentinel_java_are_shared)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, STORE RESOURCES,
 				    "[{\"resource\": \"dns\", \"grade\": 1, \"count\": 20, \"clusterMode\": true, "
-				    "\"clusterConfig\": "
-				    "{\"flowId\": 7, \"thresholdType\": 1, \"fallbackToLocalWhenFail\": false, "
-				    "\"sampleCount\": 10, "
-				    "\"windowIntervalMs\": 1000}}]\n",
+				    "\"clusterConfig\": {\"flowId\": 7, \"thresholdType\": 1, "
+				    "\"fallbackToLocalWhenFail\": false, \"sampleCount\": 10, \"windowIntervalMs\": "
+				    "1000}}]\n",
 				    NULL),
 			 0);
 	assert_int_equal(bench->diag.count, 0);
@@ -109,7 +91,7 @@ static void rules_of_sentinel_java_are_shared(void **state)
 	assert_false(bench->ruleset->rules[0].falls_back);
 }
 
-static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
+BENCH_CLAIM(what_hosts_cannot_share_is_refused_with_a_reason)
 {
 	static const struct sample samples[] = {
 		{SHARED("threshold: 5, metricType: Concurrency"), 4, 32, "open connections cannot be given back",
@@ -151,11 +133,10 @@ static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 		 NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void what_means_nothing_is_warned_of(void **state)
+BENCH_CLAIM(what_means_nothing_is_warned_of)
 {
 	static const struct sample samples[] = {
 		{STORE RESOURCES "rules: [{resource: dns, threshold: 5}]\n", 1, 21, "no rule is shared", NULL},
@@ -170,11 +151,10 @@ static void what_means_nothing_is_warned_of(void **state)
 		{SHARED("threshold: 5.5"), 4, 32, "the fraction has no effect", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], true);
+	ASSERT_MESSAGES_OF(bench, samples, true);
 }
 
-static void addresses_of_stores_are_read(void **state)
+CLAIM(addresses_of_stores_are_read)
 {
 	static const struct {
 		const char *url;
@@ -205,7 +185,7 @@ static void addresses_of_stores_are_read(void **state)
 	}
 }
 
-static void what_is_no_address_of_a_store_is_refused(void **state)
+CLAIM(what_is_no_address_of_a_store_is_refused)
 {
 	static const struct {
 		const char *url, *message;
@@ -244,20 +224,4 @@ static void what_is_no_address_of_a_store_is_refused(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_shared_rule_has_sentinels_defaults),
-		TEST(the_flows_of_a_key_are_shared),
-		TEST(what_a_file_says_of_a_cluster_survives_being_written),
-		TEST(a_silence_is_an_hour_unless_the_file_says),
-		TEST(files_agree_on_the_cluster_or_are_refused),
-		TEST(rules_of_sentinel_java_are_shared),
-		TEST(what_hosts_cannot_share_is_refused_with_a_reason),
-		TEST(what_means_nothing_is_warned_of),
-		cmocka_unit_test(addresses_of_stores_are_read),
-		cmocka_unit_test(what_is_no_address_of_a_store_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

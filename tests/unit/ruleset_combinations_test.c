@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a rule may be, and what goes with what: connections, and Sentinel's strategies, behaviors and relations. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-
-#include "base/util.h"
 #include "ruleset_bench.h"
 
 /* ---- connections ---- */
@@ -17,9 +7,8 @@
 #define CONNECTIONS(fields)                                                                                            \
 	RESOURCES "rules:\n- resource: dns\n  metricType: Concurrency\n  threshold: 5\n  " fields "\n"
 
-static void a_concurrency_rule_has_a_threshold_a_mode_and_overrides(void **state)
+BENCH_CLAIM(a_concurrency_rule_has_a_threshold_a_mode_and_overrides)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads(bench,
@@ -38,7 +27,7 @@ static void a_concurrency_rule_has_a_threshold_a_mode_and_overrides(void **state
 	assert_int_equal(bench->ruleset->rules[1].metric, WEIR_METRIC_RATE);
 }
 
-static void what_connections_have_not_is_refused(void **state)
+BENCH_CLAIM(what_connections_have_not_is_refused)
 {
 	static const struct sample samples[] = {
 		{RULE("metricType: QPS"), 5, 15, "'QPS' is not a value of 'metricType'",
@@ -65,14 +54,11 @@ static void what_connections_have_not_is_refused(void **state)
 		{"settings: {closedTimeoutInMs: 0}\n", 1, 31, "out of range", NULL},
 	};
 
-	struct bench *bench = *state;
-
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(bench, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
 /* What is meant is to be seen only once the mistake is mended. */
-static void a_rule_with_a_mistake_is_not_warned_of(void **state)
+BENCH_CLAIM(a_rule_with_a_mistake_is_not_warned_of)
 {
 	static const char *const texts[] = {
 		CONNECTIONS("unit: bytes"),
@@ -85,7 +71,6 @@ static void a_rule_with_a_mistake_is_not_warned_of(void **state)
 		RULE("unit: byte\n  window: lep\n  controlBehavior: Throttling"),
 		RESOURCES "rules: [{resource: dsn, threshold: 0.5}]\n",
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		assert_int_equal(read_texts(bench, texts[i], NULL, NULL), -EINVAL);
@@ -102,15 +87,13 @@ static void a_rule_with_a_mistake_is_not_warned_of(void **state)
 	assert_int_equal(bench->diag.entries[1].line, 3);
 }
 
-static void what_connections_do_not_use_is_warned_of(void **state)
+BENCH_CLAIM(what_connections_do_not_use_is_warned_of)
 {
 #define OF_MATCH(match)                                                                                                \
 	"resources: [{name: r, match: {" match "}}]\nrules: [{resource: r, threshold: 5, metricType: Concurrency}]\n"
 	static const struct sample samples[] = {
 		{CONNECTIONS("statIntervalInMs: 1000"), 6, 21,
-		 "'statIntervalInMs' has no effect: it is for rules without "
-		 "metricType Concurrency",
-		 "leave it out"},
+		 "'statIntervalInMs' has no effect: it is for rules without metricType Concurrency", "leave it out"},
 		{CONNECTIONS("sampleCount: 10"), 6, 16, "'sampleCount' has no effect", NULL},
 		{CONNECTIONS("window: leap"), 6, 11, "'window' has no effect", NULL},
 		{CONNECTIONS("unit: packets"), 6, 9, "'unit' has no effect", NULL},
@@ -133,20 +116,17 @@ static void what_connections_do_not_use_is_warned_of(void **state)
 		 "leave it out"},
 		{"settings: {closedTimeoutInMs: 1000}\n" RULE(""), 1, 31, "'closedTimeoutInMs' has no effect", NULL},
 	};
-	struct bench *bench = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(bench, &samples[i], true);
+	ASSERT_MESSAGES_OF(bench, samples, true);
 	assert_reads(bench, OF_MATCH("fragment: none, protocol: tcp, destinationPort: 80"));
 	assert_reads(bench, RESOURCES "rules: [{resource: dns, metricType: 0, threshold: 131072}]\n");
 }
 
-static void settings_of_connections_merge_and_have_defaults(void **state)
+BENCH_CLAIM(settings_of_connections_merge_and_have_defaults)
 {
 	static const uint64_t defaults_ms[] = {10000, 600000, 120000, 10000},
 			      given_ms[] = {1000, 86400000, 30000, 2000};
 	static const char rule[] = RESOURCES "rules: [{resource: dns, threshold: 1, metricType: Concurrency}]\n";
-	struct bench *bench = *state;
 	const struct weir_settings *settings;
 
 	assert_reads(bench, rule);
@@ -172,7 +152,7 @@ static void settings_of_connections_merge_and_have_defaults(void **state)
 
 /* ---- Sentinel's strategies, behaviors and relations ---- */
 
-static void every_combination_is_read_or_refused_with_its_message(void **state)
+BENCH_CLAIM(every_combination_is_read_or_refused_with_its_message)
 {
 	static const struct {
 		const char *text;
@@ -195,7 +175,6 @@ static void every_combination_is_read_or_refused_with_its_message(void **state)
 		{ONE_RULE(MEMORY THROTTLING), 2, 1, 0, NULL},
 		{ONE_RULE(MEMORY THROTTLING ASSOCIATED), 2, 1, 1, REFUSAL},
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
 		const struct weir_ruleset_rule *rule;
@@ -225,10 +204,8 @@ static void every_combination_is_read_or_refused_with_its_message(void **state)
 	}
 }
 
-static void cold_factor_of_zero_or_none_is_three(void **state)
+BENCH_CLAIM(cold_factor_of_zero_or_none_is_three)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, ONE_RULE("threshold: 3" WARM_UP ", warmUpColdFactor: 0"));
 	assert_int_equal(bench->ruleset->rules[0].warm_up.cold_factor, 3);
 	assert_reads(bench, ONE_RULE("threshold: 2.5" WARM_UP ", warmUpColdFactor: 2"));
@@ -237,10 +214,8 @@ static void cold_factor_of_zero_or_none_is_three(void **state)
 	assert_int_equal(bench->ruleset->rules[0].warm_up.period_s, 31536000);
 }
 
-static void reference_has_no_key_or_the_same(void **state)
+BENCH_CLAIM(reference_has_no_key_or_the_same)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "resources: [{name: a, flow: source/24/56}, {name: b, flow: [source/24/56]}, {name: c}]\n"
 			    "rules:\n- {resource: a, threshold: 1, relationStrategy: 1, refResource: b}\n"
 			    "- {resource: a, threshold: 1, relationStrategy: 1, refResource: c}\n");
@@ -248,7 +223,7 @@ static void reference_has_no_key_or_the_same(void **state)
 	assert_int_equal(bench->ruleset->rules[1].ref_resource, 2);
 }
 
-static void what_sentinel_refuses_is_refused(void **state)
+BENCH_CLAIM(what_sentinel_refuses_is_refused)
 {
 #define MEMORY_OF(low, high, low_mark, high_mark)                                                                      \
 	RESOURCES "rules:\n- resource: dns\n  tokenCalculateStrategy: 2\n  lowMemUsageThreshold: " low                 \
@@ -297,14 +272,11 @@ static void what_sentinel_refuses_is_refused(void **state)
 		 2, 73, "refResource 'web' has another flow key", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void high_mark_above_the_memory_there_is_is_refused(void **state)
+BENCH_CLAIM(high_mark_above_the_memory_there_is_is_refused)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "resources: [{name: dns}]\nrules:\n- resource: dns\n  tokenCalculateStrategy: 2\n"
 			    "  lowMemUsageThreshold: 2\n  highMemUsageThreshold: 1\n  memLowWaterMarkBytes: 1\n"
 			    "  memHighWaterMarkBytes: 4096 # a page\n");
@@ -318,20 +290,4 @@ static void high_mark_above_the_memory_there_is_is_refused(void **state)
 			       "    write at most 4095\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_concurrency_rule_has_a_threshold_a_mode_and_overrides),
-		TEST(what_connections_have_not_is_refused),
-		TEST(what_connections_do_not_use_is_warned_of),
-		TEST(a_rule_with_a_mistake_is_not_warned_of),
-		TEST(settings_of_connections_merge_and_have_defaults),
-		TEST(every_combination_is_read_or_refused_with_its_message),
-		TEST(cold_factor_of_zero_or_none_is_three),
-		TEST(reference_has_no_key_or_the_same),
-		TEST(what_sentinel_refuses_is_refused),
-		TEST(high_mark_above_the_memory_there_is_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Comments as Sentinel Java's parser skips them: in Sentinel's lists, and nowhere else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "ruleset_bench.h"
 
 /* "//" and slash-star, which a compiler would take for its own, are written as these. */
@@ -39,7 +30,7 @@ static void assert_limit(struct bench *bench, const char *text, uint64_t thresho
 }
 
 /* Wherever JSON may have a blank. */
-static void rule_is_the_same_with_a_comment_at_any_place(void **state)
+BENCH_CLAIM(rule_is_the_same_with_a_comment_at_any_place)
 {
 	static const char *const tokens[] = {
 		"[",	     "{", "\"resource\"", ":", "\"dns\"",	  ",", "\"grade\"", ":", "1", ",",
@@ -54,7 +45,6 @@ static void rule_is_the_same_with_a_comment_at_any_place(void **state)
 		OPEN "* " LINE " it's *" CLOSE "\n",
 		" # of YAML\n",
 	};
-	struct bench *bench = *state;
 
 	for (size_t comment = 0; comment < ARRAY_SIZE(comments); comment++) {
 		for (size_t place = 0; place <= ARRAY_SIZE(tokens); place++) {
@@ -69,10 +59,8 @@ static void rule_is_the_same_with_a_comment_at_any_place(void **state)
 	}
 }
 
-static void comments_in_lists_of_a_rule_file_are_skipped_in_brackets(void **state)
+BENCH_CLAIM(comments_in_lists_of_a_rule_file_are_skipped_in_brackets)
 {
-	struct bench *bench = *state;
-
 	assert_limit(bench,
 		     "{\"flowRules\": " LINE " of the shop\n [{\"resource\": \"dns\", " LINE " a second\n"
 		     " \"threshold\": 5} " OPEN " end " CLOSE "], \"rules\": []}\n",
@@ -89,10 +77,8 @@ static void comments_in_lists_of_a_rule_file_are_skipped_in_brackets(void **stat
 }
 
 /* Words of YAML, addresses of stores, and what stands in quotes. */
-static void slashes_within_words_are_no_comments(void **state)
+BENCH_CLAIM(slashes_within_words_are_no_comments)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(
 		read_texts(bench, "resources: [{name: a" LINE "b}, {name: \"c " LINE " d\"}, {name: e" OPEN "f}]\n",
 			   "[{\"resource\": \"a" LINE "b\", \"threshold\": 1}, {\"resource\": \"c " LINE " d\","
@@ -106,7 +92,7 @@ static void slashes_within_words_are_no_comments(void **state)
 	assert_string_equal(bench->ruleset->rules[0].name, "a " LINE " b");
 }
 
-static void other_parts_of_a_rule_file_have_no_such_comments(void **state)
+BENCH_CLAIM(other_parts_of_a_rule_file_have_no_such_comments)
 {
 	static const struct sample of_json = {"{flowRules: [{resource: dns, " LINE " a second\n threshold: 5}],\n"
 					      "rules: [{resource: dns, " LINE " a second\n threshold: 5}]}\n",
@@ -116,7 +102,6 @@ static void other_parts_of_a_rule_file_have_no_such_comments(void **state)
 		RESOURCES "flowRules: [{resource: dns, " LINE " a second\n threshold: 5}]\n"
 			  "rules: [{resource: dns, " LINE " a second\n threshold: 5}]\n",
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		_cleanup_(weir_freep) char *words = NULL;
@@ -129,7 +114,7 @@ static void other_parts_of_a_rule_file_have_no_such_comments(void **state)
 	assert_message(bench, &of_json, false);
 }
 
-static void mistake_beside_a_comment_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_beside_a_comment_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{"{\"resources\": [{\"name\": \"dns\"}],\n\"flowRules\": [{\"resource\": \"dns\", " OPEN
@@ -140,17 +125,13 @@ static void mistake_beside_a_comment_is_reported_at_its_place(void **state)
 		{"[{\"resource\": \"dns\", " OPEN " never", 1, 22, "comment that begins here is not closed",
 		 "'" CLOSE "'"},
 	};
-	struct bench *bench = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(bench, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
 /* As the issue of those who lost a count and a behaviour has them. */
-static void commented_system_rules_and_behaviours_are_kept(void **state)
+BENCH_CLAIM(commented_system_rules_and_behaviours_are_kept)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, RESOURCES,
 				    "[\n  {\n    " LINE " milliseconds\n    \"avgRt\": 20,\n"
 				    "    " LINE " of all requests\n    \"qps\": 100\n  }\n]\n",
@@ -165,16 +146,4 @@ static void commented_system_rules_and_behaviours_are_kept(void **state)
 	assert_int_equal(bench->ruleset->rules[0].behavior, WEIR_BEHAVIOR_THROTTLING);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rule_is_the_same_with_a_comment_at_any_place),
-		TEST(comments_in_lists_of_a_rule_file_are_skipped_in_brackets),
-		TEST(slashes_within_words_are_no_comments),
-		TEST(other_parts_of_a_rule_file_have_no_such_comments),
-		TEST(mistake_beside_a_comment_is_reported_at_its_place),
-		TEST(commented_system_rules_and_behaviours_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

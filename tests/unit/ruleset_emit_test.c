@@ -3,25 +3,16 @@
  * The way back from a rule set to a rule file: what is emitted reads as the same rule set. Asked of the compiler: both
  * come to the same image, byte for byte. And emitting what was emitted changes nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
-#include <errno.h>
 #include <string.h>
 
 #include "../lib/random_directions.h"
-#include "base/util.h"
 #include "compile/compile.h"
-#include "rules/circuit_breakers.h"
 #include "rules/emit.h"
 #include "rules/parse.h"
 #include "rules/rule.h"
 #include "ruleset_bench.h"
+#include "sentinel/sentinel.h"
 
 #define SECOND 1000000000ull
 #define ROUNDS 600
@@ -37,13 +28,12 @@ static struct weir_image *compile(const struct weir_ruleset *ruleset)
 {
 	const struct weir_compile_options options = {.cpus = 4, .now_ns = 1000 * SECOND, .ifindex = find_ifindex};
 	struct weir_image *image = NULL;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 	int err = weir_image_build(ruleset, &options, &image, &diag);
 
 	if (err)
 		weir_diag_print(&diag, stderr);
 	assert_int_equal(err, 0);
-	weir_diag_free(&diag);
 	return image;
 }
 
@@ -91,7 +81,7 @@ static char *emit(const struct weir_ruleset *ruleset, enum weir_form form)
 static struct weir_ruleset *read_back(const char *text)
 {
 	struct weir_ruleset *ruleset = NULL;
-	struct weir_diag diag = {};
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 	int err = weir_ruleset_parse("emitted", text, strlen(text), &ruleset, &diag);
 
 	if (err) {
@@ -99,7 +89,6 @@ static struct weir_ruleset *read_back(const char *text)
 		fputs(text, stderr);
 	}
 	assert_int_equal(err, 0);
-	weir_diag_free(&diag);
 	return ruleset;
 }
 
@@ -123,7 +112,7 @@ static void assert_comes_back(const struct weir_ruleset *ruleset)
 
 /* ---- the claims ---- */
 
-static void random_rule_sets_come_back_as_they_are(void **state)
+CLAIM(random_rule_sets_come_back_as_they_are)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct random random = {.state = seed};
@@ -134,7 +123,7 @@ static void random_rule_sets_come_back_as_they_are(void **state)
 	}
 }
 
-static void every_file_of_rules_comes_back_as_it_is(void **state)
+CLAIM(every_file_of_rules_comes_back_as_it_is)
 {
 	DIR *directory = opendir("rules");
 	size_t count = 0;
@@ -169,18 +158,21 @@ static const char whole[] =
 	"  mode: observe, memory: \"cgroup:/a b\", throttling: pace, controllerTimeoutInMs: 5000,\n"
 	"  cluster: {redis: \"rediss://s\", name: edge, host: a, passwordFile: /p, caFile: /c, silentFor: 2h, "
 	"afterSilence: stop},\n"
-	"  occupyTimeoutInMs: 100, timedEntries: 7, connections: 4096, connectionFlows: 512,\n"
+	"  occupyTimeoutInMs: 100, timedEntries: 7, timedParts: {fail2ban: 3, \"007\": 4},\n"
+	"  timedWhenFull: evict, connections: 4096, connectionFlows: 512,\n"
 	"  halfOpenTimeoutInMs: 2000, tcpIdleTimeoutInMs: 3000, otherIdleTimeoutInMs: 4000, closedTimeoutInMs: 5000}\n"
 	"allow: [192.0.2.0/24, \"2001:db8::\", \"::/1\"]\n"
 	"deny: [0.0.0.0/8]\n"
 	"resources:\n"
 	"- {name: \"a: #\\\" \\\\ \\u00e9\\ufeff\", flow: [source/24/56, destination, sourcePort, destinationPort,\n"
-	"   protocol, vlan, interface, dscp], match: {family: [ipv4, ipv6], protocol: [tcp, 99], source: 10.0.0.0/8,\n"
+	"   protocol, vlan, interface, dscp, ttl], match: {family: [ipv4, ipv6], protocol: [tcp, 99],\n"
+	"   source: 10.0.0.0/8,\n"
 	"   destination: 192.0.2.1, sourcePort: [1-2, 7], destinationPort: 53, vlan: 0, dscp: ef,\n"
-	"   tcpFlags: [\"syn,!ack\", fin], fragment: none, length: 64-128, interface: [eth0, \"eth0.5\"]}}\n"
+	"   tcpFlags: [\"syn,!ack\", fin], fragment: none, length: 64-128, ipLength: [28, 50-114], ttl: 1-5,\n"
+	"   interface: [eth0, \"eth0.5\"]}}\n"
 	"- {name: \"null\", prioritized: true, flow: source}\n"
 	"- {name: plain, flow: [source/24/56, destination, sourcePort, destinationPort, protocol, vlan, interface,\n"
-	"   dscp], match: {icmpType: [8, 13-14], protocol: icmp}}\n"
+	"   dscp, ttl], match: {icmpType: [8, 13-14], protocol: icmp}}\n"
 	"- {name: t, flow: source, match: {protocol: udp}}\n"
 	"- {name: s, match: {protocol: gre}}\n"
 	"systemRules: [{metricType: Load, triggerCount: 0.5, strategy: BBR, mode: observe},\n"
@@ -220,7 +212,7 @@ static void assert_names(const char *text, const char *name)
 		fail_msg("'%s' is a field of rule files, and not emitted", name);
 }
 
-static void every_field_there_is_comes_back(void **state)
+CLAIM(every_field_there_is_comes_back)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_back(whole);
 	_cleanup_(weir_freep) char *text = emit(ruleset, WEIR_FORM_YAML);
@@ -235,7 +227,7 @@ static void every_field_there_is_comes_back(void **state)
 		assert_names(text, weir_breaker_field_names[i]);
 }
 
-static void a_field_of_windows_that_occupy_nothing_comes_back(void **state)
+CLAIM(a_field_of_windows_that_occupy_nothing_comes_back)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_back(occupies_nothing);
 	_cleanup_(weir_freep) char *text = emit(ruleset, WEIR_FORM_YAML);
@@ -244,7 +236,7 @@ static void a_field_of_windows_that_occupy_nothing_comes_back(void **state)
 	assert_names(text, weir_rule_fields[RULE_WHEN_FULL]);
 }
 
-static void a_file_is_emitted_as_one_would_write_it(void **state)
+CLAIM(a_file_is_emitted_as_one_would_write_it)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_back(
 		"{rules: [{resource: dns, threshold: 20, name: 'per client'},\n"
@@ -276,7 +268,7 @@ static void a_file_is_emitted_as_one_would_write_it(void **state)
 }
 
 /* People read the one and programs the other. */
-static void a_rate_is_one_in_yaml_and_its_parts_in_json(void **state)
+CLAIM(a_rate_is_one_in_yaml_and_its_parts_in_json)
 {
 	static const struct {
 		const char *written, *yaml, *json;
@@ -307,7 +299,48 @@ static void a_rate_is_one_in_yaml_and_its_parts_in_json(void **state)
 	}
 }
 
-static void a_rule_set_without_rules_is_no_empty_file(void **state)
+#define OUT "resources: [{name: r, match: {direction: out}}], rules: [{resource: r, threshold: 9}]"
+
+/* What needs a hook, and what is dropped of what comes in; both come back. */
+CLAIM(rules_need_a_hook_of_their_direction_and_keep_it)
+{
+	static const struct {
+		const char *rules;
+		uint32_t in; /* bits 1 << enum weir_need */
+		uint8_t hooks;
+		bool drops_malformed, drops_unsupported;
+	} cases[] = {
+		{"{" OUT "}", 0, WEIR_MATCHES_OUT, false, false},
+		{"{" OUT ", settings: {malformed: pass, nonIp: pass}}", 0, WEIR_MATCHES_OUT, false, false},
+		{"{" OUT ", settings: {malformed: drop}}", 1 << WEIR_NEED_SETTINGS, WEIR_MATCHES_BOTH, true, false},
+		{"{" OUT ", settings: {unsupported: drop}}", 1 << WEIR_NEED_SETTINGS, WEIR_MATCHES_BOTH, false, true},
+		{"{" OUT ", settings: {unmatched: drop}}", 1 << WEIR_NEED_SETTINGS, WEIR_MATCHES_BOTH, false, false},
+		{"{" OUT ", settings: {nonIpExcept: [arp]}}", 1 << WEIR_NEED_SETTINGS, WEIR_MATCHES_BOTH, false, false},
+		{"{" OUT ", allow: [192.0.2.1]}", 1 << WEIR_NEED_LISTS, WEIR_MATCHES_BOTH, true, true},
+		{"{" OUT ", systemRules: [{metricType: InboundQPS, triggerCount: 9}]}", 1 << WEIR_NEED_SYSTEM,
+		 WEIR_MATCHES_BOTH, true, true},
+		{"{" OUT ", circuitBreakers: [{resource: r, strategy: ErrorCount, threshold: 1, statIntervalMs: 1000, "
+		 "retryTimeoutMs: 1000}]}",
+		 1 << WEIR_NEED_ANSWERS, WEIR_MATCHES_BOTH, false, false},
+		{"{resources: [{name: r}], rules: [{resource: r, threshold: 9}]}", 1 << WEIR_NEED_RESOURCES,
+		 WEIR_MATCHES_IN, true, true},
+		{"{resources: [{name: r, match: {direction: both}}], rules: [{resource: r, threshold: 9}]}",
+		 1 << WEIR_NEED_RESOURCES, WEIR_MATCHES_BOTH, true, true},
+		{"{settings: {mode: observe}}", 0, WEIR_MATCHES_IN, true, true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_back(cases[i].rules);
+
+		assert_int_equal(weir_ruleset_needs(ruleset, WEIR_DIRECTION_IN), cases[i].in);
+		assert_int_equal(weir_ruleset_hooks(ruleset), cases[i].hooks);
+		assert_int_equal(ruleset->settings.drop_malformed, cases[i].drops_malformed);
+		assert_int_equal(ruleset->settings.drop_unsupported, cases[i].drops_unsupported);
+		assert_comes_back(ruleset);
+	}
+}
+
+CLAIM(a_rule_set_without_rules_is_no_empty_file)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_back("{}");
 	_cleanup_(weir_freep) char *yaml = emit(ruleset, WEIR_FORM_YAML), *json = emit(ruleset, WEIR_FORM_JSON);
@@ -319,15 +352,6 @@ static void a_rule_set_without_rules_is_no_empty_file(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_rule_sets_come_back_as_they_are),
-		cmocka_unit_test(every_file_of_rules_comes_back_as_it_is),
-		cmocka_unit_test(every_field_there_is_comes_back),
-		cmocka_unit_test(a_field_of_windows_that_occupy_nothing_comes_back),
-		cmocka_unit_test(a_file_is_emitted_as_one_would_write_it),
-		cmocka_unit_test(a_rate_is_one_in_yaml_and_its_parts_in_json),
-		cmocka_unit_test(a_rule_set_without_rules_is_no_empty_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	weir_use_foreign_reader(&weir_sentinel_reader);
+	return run_claims(NULL, NULL);
 }

@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The rule sets that an instance has had: what steps leave of them, and that no bytes in their place do harm. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "rules/emit.h"
 #include "rules/history.h"
 #include "ruleset_bench.h"
 
 static struct weir_kept_set *kept_with(const char *allowed, unsigned int threshold)
 {
-	struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	struct weir_kept_set *set = NULL;
 	struct weir_diag diag = {};
 	char text[256];
@@ -29,7 +19,6 @@ static struct weir_kept_set *kept_with(const char *allowed, unsigned int thresho
 		 allowed, threshold);
 	assert_int_equal(weir_ruleset_parse("a.yaml", text, strlen(text), &ruleset, &diag), 0);
 	assert_int_equal(weir_kept_set_make(ruleset, &set), 0);
-	weir_ruleset_free(ruleset);
 	return set;
 }
 
@@ -51,9 +40,9 @@ static const char *sets_of(const struct weir_history *history)
 	return words;
 }
 
-static void steps_leave_the_set_in_force_and_the_one_before(void **state)
+CLAIM(steps_leave_the_set_in_force_and_the_one_before)
 {
-	struct weir_history history = {};
+	_cleanup_(weir_history_free) struct weir_history history = {};
 
 	weir_history_push(&history, kept(1), false);
 	assert_string_equal(sets_of(&history), "1");
@@ -66,21 +55,19 @@ static void steps_leave_the_set_in_force_and_the_one_before(void **state)
 	assert_string_equal(sets_of(&history), "2 3");
 	weir_history_swap(&history);
 	assert_string_equal(sets_of(&history), "3 2");
-	weir_history_free(&history);
 }
 
-static void a_change_of_the_lists_alone_is_a_step(void **state)
+CLAIM(a_change_of_the_lists_alone_is_a_step)
 {
-	struct weir_history history = {};
+	_cleanup_(weir_history_free) struct weir_history history = {};
 
 	weir_history_push(&history, kept(1), false);
 	weir_history_push(&history, kept(2), false);
 	weir_history_push(&history, kept_with("192.0.2.0/25", 2), false);
 	assert_string_equal(sets_of(&history), "2 2");
-	weir_history_free(&history);
 }
 
-static void unconfirmed_rules_leave_no_trace_when_they_return(void **state)
+CLAIM(unconfirmed_rules_leave_no_trace_when_they_return)
 {
 	struct weir_history history = {};
 
@@ -101,7 +88,7 @@ static void unconfirmed_rules_leave_no_trace_when_they_return(void **state)
 	weir_history_free(&history);
 }
 
-static void what_is_kept_comes_back_with_its_lists(void **state)
+CLAIM(what_is_kept_comes_back_with_its_lists)
 {
 	struct weir_history history = {.sets[0] = kept(7)}, back;
 	struct weir_ruleset *ruleset = NULL;
@@ -131,7 +118,7 @@ static void what_is_kept_comes_back_with_its_lists(void **state)
 }
 
 /* A map is not to be trusted: cut anywhere, and with any byte changed, it is read or refused. */
-static void damaged_bytes_are_refused_or_read(void **state)
+CLAIM(damaged_bytes_are_refused_or_read)
 {
 	struct weir_history history = {.sets[0] = kept(7)}, back;
 	uint8_t *bytes;
@@ -140,12 +127,11 @@ static void damaged_bytes_are_refused_or_read(void **state)
 	weir_history_push(&history, kept(8), false);
 	assert_int_equal(weir_history_pack(&history, &bytes, &count), 0);
 	for (size_t cut = 0; cut < count; cut++) {
-		uint8_t *part = malloc(cut + 1); /* so that sanitizers see who reads on */
+		_cleanup_(weir_freep) uint8_t *part = malloc(cut + 1); /* so that sanitizers see who reads on */
 
 		assert_non_null(part);
 		memcpy(part, bytes, cut);
 		assert_int_equal(weir_history_unpack(part, cut, &back), -EPROTO);
-		free(part);
 	}
 	for (size_t at = 0; at < count; at++) {
 		struct weir_ruleset *ruleset = NULL;
@@ -164,15 +150,4 @@ static void damaged_bytes_are_refused_or_read(void **state)
 	weir_history_free(&history);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_leave_the_set_in_force_and_the_one_before),
-		cmocka_unit_test(a_change_of_the_lists_alone_is_a_step),
-		cmocka_unit_test(unconfirmed_rules_leave_no_trace_when_they_return),
-		cmocka_unit_test(what_is_kept_comes_back_with_its_lists),
-		cmocka_unit_test(damaged_bytes_are_refused_or_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Files that nobody means well: garbage, bombs and damage. Reading them ends, with a word, in bounded time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#include "base/util.h"
 #include "ruleset_bench.h"
 
 /* A control character may be good UTF-8; what is said of it sends nobody to look for another encoding. */
-static void bytes_that_are_no_text_are_refused_and_never_end_the_file(void **state)
+BENCH_CLAIM(bytes_that_are_no_text_are_refused_and_never_end_the_file)
 {
 	/* libfyaml 0.7.12 takes these for the end of the file: the rules after them would be missing. */
 	static const char before[] = "resources: [{name: r}]\n# ", after[] = "\nrules: [{resource: r, threshold: 1}]\n";
@@ -35,7 +26,6 @@ static void bytes_that_are_no_text_are_refused_and_never_end_the_file(void **sta
 		{"\xef\xbf\xbe", 3, "character U+FFFE is not text", "remove it"},
 	};
 	static const char *const paths[] = {"a.yaml"};
-	struct bench *bench = *state;
 	char text[256];
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -54,9 +44,8 @@ static void bytes_that_are_no_text_are_refused_and_never_end_the_file(void **sta
 	}
 }
 
-static void aliases_cannot_blow_up_a_small_file(void **state)
+BENCH_CLAIM(aliases_cannot_blow_up_a_small_file)
 {
-	struct bench *bench = *state;
 	char text[4096] = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
 
 	for (int i = 1; i < 9; i++) {
@@ -69,9 +58,8 @@ static void aliases_cannot_blow_up_a_small_file(void **state)
 	assert_non_null(strstr(bench->diag.entries[0].message, "more than 600000 values"));
 }
 
-static void nesting_is_bounded(void **state)
+BENCH_CLAIM(nesting_is_bounded)
 {
-	struct bench *bench = *state;
 	char text[1024] = "a: ";
 
 	memset(text + 3, '[', 500);
@@ -80,9 +68,8 @@ static void nesting_is_bounded(void **state)
 }
 
 /* As many lists as there is room to remember, and one more, which is pointed at. */
-static void lists_are_nested_32_deep_and_no_deeper(void **state)
+BENCH_CLAIM(lists_are_nested_32_deep_and_no_deeper)
 {
-	struct bench *bench = *state;
 	char text[128];
 
 	for (int depth = 32; depth <= 33; depth++) {
@@ -96,10 +83,9 @@ static void lists_are_nested_32_deep_and_no_deeper(void **state)
 }
 
 /* Before libfyaml sees it, which would take 400 bytes a bracket. */
-static void brackets_that_stay_open_are_refused_where_there_are_too_many(void **state)
+BENCH_CLAIM(brackets_that_stay_open_are_refused_where_there_are_too_many)
 {
 	static char text[4096];
-	struct bench *bench = *state;
 
 	for (int i = 0; i < 2; i++) {
 		memset(text, "[{"[i], sizeof(text) - 1);
@@ -118,10 +104,9 @@ static void brackets_that_stay_open_are_refused_where_there_are_too_many(void **
 	assert_null(strstr(bench->diag.entries[0].message, "nested"));
 }
 
-static void file_beyond_8_megabytes_is_refused(void **state)
+BENCH_CLAIM(file_beyond_8_megabytes_is_refused)
 {
 	static const char *const paths[] = {"a.yaml"};
-	struct bench *bench = *state;
 	size_t bytes = (8u << 20) + 1;
 	_cleanup_(weir_freep) char *text = malloc(bytes);
 
@@ -147,7 +132,7 @@ static char *fill(const char *head, const char *unit, const char *tail)
 }
 
 /* What once took 40 seconds and two gigabytes. Memory is the child's alone. */
-static void whatever_fills_a_file_is_answered_in_a_second_and_128_megabytes(void **state)
+BENCH_CLAIM(whatever_fills_a_file_is_answered_in_a_second_and_128_megabytes)
 {
 	static const struct {
 		const char *head, *unit, *tail, *message;
@@ -168,7 +153,6 @@ static void whatever_fills_a_file_is_answered_in_a_second_and_128_megabytes(void
 		{"", "# x\n", "rules: 7\n", "'rules' must be a list"},
 		{"", "\n", "rules: 7\n", "'rules' must be a list"},
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		_cleanup_(weir_freep) char *text = fill(files[i].head, files[i].unit, files[i].tail);
@@ -190,9 +174,8 @@ static void whatever_fills_a_file_is_answered_in_a_second_and_128_megabytes(void
 	}
 }
 
-static void thousands_of_mistakes_end_in_one_line(void **state)
+BENCH_CLAIM(thousands_of_mistakes_end_in_one_line)
 {
-	struct bench *bench = *state;
 	_cleanup_(weir_freep) char *text = malloc(64 * 1024);
 	char *at;
 
@@ -237,7 +220,7 @@ static void damage(char *text, size_t bytes_max, uint32_t *seed)
 #define FOR_LISTS "resources: [{name: dns}, {name: web}, {name: a, flow: source}, {name: b}, {name: all}]\n"
 
 /* Whatever comes, the reader answers with 0 or mistakes. */
-static void damaged_files_never_crash_the_reader(void **state)
+BENCH_CLAIM(damaged_files_never_crash_the_reader)
 {
 	static const char *const good[] = {
 		"settings: &s {flowsPerCpu: 512, malformed: pass, memory: cgroup:/x}\n"
@@ -270,7 +253,6 @@ static void damaged_files_never_crash_the_reader(void **state)
 		"\"refResource\": "
 		"\"dns\"}]\n",
 	};
-	struct bench *bench = *state;
 	uint32_t seed = 1;
 
 	write_file("good.txt", "1.2.3.4\n", 8);
@@ -288,19 +270,4 @@ static void damaged_files_never_crash_the_reader(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(bytes_that_are_no_text_are_refused_and_never_end_the_file),
-		TEST(aliases_cannot_blow_up_a_small_file),
-		TEST(nesting_is_bounded),
-		TEST(lists_are_nested_32_deep_and_no_deeper),
-		TEST(brackets_that_stay_open_are_refused_where_there_are_too_many),
-		TEST(file_beyond_8_megabytes_is_refused),
-		TEST(whatever_fills_a_file_is_answered_in_a_second_and_128_megabytes),
-		TEST(thousands_of_mistakes_end_in_one_line),
-		TEST(damaged_files_never_crash_the_reader),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Sentinel Java's lists, beyond what single fields become (ruleset_table_test): the dashboard's form, and who may. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "rules/scalars.h"
 #include "ruleset_bench.h"
 
@@ -27,10 +18,33 @@ static void assert_reads_list(struct bench *bench, const char *list)
 		fail_msg("%d: %s\n%s", err, list, words);
 }
 
-/* Entities as its dashboard writes them to a configuration centre: some with the rule one level down. */
-static void rules_of_the_dashboard_are_read(void **state)
+/* What its RateLimiterController computes: one in round(1000 / count) ms, however many seconds that are. */
+BENCH_CLAIM(queue_of_less_than_one_a_second_spaces_its_packets)
 {
-	struct bench *bench = *state;
+	static const struct {
+		const char *count;
+		uint64_t interval_ms;
+	} cases[] = {{"0.2", 5000}, {"0.5", 2000}, {"0.3", 3333}, {"0.000012", 83333333}, {"0.75", 1333}};
+	char list[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		snprintf(list, sizeof(list),
+			 "[{\"resource\": \"dns\", \"grade\": 1, \"count\": %s, \"controlBehavior\": 2, "
+			 "\"maxQueueingTimeMs\": 5000}]\n",
+			 cases[i].count);
+		assert_reads_list(bench, list);
+		assert_int_equal(bench->ruleset->rules[0].behavior, WEIR_BEHAVIOR_THROTTLING);
+		assert_true(bench->ruleset->rules[0].threshold_micro == WEIR_MICRO);
+		assert_true(bench->ruleset->rules[0].interval_ns == cases[i].interval_ms * 1000000);
+	}
+	/* Nothing else changes: what refuses admits no whole one, and one a second is one a second. */
+	assert_reads_list(bench, "[{\"resource\": \"dns\", \"grade\": 1, \"count\": 1, \"controlBehavior\": 2}]\n");
+	assert_true(bench->ruleset->rules[0].interval_ns == 1000000000);
+}
+
+/* Entities as its dashboard writes them to a configuration centre: some with the rule one level down. */
+BENCH_CLAIM(rules_of_the_dashboard_are_read)
+{
 	const struct weir_ruleset_rule *rules;
 
 	assert_reads_list(
@@ -58,7 +72,7 @@ static void rules_of_the_dashboard_are_read(void **state)
 	assert_int_equal(rules[1].place.line, 4);
 }
 
-static void mistake_in_a_java_rule_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_a_java_rule_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dns\", \"grade\": 1, \"Count\": 5}]", 1, 34, "has no field 'Count'",
@@ -93,7 +107,6 @@ static void mistake_in_a_java_rule_is_reported_at_its_place(void **state)
 		 NULL},
 		{"authorityRules: [{resource: dns}]", 1, 18, "needs a limitApp", "192.0.2.1"},
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		const struct sample *sample = &samples[i];
@@ -135,7 +148,7 @@ static bool is_denied(const struct weir_ruleset *ruleset, const char *address)
 }
 
 /* As its parser ignores and coerces; `advice`: what the warning says to do. */
-static void what_sentinel_java_takes_is_taken_with_a_warning(void **state)
+BENCH_CLAIM(what_sentinel_java_takes_is_taken_with_a_warning)
 {
 	static const struct {
 		const char *list, *message, *advice;
@@ -159,7 +172,6 @@ static void what_sentinel_java_takes_is_taken_with_a_warning(void **state)
 		 "\"paramFlowItemList\": [{\"object\": \"192.0.2.1\", \"count\": \"7\"}]}]",
 		 "\"0\" is a string, read as a number", NULL, 2},
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		int err = read_texts(bench, cases[i].list, FIXTURE, NULL);
@@ -173,7 +185,7 @@ static void what_sentinel_java_takes_is_taken_with_a_warning(void **state)
 }
 
 /* As good a degrade rule as a flow rule: what Sentinel Java would ignore of it, weir cannot know. */
-static void list_that_may_be_of_two_kinds_is_refused(void **state)
+BENCH_CLAIM(list_that_may_be_of_two_kinds_is_refused)
 {
 	static const char *const lists[] = {
 		"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5, \"controlBehavior\": 0, \"timeWindow\": 10}]",
@@ -182,14 +194,13 @@ static void list_that_may_be_of_two_kinds_is_refused(void **state)
 		"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5}, {\"resource\": \"dns\", \"grade\": 1, "
 		"\"count\": 0.5, \"timeWindow\": 10}]",
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		if (read_texts(bench, lists[i], FIXTURE, NULL) != -EINVAL)
 			fail_msg("taken: %s\n%s", lists[i], messages(bench));
 }
 
-static void white_list_denies_all_others_and_nobody_else(void **state)
+BENCH_CLAIM(white_list_denies_all_others_and_nobody_else)
 {
 	static const char *const may[] = {"192.0.2.1", "10.0.0.0",   "10.255.255.255",
 					  "10.1.2.3",  "2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
@@ -205,7 +216,6 @@ static void white_list_denies_all_others_and_nobody_else(void **state)
 					      "::",
 					      "fec0::1",
 					      "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"};
-	struct bench *bench = *state;
 
 	assert_reads_list(bench,
 			  "[{\"resource\": \"dns\", \"strategy\": 0,\n"
@@ -220,20 +230,16 @@ static void white_list_denies_all_others_and_nobody_else(void **state)
 	assert_true(bench->ruleset->listed_count <= 32 + 8 + 32 + 10);
 }
 
-static void white_list_of_everybody_denies_nobody(void **state)
+BENCH_CLAIM(white_list_of_everybody_denies_nobody)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(
 		read_texts(bench, "[{\"resource\": \"dns\", \"limitApp\": \"0.0.0.0/0,::/0\"}]", FIXTURE, NULL), 0);
 	assert_messages(bench, "warning: there are no rules: nothing will be limited\n");
 	assert_int_equal(bench->ruleset->listed_count, 0);
 }
 
-static void white_list_without_link_local_addresses_is_warned_of(void **state)
+BENCH_CLAIM(white_list_without_link_local_addresses_is_warned_of)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, "[{\"resource\": \"dns\", \"limitApp\": \"192.0.2.1\"}]", FIXTURE, NULL), 0);
 	assert_int_equal(bench->diag.count, 2);
 	assert_non_null(strstr(bench->diag.entries[0].message, "IPv6 needs link-local ones"));
@@ -243,10 +249,8 @@ static void white_list_without_link_local_addresses_is_warned_of(void **state)
 }
 
 /* Beside a deny list of the file's own; where both hold, both are kept. */
-static void black_list_joins_the_deny_list(void **state)
+BENCH_CLAIM(black_list_joins_the_deny_list)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, FIXTURE "deny: [198.51.100.0/24]\nauthorityRules:\n"
 				    "- {resource: dns, strategy: 1, limitApp: \"192.0.2.1,198.51.100.0/24\"}\n");
 	assert_int_equal(bench->ruleset->listed_count, 2);
@@ -255,18 +259,4 @@ static void black_list_joins_the_deny_list(void **state)
 	assert_false(is_denied(bench->ruleset, "192.0.2.2"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rules_of_the_dashboard_are_read),
-		TEST(mistake_in_a_java_rule_is_reported_at_its_place),
-		TEST(what_sentinel_java_takes_is_taken_with_a_warning),
-		TEST(list_that_may_be_of_two_kinds_is_refused),
-		TEST(white_list_denies_all_others_and_nobody_else),
-		TEST(white_list_of_everybody_denies_nobody),
-		TEST(white_list_without_link_local_addresses_is_warned_of),
-		TEST(black_list_joins_the_deny_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Lists of Sentinel's rules are recognised by their fields or by the name above them; others are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
-#include "rules/sentinel.h"
+#include "sentinel/sentinel.h"
 #include "ruleset_bench.h"
 
 /* A list by itself: of which kind it is taken to be. */
@@ -25,7 +16,7 @@ static void assert_is_of(const char *text, const char *owner, const char *title)
 	const struct weir_sentinel_kind *kind;
 	bool is_guess;
 
-	assert_int_equal(weir_document_parse("a.yaml", strdup(text), strlen(text), &document, &diag), 0);
+	assert_int_equal(weir_document_parse("a.yaml", strdup(text), strlen(text), false, &document, &diag), 0);
 	kind = weir_recognise_sentinel(&reader, document->root, NULL, &is_guess);
 	if (!kind || diag.count || strcmp(weir_sentinel_owner(kind), owner) || strcmp(kind->title, title))
 		fail_msg("%s\nis not of %s %s, but of %s %s (%s)", text, owner, title,
@@ -36,7 +27,7 @@ static void assert_is_of(const char *text, const char *owner, const char *title)
 #define GO "Sentinel-Go's"
 #define JAVA "Sentinel Java's"
 
-static void list_is_recognised_by_the_fields_that_only_its_kind_has(void **state)
+CLAIM(list_is_recognised_by_the_fields_that_only_its_kind_has)
 {
 	static const struct {
 		const char *fields, *owner, *title;
@@ -92,7 +83,7 @@ static void list_is_recognised_by_the_fields_that_only_its_kind_has(void **state
 }
 
 /* Each rule may have only some of the fields by which the list is recognised. */
-static void whole_list_is_of_one_kind(void **state)
+CLAIM(whole_list_is_of_one_kind)
 {
 	assert_is_of("[{\"resource\": \"dns\", \"threshold\": 50, \"strategy\": 2},\n"
 		     " {\"resource\": \"web\", \"threshold\": 0.5, \"retryTimeoutMs\": 3000}]",
@@ -105,10 +96,8 @@ static void whole_list_is_of_one_kind(void **state)
 		     JAVA, "param-flow rules");
 }
 
-static void list_of_two_kinds_is_refused_with_how_to_part_them(void **state)
+BENCH_CLAIM(list_of_two_kinds_is_refused_with_how_to_part_them)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench,
 				    "[{\"resource\": \"dns\", \"threshold\": 5, \"statIntervalInMs\": 1000},\n"
 				    " {\"resource\": \"dns\", \"threshold\": 5, \"retryTimeoutMs\": 1000}]",
@@ -130,7 +119,7 @@ static void list_of_two_kinds_is_refused_with_how_to_part_them(void **state)
 			    "'timeWindow' in line 1 belongs to Sentinel Java's degrade rules");
 }
 
-static void list_that_could_be_of_two_kinds_is_refused_with_how_to_wrap_it(void **state)
+BENCH_CLAIM(list_that_could_be_of_two_kinds_is_refused_with_how_to_wrap_it)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dns\", \"durationInSec\": 5, \"burstCount\": 0}]", 1, 1,
@@ -141,26 +130,22 @@ static void list_that_could_be_of_two_kinds_is_refused_with_how_to_wrap_it(void 
 		 "{\"circuitBreakers\": [...]} or {\"degradeRules\": [...]}"},
 		{"[{\"metricType\": 1, \"limitApp\": \"default\"}]", 1, 20,
 		 "'limitApp' is a field of Sentinel Java's rules, but 'metricType' in line 1 of Sentinel-Go's flow "
-		 "rules, "
-		 "isolation rules, hotspot rules and system rules",
+		 "rules, isolation rules, hotspot rules and system rules",
 		 "name the kind: {\"flowRules\": [...]}"},
 	};
-	struct bench *bench = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(bench, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
 /* No kind has all the fields: the one that has most of them refuses the others by name. */
-static void list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest(void **state)
+BENCH_CLAIM(list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"limitApp\": \"default\"}]", 1, 38,
 		 "'limitApp' is a field of Sentinel Java's rules, not of Sentinel-Go's flow rules", "leave it out"},
 		{"[{\"resource\": \"dns\", \"count\": 1, \"metricType\": 1}]", 1, 34,
 		 "'metricType' is a field of Sentinel-Go's flow rules, isolation rules, hotspot rules and system "
-		 "rules, "
-		 "not of Sentinel Java's flow rules",
+		 "rules, not of Sentinel Java's flow rules",
 		 "write 'grade': 0 for threads"},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"controlBehavior\": 1, \"statIntervalInMs\": 1000,\n"
 		 "  \"timeWindow\": 5}]",
@@ -169,7 +154,6 @@ static void list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest(void *
 		{"[{\"resource\": \"dns\", \"strategy\": 1, \"refResource\": \"web\"}]", 1, 22,
 		 "not of Sentinel-Go's flow rules", "write 'relationStrategy'"},
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		int err = read_texts(bench, samples[i].text, RESOURCES, NULL);
@@ -182,10 +166,8 @@ static void list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest(void *
 	}
 }
 
-static void name_that_a_list_stands_under_says_its_kind(void **state)
+BENCH_CLAIM(name_that_a_list_stands_under_says_its_kind)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, RESOURCES "rules: [{resource: dns, threshold: 1, sampleCount: 5}]\n"
 				      "flowRules: [{resource: dns, Threshold: 2}]\n"
 				      "isolationRules: [{resource: dns, threshold: 3}]\n"
@@ -204,10 +186,8 @@ static void name_that_a_list_stands_under_says_its_kind(void **state)
 }
 
 /* Rules are evaluated in the order in which they stand, whatever list they stand in. */
-static void lists_of_a_file_keep_its_order(void **state)
+BENCH_CLAIM(lists_of_a_file_keep_its_order)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "isolationRules: [{resource: dns, threshold: 3}]\n"
 			    "flowRules: &list [{resource: dns, threshold: 2}]\n"
 			    "rules: [{resource: dns, threshold: 1}]\n" RESOURCES);
@@ -216,7 +196,7 @@ static void lists_of_a_file_keep_its_order(void **state)
 		assert_true(bench->ruleset->rules[i].threshold_micro == (3 - i) * WEIR_MICRO);
 }
 
-static void list_under_a_wrong_name_is_refused(void **state)
+BENCH_CLAIM(list_under_a_wrong_name_is_refused)
 {
 	static const struct sample samples[] = {
 		{RESOURCES "isolationRules: [{resource: dns, threshold: 1, controlBehavior: 0}]\n", 2, 48,
@@ -235,18 +215,15 @@ static void list_under_a_wrong_name_is_refused(void **state)
 		 "rules with it are \"circuitBreakers\": [...]"},
 		{RESOURCES "circuitBreakers: 7\n", 2, 18, "'circuitBreakers' must be a list", NULL},
 	};
-	struct bench *bench = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(bench, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
 /* Every field of every kind, where it does not belong: it is named. It is refused, unless the field that would have
  * been advised is there already (`count` beside `threshold`): then it has no effect, with a warning.
  */
-static void field_of_another_kind_is_refused_or_warned_of_by_name(void **state)
+BENCH_CLAIM(field_of_another_kind_is_refused_or_warned_of_by_name)
 {
-	struct bench *bench = *state;
 	char text[256], word[64];
 	int err;
 
@@ -274,19 +251,4 @@ static void field_of_another_kind_is_refused_or_warned_of_by_name(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(list_is_recognised_by_the_fields_that_only_its_kind_has),
-		cmocka_unit_test(whole_list_is_of_one_kind),
-		TEST(list_of_two_kinds_is_refused_with_how_to_part_them),
-		TEST(list_that_could_be_of_two_kinds_is_refused_with_how_to_wrap_it),
-		TEST(list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest),
-		TEST(name_that_a_list_stands_under_says_its_kind),
-		TEST(lists_of_a_file_keep_its_order),
-		TEST(list_under_a_wrong_name_is_refused),
-		TEST(field_of_another_kind_is_refused_or_warned_of_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

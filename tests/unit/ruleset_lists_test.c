@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Long lists in rule files and beside them: overrides of a rule, and whom to allow and deny. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/util.h"
 #include "rules/scalars.h"
 #include "ruleset_bench.h"
 
 /* ---- overrides ---- */
 
-static void overrides_are_read_in_the_order_of_the_file(void **state)
+BENCH_CLAIM(overrides_are_read_in_the_order_of_the_file)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads(bench,
@@ -43,15 +33,13 @@ static void overrides_are_read_in_the_order_of_the_file(void **state)
 	assert_int_equal(bench->ruleset->rules[0].override_count, 0);
 }
 
-static void overrides_hold_for_throttling_and_same_key_association(void **state)
+BENCH_CLAIM(overrides_hold_for_throttling_and_same_key_association)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, OVERRIDES("[{source: 10.0.0.0/8, threshold: 9}]\n  controlBehavior: Throttling"));
 	assert_reads(bench, OVERRIDES("[{source: 10.0.0.0/8, threshold: 9}]\n  relationStrategy: 1\n  refResource: c"));
 }
 
-static void mistake_in_an_override_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_an_override_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{OVERRIDES("7"), 5, 14, "'overrides' must be a list", "'- '"},
@@ -87,14 +75,12 @@ static void mistake_in_an_override_is_reported_at_its_place(void **state)
 		 "refResource 'b' has no flow key", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
 /* The bound is generous, and of CPU time: sanitizers and a busy machine must not make it fail. */
-static void hundred_thousand_overrides_are_read_in_seconds_and_not_one_more(void **state)
+BENCH_CLAIM(hundred_thousand_overrides_are_read_in_seconds_and_not_one_more)
 {
-	struct bench *bench = *state;
 	char *text = NULL;
 	struct timespec start;
 	size_t bytes;
@@ -138,11 +124,10 @@ static void assert_listed(const struct bench *bench, const char *const *expected
 	}
 }
 
-static void lists_of_all_files_merge_in_order_without_duplicates(void **state)
+BENCH_CLAIM(lists_of_all_files_merge_in_order_without_duplicates)
 {
 	static const char *const expected[] = {"allow 10.0.0.0/8", "deny 10.0.0.0/16", "allow 192.0.2.1",
 					       "deny 203.0.113.0/24", "allow 2001:db8::/32"};
-	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, "allow: ['2001:db8::/32', 192.0.2.1, 10.0.0.0/8]\ndeny: 203.0.113.0/24\n",
 				    "deny: [10.0.0.0/16]\nallow: 192.0.2.1/32\n",
@@ -152,10 +137,9 @@ static void lists_of_all_files_merge_in_order_without_duplicates(void **state)
 	assert_listed(bench, expected, ARRAY_SIZE(expected));
 }
 
-static void prefix_that_is_allowed_and_denied_is_denied_with_a_warning(void **state)
+BENCH_CLAIM(prefix_that_is_allowed_and_denied_is_denied_with_a_warning)
 {
 	static const char *const expected[] = {"deny 10.0.0.0/8", "deny 192.0.2.1", "allow 192.0.2.2"};
-	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench,
 				    "allow: [10.0.0.0/8, 192.0.2.1, 10.0.0.0/8, 192.0.2.2]\n"
@@ -167,14 +151,13 @@ static void prefix_that_is_allowed_and_denied_is_denied_with_a_warning(void **st
 	assert_listed(bench, expected, ARRAY_SIZE(expected));
 }
 
-static void list_file_is_found_beside_the_rule_file(void **state)
+BENCH_CLAIM(list_file_is_found_beside_the_rule_file)
 {
 	static const char *const expected[] = {"allow 10.0.0.0/8", "allow 192.0.2.1", "allow 198.51.100.0/24",
 					       "allow 2001:db8::1"};
 	static const char list[] = "\xef\xbb\xbf# ours\r\n10.0.0.0/8\r\n\n \t198.51.100.0/24 \t# branch\n"
 				   "2001:db8::1#end\n10.0.0.0/8";
 	static const char *const path = "lists/a.yaml";
-	struct bench *bench = *state;
 	char text[512];
 
 	assert_int_equal(mkdir("lists", 0700), 0);
@@ -193,12 +176,11 @@ static void list_file_is_found_beside_the_rule_file(void **state)
 	assert_listed(bench, expected, ARRAY_SIZE(expected));
 }
 
-static void byte_order_mark_is_one_on_the_first_line_alone(void **state)
+BENCH_CLAIM(byte_order_mark_is_one_on_the_first_line_alone)
 {
 	static const char list[] = "\xef\xbb\xbf"
 				   "10.0.0.0/8\n\xef\xbb\xbf"
 				   "11.0.0.0/8\n";
-	struct bench *bench = *state;
 
 	write_file("bad.txt", list, strlen(list));
 	assert_int_equal(read_texts(bench, "deny: '@bad.txt'\n", NULL, NULL), -EINVAL);
@@ -206,21 +188,16 @@ static void byte_order_mark_is_one_on_the_first_line_alone(void **state)
 	assert_int_equal(bench->diag.entries[0].line, 2);
 }
 
-static void every_bad_line_of_a_list_is_reported_at_its_place(void **state)
+BENCH_CLAIM(every_bad_line_of_a_list_is_reported_at_its_place)
 {
 	static const char list[] = "10.0.0.0/8\n  10.0.0.1/8 # ours\n\nexample.org\n::1/129\n1.2.3.4 5.6.7.8\n";
-	struct bench *bench = *state;
 
 	write_file("bad.txt", list, strlen(list));
 	assert_int_equal(read_texts(bench, "deny: ['@bad.txt', 300.1.1.1]\nallow: '@bad.txt'\n", NULL, NULL), -EINVAL);
-	assert_messages(bench, "bad.txt:2:3: prefix '10.0.0.1/8' has host bits set\n"
-			       "    10.0.0.1/8 # ours\n"
-			       "    ^~~~~~~~~~\n"
-			       "    write 10.0.0.0/8 for the whole network, or 10.0.0.1 for the one address\n"
-			       "bad.txt:4:1: 'example.org' is not an IP address or prefix\n"
+	assert_messages(bench, "bad.txt:4:1: 'example.org' is not an IP address or prefix\n"
 			       "    example.org\n"
 			       "    ^~~~~~~~~~~\n"
-			       "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
+			       "    weir does not look names up: write the addresses of 'example.org'\n"
 			       "bad.txt:5:1: '::1/129' has no valid prefix length\n"
 			       "    ::1/129\n"
 			       "    ^~~~~~~\n"
@@ -232,14 +209,15 @@ static void every_bad_line_of_a_list_is_reported_at_its_place(void **state)
 			       "a.yaml:1:20: deny: '300.1.1.1' is not an IP address or prefix\n"
 			       "    deny: ['@bad.txt', 300.1.1.1]\n"
 			       "                       ^~~~~~~~~\n"
-			       "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n");
+			       "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
+			       "note: bad.txt: 1 prefix had host bits, which were cleared: the first in line 2\n"
+			       "note: bad.txt: 1 prefix had host bits, which were cleared: the first in line 2\n");
 }
 
 /* Whatever they stand in, and once. */
-static void list_of_every_address_is_warned_of(void **state)
+BENCH_CLAIM(list_of_every_address_is_warned_of)
 {
 	static const char list[] = "0.0.0.0/0\n0.0.0.0/0\n10.0.0.0/8\n";
-	struct bench *bench = *state;
 
 	write_file("bad.txt", list, strlen(list));
 	assert_int_equal(read_texts(bench, "deny: ['@bad.txt', 0.0.0.0/1]\nallow: ['::/0', 'fe80::/10']\n", NULL, NULL),
@@ -253,7 +231,7 @@ static void list_of_every_address_is_warned_of(void **state)
 	assert_int_equal(bench->diag.count, 1);
 }
 
-static void mistake_in_a_list_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_a_list_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{"allow: '@missing.txt'\n", 1, 8, "cannot open 'missing.txt': No such file",
@@ -266,13 +244,11 @@ static void mistake_in_a_list_is_reported_at_its_place(void **state)
 		{"deny: [1.2.3.4/24]\n", 1, 8, "host bits", "1.2.3.0/24"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void list_file_of_garbage_is_bounded_and_reported(void **state)
+BENCH_CLAIM(list_file_of_garbage_is_bounded_and_reported)
 {
-	struct bench *bench = *state;
 	char text[5000];
 
 	memset(text, 'x', sizeof(text));
@@ -286,9 +262,8 @@ static void list_file_of_garbage_is_bounded_and_reported(void **state)
 	assert_int_equal(bench->diag.entries[1].line, 2);
 }
 
-static void million_entries_are_read_in_seconds(void **state)
+BENCH_CLAIM(million_entries_are_read_in_seconds)
 {
-	struct bench *bench = *state;
 	FILE *stream = fopen("good.txt", "w");
 	struct timespec start;
 
@@ -308,23 +283,26 @@ static void million_entries_are_read_in_seconds(void **state)
 						  &bench->ruleset->listed[i].prefix) < 0);
 }
 
-int main(void)
+/* Feeds as they come: CSV with and without a head, JSON lines with what a feed says of itself, and ranges. */
+BENCH_CLAIM(feeds_in_csv_json_and_ranges_are_lists)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(overrides_are_read_in_the_order_of_the_file),
-		TEST(overrides_hold_for_throttling_and_same_key_association),
-		TEST(mistake_in_an_override_is_reported_at_its_place),
-		TEST(hundred_thousand_overrides_are_read_in_seconds_and_not_one_more),
-		TEST(lists_of_all_files_merge_in_order_without_duplicates),
-		TEST(prefix_that_is_allowed_and_denied_is_denied_with_a_warning),
-		TEST(list_file_is_found_beside_the_rule_file),
-		TEST(byte_order_mark_is_one_on_the_first_line_alone),
-		TEST(every_bad_line_of_a_list_is_reported_at_its_place),
-		TEST(list_of_every_address_is_warned_of),
-		TEST(mistake_in_a_list_is_reported_at_its_place),
-		TEST(list_file_of_garbage_is_bounded_and_reported),
-		TEST(million_entries_are_read_in_seconds),
+	static const struct {
+		const char *text;
+		size_t count;
+	} cases[] = {
+		{"prefix,label\n192.0.2.0/24,\"scan, \"\"x\"\"\"\n198.51.100.0/24,b,3\n", 2},
+		{"; Spamhaus\n192.0.2.0/24 ; SBL1\n", 1},
+		{"{\"cidr\":\"192.0.2.0/24\"}\n{\"prefix\":\"2001:db8::/32\",\"asn\":64496}\n"
+		 "{\"network\":\"198.51.100.7\"}\n{\"type\":\"metadata\",\"records\":3}\n",
+		 3},
+		{"10.0.0.1-10.0.0.9\n2001:db8:: - 2001:db8::ffff\n", 5},
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		write_file("good.txt", cases[i].text, strlen(cases[i].text));
+		assert_reads(bench, "deny: ['@good.txt']\n");
+		assert_int_equal(bench->ruleset->listed_count, cases[i].count);
+	}
 }
+
+RUN_CLAIMS(NULL, NULL)

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Rule files that are wrong, or surely not meant so: what is reported of them, and at which place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "ruleset_bench.h"
 
 #define FLOW(text) "resources:\n- name: r\n  flow: " text "\n"
@@ -24,11 +15,20 @@
 
 /* ---- mistakes, one a file ---- */
 
-static void mistake_in_the_form_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_the_form_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources, rules, circuitBreakers"},
 		{"rule: []\n", 1, 1, "no field 'rule'", "'rules'"},
+		{"dns: {rate: 5/s}\n", 1, 1, "no field 'dns'", "under 'resources:', '- {name: dns, match"},
+		{"deni: 20/min\n", 1, 1, "no field 'deni'", "'- {resource: deni, rate: 20/s}'"},
+		{"web:\n  match: {protocol: tcp}\n", 1, 1, "no field 'web'", "under 'resources:'"},
+		{"dns: [{protocol: udp}]\n", 1, 1, "no field 'dns'", "under 'resources:'"},
+		{"denny: 192.0.2.0/24\n", 1, 1, "no field 'denny'", "did you mean 'deny'?"},
+		{"{resource: a, rate: 5/s}\n", 1, 1, "a single rule, not a list", "write 'rules:'"},
+		{"{\"resource\":\"a\",\"limitApp\":\"default\",\"grade\":1,\"count\":100,\"strategy\":0}", 1, 1,
+		 "a single rule, not a list", "into a list: '['"},
+		{"{\"metricType\": 0, \"triggerCount\": 0.9}", 1, 1, "a single rule, not a list", "into a list: '['"},
 		{"7\n", 1, 1, "a rule file must be a map of fields, not a single value", "settings"},
 		{"resources: {name: r}\n", 1, 12, "'resources' must be a list", "'- '"},
 		{"resources: [r]\n", 1, 13, "resource must be a map of fields", "name"},
@@ -55,11 +55,10 @@ static void mistake_in_the_form_is_reported_at_its_place(void **state)
 		{"a: \"x\n", 1, 4, "the quote that begins here is not closed", "same quote"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void mistake_in_a_setting_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_a_setting_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{"settings: {flowsPerCpu: 511}\n", 1, 25, "flowsPerCpu: '511' is out of range", "512 to 67108864"},
@@ -73,16 +72,21 @@ static void mistake_in_a_setting_is_reported_at_its_place(void **state)
 		{"settings: {memory: 'cgroup:'}\n", 1, 20, "must have 1 to 255 bytes", "cgroup:PATH"},
 		{"settings: {throttling: paced}\n", 1, 24, "'paced' is not a value of 'throttling'", "'pace'"},
 		{"settings: {controllerTimeoutInMs: 999}\n", 1, 35, "'999' is out of range", "1000 to 60000"},
+		{"settings: {timedParts: {fail2ban: 4k, crowdsec: 62k}}\n", 1, 24, "are 66000 addresses together",
+		 "raise 'timedEntries'"},
+		{"settings: {timedParts: {\"fail 2\": 4}}\n", 1, 25, "'fail 2' is not the name of a program", "15"},
+		{"settings: {timedParts: {fail2ban: 0}}\n", 1, 35, "out of range", "1 to 4000000"},
+		{"settings: {timedParts: 4}\n", 1, 24, "must be a map", "fail2ban"},
+		{"settings: {timedWhenFull: drop}\n", 1, 27, "'drop' is not a value of 'timedWhenFull'", "evict"},
 		{"settings: {timedEntries: 4000001}\n", 1, 26, "out of range", "0 to 4000000"},
 		{"settings: {controllerTimeoutInMs: 60001}\n", 1, 35, "out of range", NULL},
 		{"settings: [1]\n", 1, 11, "settings must be a map", "flowsPerCpu"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void mistake_in_a_match_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_a_match_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{MATCH("port: 53"), 4, 5, "match has no field 'port'", "'sourcePort'"},
@@ -96,14 +100,49 @@ static void mistake_in_a_match_is_reported_at_its_place(void **state)
 		{MATCH("destinationPort: [[1]]"), 4, 23, "must be a single value, not a list", NULL},
 		{MATCH("destinationPort: [1,~]"), 4, 25, "item without a value", NULL},
 		{MATCH("destinationPort: {a: 1}"), 4, 22, "must be a single value, not a map", NULL},
+		{MATCH("destinationPort: doman"), 4, 22, "'doman' is neither a number nor a name", "'domain'"},
+		{MATCH("sourcePort: '> 1023'"), 4, 17, "'> 1023' is not a range", "write 1024-65535"},
+		{MATCH("length: '>100'"), 4, 13, "'>100' is not a range", "write 101-65535"},
+		{MATCH("length: '>=100'"), 4, 13, "not a range", "write 100-65535"},
+		{MATCH("length: '<100'"), 4, 13, "not a range", "write 0-99"},
+		{MATCH("dscp: '<=40'"), 4, 11, "not a range", "write 0-40"},
+		{MATCH("length: '<0'"), 4, 13, "'<0' is not a whole number", "0 to 65535"},
+		{MATCH("length: '>65535'"), 4, 13, "'>65535' is not a whole number", "0 to 65535"},
+		{MATCH("icmpType: echo-request"), 4, 15, "'echo-request' is not a number", "is 8 of ICMP, but 128 of"},
+		{MATCH("protocol: udp\n    icmpType: ping"), 5, 15,
+		 "no packet of this protocol and family has type 'ping'",
+		 "write 'protocol: icmp' (type 8) or 'protocol: icmpv6' (type 128)"},
+		{MATCH("protocol: icmp\n    family: ipv6\n    icmpType: packet-too-big"), 6, 15,
+		 "no packet of this protocol and family has type", "write 'protocol: icmpv6'"},
+		{MATCH("icmpType: echo"), 4, 15, "'echo' is not a number", "a name such as echo-request"},
+		{MATCH("protocol: icmp\n    icmpType: packet-too-big"), 5, 15, "'packet-too-big' is not a number",
+		 "only ICMPv6 has this type"},
+		{MATCH("source: 10.0.0.1-10.0.0.9"), 4, 13, "'10.0.0.1-10.0.0.9' is a range",
+		 "[10.0.0.1, 10.0.0.2/31, 10.0.0.4/30, 10.0.0.8/31]"},
+		{MATCH("source: 10.0.0.0-10.0.0.255"), 4, 13, "is a range", "write 10.0.0.0/24"},
+		{MATCH("source: 10.0.0.1-10.255.255.254"), 4, 13, "is a range", "this range takes 46, the first"},
+		{MATCH("source: 10.0.0.1-9"), 4, 13, "is a range", "write both ends in full"},
+		{MATCH("source: 10.0.0.9-10.0.0.1"), 4, 13, "is a range", "runs backwards"},
+		{MATCH("source: '10.0.0.1-2001:db8::1'"), 4, 13, "is a range", "begins with IPv4 and ends with IPv6"},
+		{MATCH("source: '[2001:db8::7]:5060'"), 4, 13, "'[2001:db8::7]:5060' has a port", "alone: 2001:db8::7"},
+		{MATCH("source: 192.0.2.7:5060"), 4, 13, "has a port", "alone: 192.0.2.7"},
+		{MATCH("source: 'fe80::1%eth0/64'"), 4, 13, "has a zone", "alone: fe80::/64"},
+		{MATCH("source: '[2001:db8::7]'"), 4, 13, "has brackets", "alone: 2001:db8::7"},
+		{MATCH("source: '192.0.2.7:'"), 4, 13, "not an IP address", NULL},
+		{MATCH("source: '[2001:db8::7'"), 4, 13, "not an IP address", NULL},
+		{MATCH("source: 'fe80::1%'"), 4, 13, "not an IP address", NULL},
 		{MATCH("vlan: 4096"), 4, 11, "out of range", "0 to 4095"},
 		{MATCH("vlan: []"), 4, 11, "'vlan' is an empty list", "at least one"},
 		{MATCH("dscp: [ef, 64]"), 4, 16, "out of range", "0 to 63"},
 		{MATCH("dscp: eff"), 4, 11, "'eff' is neither a number nor a name", "did you mean 'ef'?"},
 		{MATCH("icmpType: 256"), 4, 15, "out of range", "0 to 255"},
 		{MATCH("length: 64-65536"), 4, 13, "out of range", "65535"},
+		{MATCH("ipLength: 65536"), 4, 15, "out of range", "0 to 65535"},
+		{MATCH("ttl: 256"), 4, 10, "out of range", "0 to 255"},
 		{MATCH("tcpFlags: 'syn,!syn'"), 4, 15, "both set and not set", NULL},
 		{MATCH("tcpFlags: !ack"), 4, 15, "YAML tags", "quotes"},
+		{MATCH("tcpFlags: [syn, !ack]"), 4, 21, "YAML tags", "in quotes: \"!ack\""},
+		{"resources: [{name: r, match: {tcpFlags: [syn, !ack]}}]\n", 1, 47, "is a tag", "\"!ack\""},
 		{MATCH("fragment: maybe"), 4, 15, "'maybe' is not known", "none, first, later or any"},
 		{MATCH("direction: egress"), 4, 16, "'egress' is not known", "did you mean 'out'?"},
 		{MATCH("direction: Inbound"), 4, 16, "'Inbound' is not known", "did you mean 'in'?"},
@@ -112,7 +151,7 @@ static void mistake_in_a_match_is_reported_at_its_place(void **state)
 		 "'source' and 'local' are the same end of outgoing packets", "leave one of them out"},
 		{DIRECTED("out", "[remotePort, destinationPort]") RULES_OF_R, 4, 22,
 		 "'destinationPort' and 'remotePort' are the same end", NULL},
-		{DIRECTED("out", "source") "- {resource: r, threshold: 9, per: [destination, remote]}\n", 6, 37,
+		{DIRECTED("out", "local") "- {resource: r, threshold: 9, per: [destination, remote]}\n", 6, 37,
 		 "'destination' and 'remote' are the same end", NULL},
 		{DIRECTED("both", "[remote, source]") RULES_OF_R, 4, 18, "'source' or 'remote', not both", NULL},
 		{MATCH("family: inet"), 4, 13, "'inet' is not known", "ipv4 or ipv6"},
@@ -120,6 +159,10 @@ static void mistake_in_a_match_is_reported_at_its_place(void **state)
 		{MATCH("interface: ['!eth0']"), 4, 16, "only exceptions", "'*'"},
 		{"resources:\n- name: r\n  flow: [source, vlan, source/24/56]\n", 3, 24, "twice", NULL},
 		{"resources:\n- name: r\n  flow: source/24\n", 3, 9, "one prefix length", "source/24/56"},
+		{"resources:\n- name: r\n  match: {family: ipv4}\n  flow: source/64\n", 4, 9, "no valid prefix length",
+		 "'family: ipv4': write 1 to 32 bits"},
+		{"resources:\n- name: r\n  match: {family: ipv6}\n  flow: source/129\n", 4, 9, "no valid prefix length",
+		 "'family: ipv6': write 1 to 128 bits"},
 		{"resources:\n- name: r\n  flow: [src]\n", 3, 10, "not a field of a flow key",
 		 "did you mean 'source'?"},
 		{"resources:\n- name: r\n  flow: [sorce]\n", 3, 10, "not a field of a flow key",
@@ -128,11 +171,10 @@ static void mistake_in_a_match_is_reported_at_its_place(void **state)
 		{"resources:\n- name: r\n  flow: {source: 24}\n", 3, 9, "must be a single value", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void mistake_in_a_rule_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_a_rule_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{RESOURCES "rules: [{threshold: 1}]\n", 2, 9, "the rule has no resource", "resource: NAME"},
@@ -178,8 +220,7 @@ static void mistake_in_a_rule_is_reported_at_its_place(void **state)
 		 "1}]\n",
 		 6, 24, "source is not in the flow key of 'a#1'", "see 'per'"},
 		{KEYED "rules:\n- {resource: a, threshold: 5, per: source, relationStrategy: AssociatedResource, "
-		       "refResource: "
-		       "c}\n",
+		       "refResource: c}\n",
 		 3, 95, "refResource 'c' has another flow key than the rule", "give refResource the key in 'per'"},
 		{ONE_RULE("threshold: 9, per: source, window: tokens" WARM_UP), 3, 86,
 		 "cannot warm up each flow separately", "'per: all'"},
@@ -191,6 +232,9 @@ static void mistake_in_a_rule_is_reported_at_its_place(void **state)
 		{ONE_RULE("rate: 5/2d"), 3, 25, "an interval of 2d is out of range", NULL},
 		{ONE_RULE("rate: 5/s, statInterval: 1s"), 3, 44, "so 'statInterval' must not be given", NULL},
 		{ONE_RULE("rate: 5/s, unit: packets"), 3, 36, "so 'unit' must not be given", NULL},
+		{ONE_RULE("rate: 1GB/s, unit: packets"), 3, 38, "so 'unit' must not be given",
+		 "this rate counts bytes"},
+		{ONE_RULE("rate: 10/s, unit: bytes"), 3, 37, "so 'unit' must not be given", "this rate counts packets"},
 		{ONE_RULE("rate: 5/s, metricType: Concurrency"), 3, 25, "Concurrency limits how many are open at once",
 		 "'threshold', a number without"},
 		{ONE_RULE("rate: 5/s, " MEMORY), 3, 25, "MemoryAdaptive has two thresholds", NULL},
@@ -239,12 +283,11 @@ static void mistake_in_a_rule_is_reported_at_its_place(void **state)
 		{RULE("name: dns#2\n- {resource: dns, threshold: 1}"), 6, 3, "rule 'dns#2' is already defined", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
 /* What people write who come from other tools, or read the docs in haste: the hint is what they meant. */
-static void mistake_of_habit_is_answered_with_what_was_meant(void **state)
+BENCH_CLAIM(mistake_of_habit_is_answered_with_what_was_meant)
 {
 	static const struct sample samples[] = {
 		{FLOW("source_ip/24"), 3, 9, "'source_ip/24' is not a field of a flow key", "mean 'source/24'?"},
@@ -325,14 +368,11 @@ static void mistake_of_habit_is_answered_with_what_was_meant(void **state)
 		 "an override is for an address"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void rate_of_an_override_is_its_threshold(void **state)
+BENCH_CLAIM(rate_of_an_override_is_its_threshold)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, KEYED "rules: [{resource: a, rate: 20kB/10s, overrides: [{source: 10.0.0.0/8, rate: "
 				  "5MB/10s}]}]\n");
 	assert_true(bench->ruleset->rules[0].overrides[0].threshold_micro == 5000000 * WEIR_MICRO);
@@ -347,10 +387,9 @@ static void rate_of_an_override_is_its_threshold(void **state)
 	assert_string_equal(bench->diag.entries[0].message, "the rule of this override has no rate");
 }
 
-static void file_named_twice_is_one_mistake(void **state)
+BENCH_CLAIM(file_named_twice_is_one_mistake)
 {
 	static const char *const paths[] = {"a.yaml", "./a.yaml"};
-	struct bench *bench = *state;
 
 	assert_reads(bench, "resources: [{name: a}]\nrules: [{resource: a, rate: 5/s}]\n");
 	forget(bench);
@@ -359,7 +398,7 @@ static void file_named_twice_is_one_mistake(void **state)
 }
 
 /* A field that clearly stood for one that must be there is one mistake, not two. */
-static void mistyped_field_is_not_missing_as_well(void **state)
+BENCH_CLAIM(mistyped_field_is_not_missing_as_well)
 {
 	static const struct sample samples[] = {
 		{ONE_RULE("rte: 20/s"), 3, 19, "rule has no field 'rte'", "did you mean 'rate'?"},
@@ -370,13 +409,12 @@ static void mistyped_field_is_not_missing_as_well(void **state)
 		{"resources: [{nmae: web}]\nrules: [{resource: web, rate: 5/s}]\n", 1, 14, "no field 'nmae'", "'name'"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
 /* ---- legal, but surely not meant ---- */
 
-static void legal_but_surely_not_meant_is_warned_of(void **state)
+BENCH_CLAIM(legal_but_surely_not_meant_is_warned_of)
 {
 	static const struct sample samples[] = {
 		{RULE("warmUpPeriodSec: 10"), 5, 20, "'warmUpPeriodSec' has no effect", NULL},
@@ -385,13 +423,22 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		{"resources:\n- {name: r, flow: source}\nrules:\n- {resource: r, threshold: 9, whenFull: aggregate, "
 		 "per: all}\n",
 		 4, 41, "'whenFull' has no effect: rule 'r#1' has no flow key", "leave it out"},
+		{DIRECTED("out", "[vlan, source/24/56]") RULES_OF_R, 4, 16,
+		 "the source of outgoing packets is this host", "write 'remote'"},
+		{DIRECTED("out", "[source, sourcePort]") RULES_OF_R, 4, 10,
+		 "the source of outgoing packets is this host", "write 'remote'"},
+		{DIRECTED("out", "remote") "- {resource: r, threshold: 9, per: source}\n", 6, 36,
+		 "the source of outgoing packets is this host", "write 'remote'"},
+		{DIRECTED("out, destinationPort: [53, 443]", "[remote/24/56]") RULES_OF_R, 4, 10,
+		 "outgoing packets to these destination ports are this host's requests", "write 'sourcePort'"},
 		{DIRECTED("both", "[vlan, source/24/56]") RULES_OF_R, 4, 16,
 		 "'source' is one end of incoming packets and the other end of outgoing ones", "write 'remote'"},
 		{DIRECTED("both", "destinationPort") RULES_OF_R, 4, 9, "'destinationPort' is one end",
 		 "write 'localPort'"},
 		{DIRECTED("[in, out]", "remote") "- {resource: r, threshold: 9, per: destination}\n", 6, 36,
 		 "'destination' is one end", "write 'local'"},
-		{"resources:\n- {name: r, match: {direction: out}, flow: source}\n- {name: s, flow: source}\nrules:\n"
+		{"resources:\n- {name: r, match: {direction: out}, flow: [source, destinationPort]}\n- {name: s, flow: "
+		 "[source, destinationPort]}\nrules:\n"
 		 "- {resource: s, threshold: 9, relationStrategy: AssociatedResource, refResource: r}\n",
 		 5, 82, "refResource 'r' has another direction", "'remote'"},
 		{RULE("maxQueueingTimeMs: 10"), 5, 22, "'maxQueueingTimeMs' has no effect", "leave it out"},
@@ -445,13 +492,16 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		{MATCH("{fragment: later, sourcePort: 8}"), 4, 35, "a later fragment has no 'sourcePort'", NULL},
 		{MATCH("{family: ipv4, source: '::1'}"), 4, 28, "'source' has no prefix of the family", NULL},
 		{MATCH("{source: 1.2.3.4, destination: '::1'}"), 4, 36, "no family in common", NULL},
+		{MATCH("length: 42"), 4, 13, "'length' below 61 depends on padding", "write 'ipLength'"},
+		{MATCH("length: [64-128, 0-60]"), 4, 13, "'length' below 61", NULL},
+		{MATCH("length: 60-100"), 4, 13, "'length' below 61", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], true);
+	ASSERT_MESSAGES_OF(bench, samples, true);
+	assert_reads(bench, MATCH("{length: [0-61, 61-100], ipLength: 0-46}"));
 }
 
-static void mistake_in_a_breaker_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_a_breaker_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{BREAKER("threshold: 0.5" TIMES), 3, 3, "the circuit breaker has no strategy",
@@ -508,11 +558,10 @@ static void mistake_in_a_breaker_is_reported_at_its_place(void **state)
 		 "'web' matches no TCP opening", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void breaker_that_is_surely_not_meant_so_is_warned_of(void **state)
+BENCH_CLAIM(breaker_that_is_surely_not_meant_so_is_warned_of)
 {
 	static const struct sample samples[] = {
 		{BREAKER(RATIO ", statSlidingWindowBucketCount: 7"), 3, 131,
@@ -525,23 +574,21 @@ static void breaker_that_is_surely_not_meant_so_is_warned_of(void **state)
 		 "raise settings.halfOpenTimeoutInMs"},
 		{"resources: [{name: web, match: {tcpFlags: syn}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
 		 "matches only some packets of a connection: its match has 'tcpFlags'", "match by addresses and ports"},
-		{"resources: [{name: web, match: {length: '40-60'}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
+		{"resources: [{name: web, match: {length: '61-80'}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
 		 "its match has 'length'", NULL},
+		{"resources: [{name: web, match: {ipLength: '40-60'}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
+		 "its match has 'ipLength'", NULL},
 		{"resources: [{name: web, match: {dscp: 0}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
 		 "its match has 'dscp'", NULL},
 	};
-	struct bench *bench = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(bench, &samples[i], true);
+	ASSERT_MESSAGES_OF(bench, samples, true);
 	assert_reads(bench, BREAKER(SLOW ", maxAllowedRtMs: 9999, statSlidingWindowBucketCount: 10, id: 7"));
 	assert_reads(bench, BREAKER("strategy: ErrorCount, threshold: 10000000, minRequestAmount: 0" TIMES));
 }
 
-static void legal_edges_are_not_warned_of(void **state)
+BENCH_CLAIM(legal_edges_are_not_warned_of)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, RESOURCES
 		     "rules: [{resource: dns, threshold: 1514, unit: bytes}, {resource: web, threshold: 1}]\n");
 	assert_reads(bench, MATCH("{protocol: [icmp, sctp], destinationPort: 53, fragment: [first, later]}"));
@@ -549,6 +596,13 @@ static void legal_edges_are_not_warned_of(void **state)
 	assert_reads(bench, MATCH("{tcpFlags: syn, destinationPort: 22}"));
 	assert_reads(bench, DIRECTED("both", "[remote/24/56, localPort, vlan]") RULES_OF_R);
 	assert_reads(bench, DIRECTED("out", "[source, remotePort]") RULES_OF_R);
+	assert_reads(bench, DIRECTED("out", "[source, destination]") RULES_OF_R);
+	assert_reads(bench, DIRECTED("out", "local") RULES_OF_R);
+	assert_reads(bench, DIRECTED("out, destinationPort: 53", "[remote, remotePort]") RULES_OF_R);
+	assert_reads(bench, DIRECTED("out, destinationPort: 53", "[]") RULES_OF_R);
+	assert_reads(bench, DIRECTED("out, destinationPort: 8080", "remote") RULES_OF_R);
+	assert_reads(bench, DIRECTED("out, destinationPort: 53, sourcePort: 53", "remote") RULES_OF_R);
+	assert_reads(bench, DIRECTED("in, destinationPort: 53", "remote") RULES_OF_R);
 	assert_reads(bench, DIRECTED("in", "[source, local]") RULES_OF_R);
 	assert_reads(bench, DIRECTED("out", "remote") "- {resource: r, threshold: 9, overrides: [{remote: 192.0.2.1, "
 						      "threshold: 5}]}\n");
@@ -568,10 +622,8 @@ static void legal_edges_are_not_warned_of(void **state)
 
 /* ---- places ---- */
 
-static void caret_stands_under_the_token_whatever_is_before_it(void **state)
+BENCH_CLAIM(caret_stands_under_the_token_whatever_is_before_it)
 {
-	struct bench *bench = *state;
-
 	/* A tab in the line is repeated below; characters count, not bytes; quotes belong to the token. */
 	assert_int_equal(read_texts(bench, "resources: [{name: äöü,\tmatch: {family: \"nö\"}}]\n", NULL, NULL),
 			 -EINVAL);
@@ -581,9 +633,8 @@ static void caret_stands_under_the_token_whatever_is_before_it(void **state)
 			       "    write ipv4 or ipv6\n");
 }
 
-static void long_line_is_shown_around_the_token(void **state)
+BENCH_CLAIM(long_line_is_shown_around_the_token)
 {
-	struct bench *bench = *state;
 	char text[2048] = "resources: [";
 
 	for (int i = 0; i < 40; i++)
@@ -598,18 +649,14 @@ static void long_line_is_shown_around_the_token(void **state)
 	assert_memory_equal(text + bench->diag.entries[0].column - 1, "nome", 4);
 }
 
-static void terminal_control_in_a_file_does_not_reach_the_terminal(void **state)
+BENCH_CLAIM(terminal_control_in_a_file_does_not_reach_the_terminal)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, "\"\\e[31m\\x9b\": 1\n", NULL, NULL), -EINVAL);
 	assert_string_equal(bench->diag.entries[0].message, "a rule file has no field '?[31m?'");
 }
 
-static void rule_place_is_its_name_or_its_start(void **state)
+BENCH_CLAIM(rule_place_is_its_name_or_its_start)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "resources:\n- name: r\nrules:\n- threshold: 2\n  resource: r\n- threshold: 1\n  name: x\n "
 			    " resource: r\n");
 	assert_int_equal(bench->ruleset->resources[0].place.column, 9);
@@ -618,37 +665,12 @@ static void rule_place_is_its_name_or_its_start(void **state)
 	assert_int_equal(bench->ruleset->rules[1].place.column, 9);
 }
 
-static void mistake_in_an_anchored_value_is_reported_once(void **state)
+BENCH_CLAIM(mistake_in_an_anchored_value_is_reported_once)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, "resources:\n- {name: a, match: &m {vlan: x}}\n- {name: b, match: *m}\n",
 				    NULL, NULL),
 			 -EINVAL);
 	assert_int_equal(bench->diag.errors, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(mistake_in_the_form_is_reported_at_its_place),
-		TEST(mistake_in_a_setting_is_reported_at_its_place),
-		TEST(mistake_in_a_match_is_reported_at_its_place),
-		TEST(mistake_in_a_rule_is_reported_at_its_place),
-		TEST(mistake_of_habit_is_answered_with_what_was_meant),
-		TEST(rate_of_an_override_is_its_threshold),
-		TEST(file_named_twice_is_one_mistake),
-		TEST(mistyped_field_is_not_missing_as_well),
-		TEST(legal_but_surely_not_meant_is_warned_of),
-		TEST(mistake_in_a_breaker_is_reported_at_its_place),
-		TEST(breaker_that_is_surely_not_meant_so_is_warned_of),
-		TEST(legal_edges_are_not_warned_of),
-		TEST(caret_stands_under_the_token_whatever_is_before_it),
-		TEST(long_line_is_shown_around_the_token),
-		TEST(terminal_control_in_a_file_does_not_reach_the_terminal),
-		TEST(rule_place_is_its_name_or_its_start),
-		TEST(mistake_in_an_anchored_value_is_reported_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

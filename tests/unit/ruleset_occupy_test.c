@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Rule files with resources that are prioritised: which rules can be occupied, what is refused, and what is warned of.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 
-#include "base/util.h"
 #include "kind/kind.h"
 #include "ruleset_bench.h"
 
@@ -19,7 +11,7 @@
 	"{name: web, match: {destinationPort: 5999}}, {name: dns, match: {destinationPort: [53, 6000]}}, "             \
 	"{name: ssh, match: {protocol: tcp}}]\n"
 
-static void a_rule_that_may_meet_prioritised_packets_occupies_if_it_can(void **state)
+BENCH_CLAIM(a_rule_that_may_meet_prioritised_packets_occupies_if_it_can)
 {
 	static const struct {
 		const char *fields;
@@ -40,7 +32,6 @@ static void a_rule_that_may_meet_prioritised_packets_occupies_if_it_can(void **s
 		{"resource: voice, threshold: 5" ASSOCIATED, false},
 		{"resource: voice, threshold: 5, metricType: Concurrency", false},
 	};
-	struct bench *bench = *state;
 	char text[512];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -53,18 +44,14 @@ static void a_rule_that_may_meet_prioritised_packets_occupies_if_it_can(void **s
 	}
 }
 
-static void rules_of_sentinels_lists_occupy_on_a_prioritised_resource(void **state)
+BENCH_CLAIM(rules_of_sentinels_lists_occupy_on_a_prioritised_resource)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, VOICE, "[{\"resource\": \"voice\", \"threshold\": 5}]\n", NULL), 0);
 	assert_true(bench->ruleset->rules[0].occupies);
 }
 
-static void the_time_out_is_half_a_second_unless_a_file_says_other(void **state)
+BENCH_CLAIM(the_time_out_is_half_a_second_unless_a_file_says_other)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, VOICE "rules: [{resource: voice, threshold: 5}]\n");
 	assert_int_equal(bench->ruleset->settings.occupy_timeout_ms, 500);
 	forget(bench);
@@ -73,7 +60,7 @@ static void the_time_out_is_half_a_second_unless_a_file_says_other(void **state)
 	assert_int_equal(bench->ruleset->settings.occupy_timeout_ms, 86400000);
 }
 
-static void mistakes_are_reported_at_their_place(void **state)
+BENCH_CLAIM(mistakes_are_reported_at_their_place)
 {
 	static const struct sample samples[] = {
 		{"resources: [{name: r, prioritized: yes}]\n", 1, 36, "'yes' is not a value of 'prioritized'",
@@ -89,11 +76,10 @@ static void mistakes_are_reported_at_their_place(void **state)
 		{RULE("prioritized: true"), 5, 3, "rule has no field 'prioritized'", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void what_occupies_nothing_is_warned_of(void **state)
+BENCH_CLAIM(what_occupies_nothing_is_warned_of)
 {
 	static const struct sample samples[] = {
 		{VOICE "rules: [{resource: dns, threshold: 5}]\n", 1, 20,
@@ -106,20 +92,8 @@ static void what_occupies_nothing_is_warned_of(void **state)
 		 "no bucket is ever occupied", NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], true);
-	assert_reads(*state, "resources: [{name: r, prioritized: false}]\nrules: [{resource: r, threshold: 1}]\n");
+	ASSERT_MESSAGES_OF(bench, samples, true);
+	assert_reads(bench, "resources: [{name: r, prioritized: false}]\nrules: [{resource: r, threshold: 1}]\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_rule_that_may_meet_prioritised_packets_occupies_if_it_can),
-		TEST(rules_of_sentinels_lists_occupy_on_a_prioritised_resource),
-		TEST(the_time_out_is_half_a_second_unless_a_file_says_other),
-		TEST(mistakes_are_reported_at_their_place),
-		TEST(what_occupies_nothing_is_warned_of),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What operators get wrong, in YAML and in words of other limiters: the place, and what to write in its stead. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "ruleset_bench.h"
 
 #define NAMED "resources:\n  - name: dns\n"
 
-static void mistake_in_yaml_is_reported_where_it_was_made(void **state)
+BENCH_CLAIM(mistake_in_yaml_is_reported_where_it_was_made)
 {
 	static const struct sample samples[] = {
 		/* tabs */
@@ -82,11 +73,10 @@ static void mistake_in_yaml_is_reported_where_it_was_made(void **state)
 		{"[resources]\nname = dns\n", 2, 1, "no field of a rule file begins here", "'resources:'"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void a_word_of_another_limiter_is_answered_with_ours(void **state)
+BENCH_CLAIM(a_word_of_another_limiter_is_answered_with_ours)
 {
 	static const struct sample samples[] = {
 		{MATCH("dport: 53"), 4, 5, "no field 'dport'", "write 'destinationPort'"},
@@ -109,12 +99,11 @@ static void a_word_of_another_limiter_is_answered_with_ours(void **state)
 		{RULE("per: minute"), 5, 8, "'minute' is not a field of a flow key", "'rate: 6/min'"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
 /* A mistake on each line that has a column: where it is reported. */
-static void twenty_five_mistakes_are_reported_all_at_once(void **state)
+BENCH_CLAIM(twenty_five_mistakes_are_reported_all_at_once)
 {
 	static const struct {
 		const char *line;
@@ -149,7 +138,6 @@ static void twenty_five_mistakes_are_reported_all_at_once(void **state)
 		{"  - {resource: dns, rate: 5/s, overrides: [{threshold: 1}]}", 44},
 	};
 	_cleanup_(weir_freep) char *text = NULL;
-	struct bench *bench = *state;
 	size_t bytes, entries = 0;
 	FILE *stream = open_memstream(&text, &bytes);
 
@@ -172,13 +160,4 @@ static void twenty_five_mistakes_are_reported_all_at_once(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(mistake_in_yaml_is_reported_where_it_was_made),
-		TEST(a_word_of_another_limiter_is_answered_with_ours),
-		TEST(twenty_five_mistakes_are_reported_all_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

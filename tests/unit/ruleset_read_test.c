@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Rule files: what they may say, and what several of them say together. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <glob.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/util.h"
 #include "ruleset_bench.h"
 
 /* ---- what is read ---- */
 
-static void defaults_are_those_of_the_rules_reference(void **state)
+BENCH_CLAIM(defaults_are_those_of_the_rules_reference)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads(bench, "resources: [{name: r}]\nrules: [{resource: r, threshold: 5}]\n");
@@ -44,9 +34,8 @@ static void defaults_are_those_of_the_rules_reference(void **state)
 	assert_false(bench->ruleset->resources[0].match.has_protocol);
 }
 
-static void every_field_of_a_rule_is_read(void **state)
+BENCH_CLAIM(every_field_of_a_rule_is_read)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads(bench,
@@ -72,9 +61,8 @@ static void every_field_of_a_rule_is_read(void **state)
 	assert_true(bench->ruleset->settings.observes);
 }
 
-static void rate_is_threshold_interval_and_unit_in_one(void **state)
+BENCH_CLAIM(rate_is_threshold_interval_and_unit_in_one)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rules;
 
 	assert_reads(bench, RESOURCES
@@ -99,19 +87,39 @@ static void rate_is_threshold_interval_and_unit_in_one(void **state)
 	assert_int_equal(rules[6].queueing_ms_max, 2000);
 }
 
-static void the_longest_penalty_may_be_the_first(void **state)
+BENCH_CLAIM(the_longest_penalty_may_be_the_first)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench,
 		     RESOURCES "rules: [{resource: dns, rate: 5/s, blockDuration: 10s, blockDurationMax: 10s}]\n");
 	assert_int_equal(bench->ruleset->rules[0].penalty_ms, 10000);
 	assert_int_equal(bench->ruleset->rules[0].penalty_ms_max, 10000);
 }
 
-static void every_time_may_bring_its_unit(void **state)
+BENCH_CLAIM(names_of_services_and_of_icmp_types_are_numbers)
 {
-	struct bench *bench = *state;
+	const struct weir_match *match;
+
+	assert_reads(bench, "resources:\n"
+			    "- {name: a, match: {protocol: udp, destinationPort: [dns, 5353], sourcePort: ntp}}\n"
+			    "- {name: b, match: {protocol: icmp, icmpType: [echo-request, 13]}}\n"
+			    "- {name: c, match: {icmpType: echo-reply, protocol: icmpv6}}\n"
+			    "- {name: d, match: {protocol: [icmp, icmpv6], family: ipv6, icmpType: time-exceeded}}\n"
+			    "rules: [{resource: a, rate: 5/s}]\n");
+	match = &bench->ruleset->resources[0].match;
+	assert_int_equal(match->destination_port_count, 2);
+	assert_int_equal(match->destination_port[0].low, 53);
+	assert_int_equal(match->destination_port[0].high, 53);
+	assert_int_equal(match->source_port[0].low, 123);
+	match = &bench->ruleset->resources[1].match;
+	assert_int_equal(match->icmp_type_count, 2);
+	assert_int_equal(match->icmp_type[0].low, 8);
+	assert_int_equal(match->icmp_type[1].low, 13);
+	assert_int_equal(bench->ruleset->resources[2].match.icmp_type[0].low, 129);
+	assert_int_equal(bench->ruleset->resources[3].match.icmp_type[0].high, 3);
+}
+
+BENCH_CLAIM(every_time_may_bring_its_unit)
+{
 	const struct weir_settings *settings;
 	const struct weir_ruleset_rule *rules;
 
@@ -135,9 +143,8 @@ static void every_time_may_bring_its_unit(void **state)
 	assert_int_equal(rules[1].breaker.min_requests, 1000);
 }
 
-static void counts_and_bytes_may_have_prefixes(void **state)
+BENCH_CLAIM(counts_and_bytes_may_have_prefixes)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads(bench,
@@ -162,10 +169,8 @@ static void counts_and_bytes_may_have_prefixes(void **state)
 	assert_true(rule[2].memory.high_mark_bytes == 3000000000);
 }
 
-static void one_anchored_value_means_what_each_of_its_fields_says(void **state)
+BENCH_CLAIM(one_anchored_value_means_what_each_of_its_fields_says)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, RESOURCES "rules: [{resource: dns, threshold: 1, statInterval: &t 1m}, "
 				      "{resource: web, threshold: 1, statInterval: *t}]\n");
 	assert_true(bench->ruleset->rules[1].interval_ns == 60000000000);
@@ -177,10 +182,9 @@ static void one_anchored_value_means_what_each_of_its_fields_says(void **state)
 	assert_string_equal(bench->diag.entries[0].message, "statIntervalInMs: '1m' is not a whole number");
 }
 
-static void one_setting_may_be_written_in_two_ways(void **state)
+BENCH_CLAIM(one_setting_may_be_written_in_two_ways)
 {
 	static const char rules[] = RESOURCES "rules: [{resource: dns, threshold: 1}]\n";
-	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, rules, "settings: {controllerTimeout: 5s, flowsPerCpu: 1Ki}\n",
 				    "settings: {controllerTimeoutInMs: 5000, flowsPerCpu: 1024}\n"),
@@ -191,7 +195,7 @@ static void one_setting_may_be_written_in_two_ways(void **state)
 			 -EINVAL);
 }
 
-static void numbers_in_lists_of_sentinels_are_plain(void **state)
+BENCH_CLAIM(numbers_in_lists_of_sentinels_are_plain)
 {
 	static const char *const lists[] = {
 		"[{resource: dns, threshold: 20k}]",
@@ -202,18 +206,16 @@ static void numbers_in_lists_of_sentinels_are_plain(void **state)
 		"[{resource: dns, strategy: 2, threshold: 5, retryTimeoutMs: 1, statIntervalMs: 1000, "
 		"minRequestAmount: 1k}]",
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		assert_int_equal(read_texts(bench, RESOURCES, lists[i], NULL), -EINVAL);
 }
 
 /* Who asks for it over SSH is shut out. */
-static void drop_of_all_that_is_unmatched_is_warned_of(void **state)
+BENCH_CLAIM(drop_of_all_that_is_unmatched_is_warned_of)
 {
 	static const char rules[] = "settings: {unmatched: drop}\nresources: [{name: q}]\n"
 				    "rules: [{resource: q, threshold: 1}]\n";
-	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, rules, NULL, NULL), 0);
 	assert_true(bench->ruleset->settings.drop_unmatched);
@@ -223,10 +225,8 @@ static void drop_of_all_that_is_unmatched_is_warned_of(void **state)
 			    "'unmatched: drop' drops all packets that no resource matches");
 }
 
-static void every_setting_of_the_controller_is_read(void **state)
+BENCH_CLAIM(every_setting_of_the_controller_is_read)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench,
 		     "settings: {memory: 'cgroup:/a b', throttling: pace, controllerTimeoutInMs: 60000}\n" RESOURCES
 		     "rules: [{resource: dns, threshold: 1}]\n");
@@ -239,9 +239,8 @@ static void every_setting_of_the_controller_is_read(void **state)
 	assert_false(bench->ruleset->settings.paces);
 }
 
-static void every_condition_of_a_match_is_read(void **state)
+BENCH_CLAIM(every_condition_of_a_match_is_read)
 {
-	struct bench *bench = *state;
 	const struct weir_match *match;
 
 	assert_reads(bench, "resources:\n"
@@ -257,6 +256,8 @@ static void every_condition_of_a_match_is_read(void **state)
 			    "    dscp: [ef, 8-15, af11]\n"
 			    "    fragment: [none, first]\n"
 			    "    length: 64-128\n"
+			    "    ipLength: [28, 46-1500]\n"
+			    "    ttl: [1-5, 255]\n"
 			    "    interface: [eth0, eth1]\n"
 			    "- {name: s, match: {tcpFlags: ['syn,!ack', fin]}}\n"
 			    "- {name: i, match: {icmpType: [8, 128-130]}}\n"
@@ -277,6 +278,11 @@ static void every_condition_of_a_match_is_read(void **state)
 	assert_int_equal(match->dscp[1].high, 15);
 	assert_int_equal(match->fragments, 1 << WEIR_FRAGMENT_NONE | 1 << WEIR_FRAGMENT_FIRST);
 	assert_int_equal(match->length[0].high, 128);
+	assert_int_equal(match->ip_length_count, 2);
+	assert_int_equal(match->ip_length[0].low, 28);
+	assert_int_equal(match->ip_length[1].high, 1500);
+	assert_int_equal(match->ttl_count, 2);
+	assert_int_equal(match->ttl[0].high, 5);
 	assert_string_equal(match->interface[1], "eth1");
 	match = &bench->ruleset->resources[1].match;
 	assert_int_equal(match->tcp_flags_count, 2);
@@ -284,17 +290,14 @@ static void every_condition_of_a_match_is_read(void **state)
 	assert_int_equal(bench->ruleset->resources[2].match.icmp_type[1].high, 130);
 }
 
-static void interval_zero_is_one_second(void **state)
+BENCH_CLAIM(interval_zero_is_one_second)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "resources: [{name: r}]\nrules: [{resource: r, threshold: 1, statIntervalInMs: 0}]\n");
 	assert_true(bench->ruleset->rules[0].interval_ns == 1000000000);
 }
 
-static void flow_is_one_field_a_list_or_empty(void **state)
+BENCH_CLAIM(flow_is_one_field_a_list_or_empty)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_resource *resources;
 
 	assert_reads(bench, "resources:\n"
@@ -312,9 +315,8 @@ static void flow_is_one_field_a_list_or_empty(void **state)
 	assert_int_equal(resources[3].flow.destination_bits[0], 32);
 }
 
-static void per_is_a_key_of_a_rule_or_all(void **state)
+BENCH_CLAIM(per_is_a_key_of_a_rule_or_all)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset *ruleset;
 
 	assert_reads(bench,
@@ -350,19 +352,15 @@ static void per_is_a_key_of_a_rule_or_all(void **state)
 	assert_int_equal(weir_flow_of(ruleset, &ruleset->rules[5])->fields, WEIR_KEY_DESTINATION);
 }
 
-static void json_is_read_as_yaml(void **state)
+BENCH_CLAIM(json_is_read_as_yaml)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "{\"resources\": [{\"name\": \"caf\\u00e9\", \"match\": {\"protocol\": 17}}],\n"
 			    " \"rules\": [{\"resource\": \"caf\\u00e9\", \"threshold\": 20, \"controlBehavior\": 0}]}");
 	assert_string_equal(bench->ruleset->rules[0].name, "caf\xc3\xa9#1");
 }
 
-static void anchors_and_aliases_mean_what_they_name(void **state)
+BENCH_CLAIM(anchors_and_aliases_mean_what_they_name)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "resources:\n"
 			    "- {name: a, match: {source: &inside [10.0.0.0/8, fc00::/7]}}\n"
 			    "- {name: b, match: {destination: *inside}}\n"
@@ -372,39 +370,31 @@ static void anchors_and_aliases_mean_what_they_name(void **state)
 }
 
 /* YAML 1.2, section 7.1. */
-static void an_alias_means_the_latest_anchor_of_its_name(void **state)
+BENCH_CLAIM(an_alias_means_the_latest_anchor_of_its_name)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "resources: [{name: a}, {name: b}, {name: c}]\n"
 			    "rules: [{resource: a, threshold: &t 7}, {resource: b, threshold: &t 8}, "
 			    "{resource: c, threshold: *t}]\n");
 	assert_true(bench->ruleset->rules[2].threshold_micro == 8 * WEIR_MICRO);
 }
 
-static void nothing_in_quotes_is_a_word(void **state)
+BENCH_CLAIM(nothing_in_quotes_is_a_word)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "resources: [{name: \"null\"}, {name: '~'}]\n"
 			    "rules: [{resource: 'null', threshold: 1}, {resource: \"~\", threshold: 2}]\n");
 	assert_string_equal(bench->ruleset->resources[0].name, "null");
 	assert_string_equal(bench->ruleset->resources[1].name, "~");
 }
 
-static void byte_order_mark_and_carriage_returns_do_no_harm(void **state)
+BENCH_CLAIM(byte_order_mark_and_carriage_returns_do_no_harm)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, "\xef\xbb\xbfresources:\r\n- name: r\r\nrules:\r\n- resource: r\r\n  threshold: 1\r\n");
 	assert_string_equal(bench->ruleset->resources[0].name, "r");
 	assert_int_equal(bench->ruleset->rules[0].place.line, 4);
 }
 
-static void headings_without_content_are_as_good_as_absent(void **state)
+BENCH_CLAIM(headings_without_content_are_as_good_as_absent)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench,
 		     "settings:\n  # flowsPerCpu: 512\nresources: [{name: r}]\nrules: [{resource: r, threshold: 1}]\n");
 	assert_int_equal(bench->ruleset->settings.flows_per_cpu, 262144);
@@ -412,10 +402,8 @@ static void headings_without_content_are_as_good_as_absent(void **state)
 
 /* ---- several files ---- */
 
-static void files_merge_in_the_order_given(void **state)
+BENCH_CLAIM(files_merge_in_the_order_given)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(
 		read_texts(bench, "rules: [{resource: r, threshold: 3}, {name: x, resource: r, threshold: 2}]\n",
 			   "settings: {nonIp: pass}\nresources: [{name: r}]\n",
@@ -460,12 +448,11 @@ static void empty_directory(const char *const names[4])
 		     unlink("rules.d/.yaml") || rmdir("rules.d/directory.yaml"));
 }
 
-static void a_directory_is_its_rule_files_in_order(void **state)
+BENCH_CLAIM(a_directory_is_its_rule_files_in_order)
 {
 	/* Of the C locale: upper case comes first. */
 	static const char *const names[] = {"rules.d/10-x.yaml", "rules.d/9.json", "rules.d/Z.yml", "rules.d/a.yaml"};
 	static const char *const paths[] = {"rules.d/", "a.yaml"};
-	struct bench *bench = *state;
 
 	fill_directory(names);
 	write_text("a.yaml", "rules: [{name: behind, resource: a, threshold: 4}]\n");
@@ -482,10 +469,9 @@ static void a_directory_is_its_rule_files_in_order(void **state)
 	assert_int_equal(rmdir("rules.d"), 0);
 }
 
-static void a_mistake_in_a_directory_names_the_file(void **state)
+BENCH_CLAIM(a_mistake_in_a_directory_names_the_file)
 {
 	static const char *const paths[] = {"rules.d", "a.yaml"};
-	struct bench *bench = *state;
 
 	assert_int_equal(mkdir("rules.d", 0700), 0);
 	write_text("a.yaml", "rules: [{resource: elsewhere, threshold: 4}]\n");
@@ -506,10 +492,8 @@ static void a_mistake_in_a_directory_names_the_file(void **state)
 	assert_false(unlink("rules.d/x.yml") || unlink("rules.d/gone.yaml") || rmdir("rules.d"));
 }
 
-static void setting_with_two_values_is_reported_with_both_places(void **state)
+BENCH_CLAIM(setting_with_two_values_is_reported_with_both_places)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, "settings:\n  malformed: pass\nresources: [{name: r}]\n",
 				    "settings:\n  malformed: drop\nrules: [{resource: r, threshold: 1}]\n", NULL),
 			 -EINVAL);
@@ -519,10 +503,8 @@ static void setting_with_two_values_is_reported_with_both_places(void **state)
 			       "    the files are merged: set it in one of them, or to the same value in both\n");
 }
 
-static void name_given_twice_is_reported_across_files(void **state)
+BENCH_CLAIM(name_given_twice_is_reported_across_files)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, "resources: [{name: r}]\nrules: [{name: n, resource: r, threshold: 1}]\n",
 				    "resources: [{name: r}]\nrules: [{name: n, resource: r, threshold: 1}]\n", NULL),
 			 -EINVAL);
@@ -532,10 +514,8 @@ static void name_given_twice_is_reported_across_files(void **state)
 	assert_string_equal(bench->diag.entries[1].file, "b.yaml");
 }
 
-static void mistakes_of_all_files_are_reported_in_one_go(void **state)
+BENCH_CLAIM(mistakes_of_all_files_are_reported_in_one_go)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(
 		read_texts(bench, "resources:\n- name: r\n  match: {vlan: 5000}\n",
 			   "rules:\n- resource: r\n  treshold: 5\n- resource: r\n  threshold: 1\n  window: leep\n",
@@ -559,20 +539,17 @@ static void mistakes_of_all_files_are_reported_in_one_go(void **state)
 			       "    did you mean 'leap'?\n");
 }
 
-static void unknown_resource_is_not_reported_when_a_file_could_not_be_read(void **state)
+BENCH_CLAIM(unknown_resource_is_not_reported_when_a_file_could_not_be_read)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, "resources: [{name: r}\n", "rules: [{resource: r, threshold: 1}]\n", NULL),
 			 -EINVAL);
 	assert_int_equal(bench->diag.errors, 1);
 	assert_string_equal(bench->diag.entries[0].file, "a.yaml");
 }
 
-static void file_that_cannot_be_read_is_reported_with_the_others(void **state)
+BENCH_CLAIM(file_that_cannot_be_read_is_reported_with_the_others)
 {
 	static const char *const paths[] = {"missing.yaml", "a.yaml/x", "a.yaml"};
-	struct bench *bench = *state;
 
 	write_file("a.yaml", "rules: 7\n", 9);
 	assert_int_equal(weir_ruleset_read(paths, 3, &bench->ruleset, &bench->diag), -EINVAL);
@@ -589,10 +566,9 @@ static void file_that_cannot_be_read_is_reported_with_the_others(void **state)
 #define HOW_TO_BE_EMPTY "    for no rules, write '{}' or 'rules: []'; 'rules/' has examples\n"
 
 /* A write that failed leaves such a file, and its rules would go with a reload. */
-static void empty_file_is_refused_also_among_others(void **state)
+BENCH_CLAIM(empty_file_is_refused_also_among_others)
 {
 	static const char resource[] = "resources:\n- name: dns\nrules:\n- {resource: dns, threshold: 1}\n";
-	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, "", NULL, NULL), -EINVAL);
 	assert_messages(bench, "rule file 'a.yaml' is empty\n" HOW_TO_BE_EMPTY);
@@ -606,10 +582,9 @@ static void empty_file_is_refused_also_among_others(void **state)
 	assert_int_equal(read_texts(bench, resource, "resources:\nrules:\n", NULL), -EINVAL);
 }
 
-static void file_that_says_that_it_is_empty_is_not_refused(void **state)
+BENCH_CLAIM(file_that_says_that_it_is_empty_is_not_refused)
 {
 	static const char resource[] = "resources:\n- name: dns\nrules:\n- {resource: dns, threshold: 1}\n";
-	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, resource, "{}\n", "# none\nrules: []\n"), 0);
 	assert_messages(bench, "");
@@ -635,9 +610,8 @@ static void assert_reads_files(struct bench *bench, const char *const *paths, si
 		fail_msg("%s: %s", paths[0], words);
 }
 
-static void shipped_rule_files_are_read_without_a_word(void **state)
+BENCH_CLAIM(shipped_rule_files_are_read_without_a_word)
 {
-	struct bench *bench = *state;
 	char pattern[4096];
 	glob_t files;
 
@@ -654,9 +628,8 @@ static void shipped_rule_files_are_read_without_a_word(void **state)
 	globfree(&files);
 }
 
-static void shipped_sentinel_list_is_read_with_its_resources(void **state)
+BENCH_CLAIM(shipped_sentinel_list_is_read_with_its_resources)
 {
-	struct bench *bench = *state;
 	char list[4096], resources[4096];
 	const char *const paths[] = {list, resources};
 
@@ -671,9 +644,8 @@ static void shipped_sentinel_list_is_read_with_its_resources(void **state)
 	assert_int_equal(bench->ruleset->rules[5].relation, WEIR_RELATION_ASSOCIATED);
 }
 
-static void shipped_list_of_sentinel_java_says_the_same(void **state)
+BENCH_CLAIM(shipped_list_of_sentinel_java_says_the_same)
 {
-	struct bench *bench = *state;
 	char list[4096], resources[4096];
 	const char *const paths[] = {list, resources};
 
@@ -687,44 +659,4 @@ static void shipped_list_of_sentinel_java_says_the_same(void **state)
 	assert_int_equal(bench->ruleset->rules[3].relation, WEIR_RELATION_ASSOCIATED);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(defaults_are_those_of_the_rules_reference),
-		TEST(every_field_of_a_rule_is_read),
-		TEST(rate_is_threshold_interval_and_unit_in_one),
-		TEST(the_longest_penalty_may_be_the_first),
-		TEST(every_time_may_bring_its_unit),
-		TEST(counts_and_bytes_may_have_prefixes),
-		TEST(one_anchored_value_means_what_each_of_its_fields_says),
-		TEST(one_setting_may_be_written_in_two_ways),
-		TEST(numbers_in_lists_of_sentinels_are_plain),
-		TEST(drop_of_all_that_is_unmatched_is_warned_of),
-		TEST(every_setting_of_the_controller_is_read),
-		TEST(every_condition_of_a_match_is_read),
-		TEST(interval_zero_is_one_second),
-		TEST(flow_is_one_field_a_list_or_empty),
-		TEST(per_is_a_key_of_a_rule_or_all),
-		TEST(json_is_read_as_yaml),
-		TEST(anchors_and_aliases_mean_what_they_name),
-		TEST(an_alias_means_the_latest_anchor_of_its_name),
-		TEST(nothing_in_quotes_is_a_word),
-		TEST(byte_order_mark_and_carriage_returns_do_no_harm),
-		TEST(headings_without_content_are_as_good_as_absent),
-		TEST(files_merge_in_the_order_given),
-		TEST(a_directory_is_its_rule_files_in_order),
-		TEST(a_mistake_in_a_directory_names_the_file),
-		TEST(setting_with_two_values_is_reported_with_both_places),
-		TEST(name_given_twice_is_reported_across_files),
-		TEST(mistakes_of_all_files_are_reported_in_one_go),
-		TEST(unknown_resource_is_not_reported_when_a_file_could_not_be_read),
-		TEST(file_that_cannot_be_read_is_reported_with_the_others),
-		TEST(empty_file_is_refused_also_among_others),
-		TEST(file_that_says_that_it_is_empty_is_not_refused),
-		TEST(shipped_rule_files_are_read_without_a_word),
-		TEST(shipped_sentinel_list_is_read_with_its_resources),
-		TEST(shipped_list_of_sentinel_java_says_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Sentinel-Go's own files of flow and isolation rules, as they are: what is read in them, and what is reported. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "ruleset_bench.h"
 #include "thresholds/token_rates.h"
 
@@ -30,9 +21,8 @@ static void assert_reads_sentinel(struct bench *bench, const char *list)
 		fail_msg("%d: %s\n%s", err, list, words);
 }
 
-static void list_of_sentinel_rules_gets_weirs_defaults(void **state)
+BENCH_CLAIM(list_of_sentinel_rules_gets_weirs_defaults)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads_sentinel(bench, "[{\"resource\": \"dns\", \"threshold\": 12.5, \"statIntervalInMs\": 0},\n"
@@ -55,9 +45,8 @@ static void list_of_sentinel_rules_gets_weirs_defaults(void **state)
 	assert_int_equal(rule->place.line, 2);
 }
 
-static void sentinel_fields_match_without_case_and_enums_are_numbers_or_names(void **state)
+BENCH_CLAIM(sentinel_fields_match_without_case_and_enums_are_numbers_or_names)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rules;
 
 	assert_reads_sentinel(
@@ -83,9 +72,8 @@ static void sentinel_fields_match_without_case_and_enums_are_numbers_or_names(vo
 	assert_string_equal(rules[1].name, "web#1");
 }
 
-static void sentinel_ignores_what_is_not_used(void **state)
+BENCH_CLAIM(sentinel_ignores_what_is_not_used)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads_sentinel(bench,
@@ -105,9 +93,8 @@ static void sentinel_ignores_what_is_not_used(void **state)
 }
 
 /* Its isolation rules, core/isolation/rule.go; metricType 1 is QPS, of the flow rules of version 0. */
-static void isolation_rules_of_sentinel_limit_connections(void **state)
+BENCH_CLAIM(isolation_rules_of_sentinel_limit_connections)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rules;
 
 	assert_reads_sentinel(bench,
@@ -126,10 +113,8 @@ static void isolation_rules_of_sentinel_limit_connections(void **state)
 		assert_int_equal(rules[i].metric, WEIR_METRIC_RATE);
 }
 
-static void of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not(void **state)
+BENCH_CLAIM(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not)
 {
-	struct bench *bench = *state;
-
 	assert_reads_sentinel(bench,
 			      "[{\"resource\": \"web\", \"threshold\": 5, \"Threshold\": 6, \"threshold\": null,\n"
 			      "  \"statIntervalInMs\": null, \"controlBehavior\": null, \"regex\": null,\n"
@@ -139,9 +124,8 @@ static void of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not(vo
 }
 
 /* As in Sentinel-Go, where a value of its own threshold has as much more at first as any other. */
-static void each_value_of_a_hotspot_rule_has_a_burst_of_its_own(void **state)
+BENCH_CLAIM(each_value_of_a_hotspot_rule_has_a_burst_of_its_own)
 {
-	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_int_equal(
@@ -173,7 +157,7 @@ static void each_value_of_a_hotspot_rule_has_a_burst_of_its_own(void **state)
 	assert_non_null(strstr(bench->diag.entries[0].message, "'2' is out of range"));
 }
 
-static void mistake_in_a_sentinel_rule_is_reported_at_its_place(void **state)
+BENCH_CLAIM(mistake_in_a_sentinel_rule_is_reported_at_its_place)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dsn\", \"threshold\": 1}]", 1, 15, "there is no resource 'dsn'", "'dns'"},
@@ -201,8 +185,7 @@ static void mistake_in_a_sentinel_rule_is_reported_at_its_place(void **state)
 		{"[{\"resource\": \"dns\", \"threshold\": 3, \"tokenCalculateStrategy\": 1}]", 1, 2, "warmUpPeriodSec",
 		 NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": -1, \"tokenCalculateStrategy\": 2, \"lowMemUsageThreshold\": "
-		 "2, "
-		 "\"highMemUsageThreshold\": 1, \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]",
+		 "2, \"highMemUsageThreshold\": 1, \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]",
 		 1, 35, "negative", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": \"5\"}]", 1, 35, "\"5\" is a string, not a number",
 		 "leave out the quotes: 5"},
@@ -217,7 +200,6 @@ static void mistake_in_a_sentinel_rule_is_reported_at_its_place(void **state)
 		{"[7]", 1, 2, "a Sentinel rule must be a map of fields", NULL},
 		{"[null]", 1, 2, "must be a map of fields, not nothing", NULL},
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		const struct sample *sample = &samples[i];
@@ -233,10 +215,8 @@ static void mistake_in_a_sentinel_rule_is_reported_at_its_place(void **state)
 	}
 }
 
-static void sentinel_rule_that_cannot_mean_what_it_says_is_warned_of(void **state)
+BENCH_CLAIM(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_sentinel(bench, "[{\"resource\": \"dns\"},\n"
 					      " {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]"),
 			 0);
@@ -252,8 +232,45 @@ static void sentinel_rule_that_cannot_mean_what_it_says_is_warned_of(void **stat
 	assert_false(bench->ruleset->rules[1].observes);
 }
 
+/* Sentinel has as many buckets as a list says; how finely the window moves is all that they change. */
+BENCH_CLAIM(breaker_of_more_buckets_than_weir_has_takes_the_nearest_that_divide)
+{
+	static const struct {
+		unsigned int interval_ms, buckets, taken;
+		const char *words;
+	} cases[] = {
+		{5000, 100, 10, "it takes 10, the nearest"},
+		{7000, 14, 10, "it takes 10"},
+		{121, 11, 1, "it takes 1, the nearest"},
+		{16, 16, 8, "it takes 8"},
+		{5000, 11, 1, "there is one bucket"},
+		{5000, 7, 1, "there is one bucket"},
+		{5000, 10, 10, NULL},
+		{9, 4000000000, 1, "there is one bucket"},
+	};
+	char list[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(weir_freep) char *words = NULL;
+
+		snprintf(list, sizeof(list),
+			 "[{\"resource\": \"dns\", \"strategy\": 0, \"retryTimeoutMs\": 10000, \"minRequestAmount\": "
+			 "10,\n"
+			 "  \"statIntervalMs\": %u, \"statSlidingWindowBucketCount\": %u, \"maxAllowedRtMs\": 50,\n"
+			 "  \"threshold\": 0.5}]\n",
+			 cases[i].interval_ms, cases[i].buckets);
+		assert_int_equal(read_texts(bench, list, "resources: [{name: dns, match: {protocol: tcp}}]\n", NULL),
+				 0);
+		words = messages(bench);
+		assert_int_equal(bench->ruleset->rules[0].breaker.buckets, cases[i].taken);
+		assert_int_equal(bench->diag.count, cases[i].words != NULL);
+		if (cases[i].words && !strstr(words, cases[i].words))
+			fail_msg("no '%s' in: %s", cases[i].words, words);
+	}
+}
+
 /* Once for each name: a list may have a remark in each of its rules. */
-static void name_that_no_sentinel_knows_is_warned_of(void **state)
+BENCH_CLAIM(name_that_no_sentinel_knows_is_warned_of)
 {
 	static const struct sample samples[] = {
 		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5, \"controlBehaviour\": 2}]", 1, 46,
@@ -274,7 +291,6 @@ static void name_that_no_sentinel_knows_is_warned_of(void **state)
 		 "\"clusterConfig\": {\"flowId\": 1, \"flowName\": 1}}]",
 		 2, 32, "'flowName' has no effect", NULL},
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		int err = read_texts(bench, samples[i].text,
@@ -291,7 +307,7 @@ static void name_that_no_sentinel_knows_is_warned_of(void **state)
 	}
 }
 
-static void document_around_a_list_is_refused_with_the_part_to_give(void **state)
+BENCH_CLAIM(document_around_a_list_is_refused_with_the_part_to_give)
 {
 	static const struct sample samples[] = {
 		{"apiVersion: datasource.sentinel.io/v1alpha1\nkind: FlowRules\nmetadata: {name: flow}\nspec:\n  "
@@ -305,35 +321,15 @@ static void document_around_a_list_is_refused_with_the_part_to_give(void **state
 		 1, 30, "this is the output of Spring's Sentinel actuator", "write the lists under 'rules'"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(*state, &samples[i], false);
+	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-static void empty_sentinel_list_says_that_it_is_empty(void **state)
+BENCH_CLAIM(empty_sentinel_list_says_that_it_is_empty)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, "[]\n", NULL, NULL), 0);
 	assert_messages(bench, "warning: there are no rules: nothing will be limited\n");
 	assert_int_equal(read_sentinel(bench, "[]\n"), 0);
 	assert_messages(bench, "warning: there are no rules: nothing will be limited\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(list_of_sentinel_rules_gets_weirs_defaults),
-		TEST(sentinel_fields_match_without_case_and_enums_are_numbers_or_names),
-		TEST(sentinel_ignores_what_is_not_used),
-		TEST(isolation_rules_of_sentinel_limit_connections),
-		TEST(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not),
-		TEST(each_value_of_a_hotspot_rule_has_a_burst_of_its_own),
-		TEST(mistake_in_a_sentinel_rule_is_reported_at_its_place),
-		TEST(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of),
-		TEST(name_that_no_sentinel_knows_is_warned_of),
-		TEST(document_around_a_list_is_refused_with_the_part_to_give),
-		TEST(empty_sentinel_list_says_that_it_is_empty),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* System rules: how they are read, from weir's files and Sentinel-Go's, and what they come to in a load. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 
 #include "../lib/previous.h"
-#include "base/util.h"
 #include "compile/compile.h"
 #include "ruleset_bench.h"
 
@@ -19,7 +10,7 @@
 
 /* ---- reading ---- */
 
-static void system_rules_come_first_in_the_order_of_the_files(void **state)
+BENCH_CLAIM(system_rules_come_first_in_the_order_of_the_files)
 {
 	static const struct {
 		const char *name;
@@ -32,8 +23,6 @@ static void system_rules_come_first_in_the_order_of_the_files(void **state)
 		{"dns#1", WEIR_SYSTEM_NONE, WEIR_METRIC_RATE},
 		{"web#1", WEIR_SYSTEM_NONE, WEIR_METRIC_RATE},
 	};
-	struct bench *bench = *state;
-	size_t i;
 
 	assert_int_equal(read_texts(bench,
 				    RESOURCES "rules: [{resource: dns, threshold: 1}]\n"
@@ -45,7 +34,7 @@ static void system_rules_come_first_in_the_order_of_the_files(void **state)
 			 0);
 	assert_int_equal(bench->diag.count, 0);
 	assert_int_equal(bench->ruleset->rule_count, ARRAY_SIZE(expected));
-	for (i = 0; i < ARRAY_SIZE(expected); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
 		const struct weir_ruleset_rule *rule = &bench->ruleset->rules[i];
 
 		assert_string_equal(rule->name, expected[i].name);
@@ -60,10 +49,9 @@ static void system_rules_come_first_in_the_order_of_the_files(void **state)
 	assert_string_equal(bench->ruleset->rules[2].place.file, "c.yaml");
 }
 
-static void every_metric_has_a_word_and_a_number(void **state)
+BENCH_CLAIM(every_metric_has_a_word_and_a_number)
 {
 	static const char *const words[] = {"Load", "AvgRT", "Concurrency", "InboundQPS", "CpuUsage"};
-	struct bench *bench = *state;
 	char text[256];
 
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(words); i++) {
@@ -77,7 +65,7 @@ static void every_metric_has_a_word_and_a_number(void **state)
 	}
 }
 
-static void mistakes_are_reported_where_they_are(void **state)
+BENCH_CLAIM(mistakes_are_reported_where_they_are)
 {
 	static const struct sample samples[] = {
 		{SYSTEM("triggerCount: 1"), 3, 3, "the system rule has no metricType", "InboundQPS (3)"},
@@ -110,19 +98,14 @@ static void mistakes_are_reported_where_they_are(void **state)
 		{"resources: [{name: r, match: {direction: out}}]\nsystemRules: [{metricType: 0, triggerCount: 1}]\n",
 		 2, 15, "all resources are 'out'", "define a resource"},
 	};
-	struct bench *bench = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_message(bench, &samples[i], false);
-	for (size_t i = 0; i < ARRAY_SIZE(warnings); i++)
-		assert_message(bench, &warnings[i], true);
+	ASSERT_MESSAGES_OF(bench, samples, false);
+	ASSERT_MESSAGES_OF(bench, warnings, true);
 }
 
 /* As Sentinel-Go's decoder does; but it is warned of. */
-static void list_in_a_file_of_its_own_may_have_other_fields(void **state)
+BENCH_CLAIM(list_in_a_file_of_its_own_may_have_other_fields)
 {
-	struct bench *bench = *state;
-
 	assert_int_equal(read_texts(bench, RESOURCES,
 				    "[{\"metricType\": 3, \"triggerCount\": 5, \"comment\": \"x\"}]\n", NULL),
 			 0);
@@ -131,18 +114,15 @@ static void list_in_a_file_of_its_own_may_have_other_fields(void **state)
 	assert_int_equal(bench->ruleset->rule_count, 1);
 }
 
-static void a_strategy_of_0_is_no_bbr(void **state)
+BENCH_CLAIM(a_strategy_of_0_is_no_bbr)
 {
-	struct bench *bench = *state;
-
 	assert_reads(bench, SYSTEM("metricType: Load, triggerCount: 5, strategy: 0"));
 	assert_false(bench->ruleset->rules[0].is_bbr);
 	assert_int_equal(bench->diag.count, 0);
 }
 
-static void more_than_a_packet_can_meet_are_refused(void **state)
+BENCH_CLAIM(more_than_a_packet_can_meet_are_refused)
 {
-	struct bench *bench = *state;
 	char text[2048] = RESOURCES "systemRules:\n";
 
 	for (int i = 0; i < 17; i++)
@@ -170,10 +150,9 @@ static struct weir_image *compile(struct bench *bench, const char *text, const s
 
 #define AND_RULE(system) RESOURCES "rules: [{resource: dns, threshold: 1}]\nsystemRules: [" system "]\n"
 
-static void a_rule_is_shown_what_it_evaluates_and_from_where_on(void **state)
+BENCH_CLAIM(a_rule_is_shown_what_it_evaluates_and_from_where_on)
 {
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
-	struct bench *bench = *state;
 
 	image = compile(bench,
 			AND_RULE("{metricType: 3, triggerCount: 2.1}, {metricType: 2, triggerCount: 5}, "
@@ -198,7 +177,7 @@ static void a_rule_is_shown_what_it_evaluates_and_from_where_on(void **state)
 	assert_int_equal(image->rules[3].evaluates, 0);
 }
 
-static void only_rules_that_go_by_connections_have_them_followed(void **state)
+BENCH_CLAIM(only_rules_that_go_by_connections_have_them_followed)
 {
 	static const struct {
 		const char *text;
@@ -208,7 +187,6 @@ static void only_rules_that_go_by_connections_have_them_followed(void **state)
 		{AND_RULE("{metricType: Load, triggerCount: 1, strategy: BBR}"), true},
 		{AND_RULE("{metricType: AvgRT, triggerCount: 1}"), true},
 	};
-	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(weir_image_freep) struct weir_image *image = compile(bench, cases[i].text, NULL);
@@ -227,9 +205,8 @@ static void only_rules_that_go_by_connections_have_them_followed(void **state)
 }
 
 /* The sixteenth place is the hidden rule's. */
-static void system_rules_take_their_part_of_the_rules_of_a_packet(void **state)
+BENCH_CLAIM(system_rules_take_their_part_of_the_rules_of_a_packet)
 {
-	struct bench *bench = *state;
 	struct weir_compile_options options = {.cpus = 2};
 	struct weir_image *image = NULL;
 	char text[2048] = RESOURCES "systemRules: [{metricType: AvgRT, triggerCount: 9}]\nrules:\n";
@@ -245,15 +222,13 @@ static void system_rules_take_their_part_of_the_rules_of_a_packet(void **state)
 	assert_int_equal(read_texts(bench, text, NULL, NULL), 0);
 	assert_int_equal(weir_image_build(bench->ruleset, &options, &image, &bench->diag), -EINVAL);
 	assert_non_null(strstr(bench->diag.entries[0].message,
-			       "17 rules can meet on one packet, at most 16 may (one of "
-			       "them hidden"));
+			       "17 rules can meet on one packet, at most 16 may (one of them hidden"));
 }
 
 /* The same rule keeps its slot, and so does what is hidden; another metric under the name is another rule. */
-static void a_reload_keeps_what_is_unchanged(void **state)
+BENCH_CLAIM(a_reload_keeps_what_is_unchanged)
 {
 	_cleanup_(weir_image_freep) struct weir_image *before = NULL, *after = NULL, *changed = NULL;
-	struct bench *bench = *state;
 
 	before = compile(bench,
 			 AND_RULE("{name: a, metricType: AvgRT, triggerCount: 1}, "
@@ -271,20 +246,4 @@ static void a_reload_keeps_what_is_unchanged(void **state)
 	assert_int_not_equal(changed->rules[0].slot, after->rules[0].slot);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(system_rules_come_first_in_the_order_of_the_files),
-		TEST(every_metric_has_a_word_and_a_number),
-		TEST(mistakes_are_reported_where_they_are),
-		TEST(list_in_a_file_of_its_own_may_have_other_fields),
-		TEST(a_strategy_of_0_is_no_bbr),
-		TEST(more_than_a_packet_can_meet_are_refused),
-		TEST(a_rule_is_shown_what_it_evaluates_and_from_where_on),
-		TEST(only_rules_that_go_by_connections_have_them_followed),
-		TEST(system_rules_take_their_part_of_the_rules_of_a_packet),
-		TEST(a_reload_keeps_what_is_unchanged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

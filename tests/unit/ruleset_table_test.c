@@ -1,56 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * docs/sentinel.md, sentinel-go.md and sentinel-java.md against the reader: every line of their tables is tried. A
- * section has the JSON of a rule, the same rule in weir's own format, and a table of fields. Each example is put into
- * that rule. Every field that is read has a line.
+ * sentinel_fields.md, beside this file, against the reader: every line of its tables is tried. A section has the JSON
+ * of a rule, the same rule in weir's own format, and a table of fields. Each example is put into that rule. Every field
+ * that is read has a line, and a word in docs/sentinel.md.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
-#include "rules/sentinel.h"
+#include "sentinel/sentinel.h"
 #include "ruleset_bench.h"
 
-#define PAGE "docs/sentinel*.md"
+#define PAGE "tests/unit/sentinel_fields.md"
+#define PAGE_OF_PEOPLE "docs/sentinel.md"
 #define FIXTURE                                                                                                        \
 	"resources: [{name: a, flow: source}, {name: b, flow: source}, {name: whole}, "                                \
 	"{name: some, match: {protocol: udp}}]\n"
 
 /* ---- the page ---- */
 
-static const char *const paths[] = {"docs/sentinel.md", "docs/sentinel-go.md", "docs/sentinel-java.md"};
-static char *page; /* all, one after the other; as long as the tests run */
+static char *page, *page_of_people; /* as long as the tests run */
 
 /* Tests run at the top of the tree (tests/run); a bench goes elsewhere. */
-static int read_page(void **state)
+static char *read_whole(const char *path)
 {
 	size_t bytes = 0;
-	FILE *all = open_memstream(&page, &bytes);
+	char *text = NULL;
+	FILE *copy = open_memstream(&text, &bytes);
+	FILE *file = fopen(path, "r");
+	int byte;
 
-	for (size_t i = 0; all && i < ARRAY_SIZE(paths); i++) {
-		FILE *file = fopen(paths[i], "r");
-		int byte;
+	assert_non_null(copy);
+	if (!file)
+		fail_msg("there is no %s", path);
+	while ((byte = getc(file)) != EOF)
+		putc(byte, copy);
+	fclose(file);
+	assert_int_equal(fclose(copy), 0);
+	return text;
+}
 
-		if (!file)
-			return -1;
-		while ((byte = getc(file)) != EOF)
-			putc(byte, all);
-		fclose(file);
-	}
-	return !all || fclose(all) || !bytes;
+static int read_page(void **state)
+{
+	page = read_whole(PAGE);
+	page_of_people = read_whole(PAGE_OF_PEOPLE);
+	return 0;
 }
 
 static int forget_page(void **state)
 {
 	free(page);
+	free(page_of_people);
 	return 0;
 }
 
@@ -296,9 +295,8 @@ static void try_line(struct bench *bench, const char *json, const char *yaml, co
 
 /* ---- the tests ---- */
 
-static void every_line_of_the_page_is_true(void **state)
+BENCH_CLAIM(every_line_of_the_page_is_true)
 {
-	struct bench *bench = *state;
 	size_t lines = 0;
 
 	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
@@ -377,9 +375,8 @@ static size_t quote_each(struct bench *bench, const char *json, const struct lin
 /* To Sentinel-Go's decoder it is a text, to Sentinel Java's a number. A list must not mean something here and nothing
  * there.
  */
-static void a_number_in_quotes_is_what_sentinels_decoder_takes_it_for_in_every_field(void **state)
+BENCH_CLAIM(a_number_in_quotes_is_what_sentinels_decoder_takes_it_for_in_every_field)
 {
-	struct bench *bench = *state;
 	size_t count = 0;
 
 	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
@@ -412,7 +409,7 @@ static bool has_line(const char *section, const struct weir_sentinel_field *fiel
 	return is_there;
 }
 
-static void every_field_that_is_read_or_refused_has_a_line(void **state)
+CLAIM(every_field_that_is_read_or_refused_has_a_line)
 {
 	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
 		const struct weir_sentinel_kind *kind = weir_sentinel_kinds[id];
@@ -425,26 +422,28 @@ static void every_field_that_is_read_or_refused_has_a_line(void **state)
 	}
 }
 
-static void page_names_every_field_of_a_file_that_lists_stand_under(void **state)
+static void assert_people_can_read_of(const char *name)
+{
+	_cleanup_(weir_freep) char *word = format("`%s`", name);
+
+	if (!strstr(page_of_people, word))
+		fail_msg("%s does not name %s", PAGE_OF_PEOPLE, word);
+}
+
+CLAIM(page_names_every_field_that_is_read_and_every_name_of_a_list)
 {
 	static const char *const names[] = {WEIR_SENTINEL_NAMES};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		_cleanup_(weir_freep) char *word = format("`%s`", names[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_people_can_read_of(names[i]);
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
+		const struct weir_sentinel_kind *kind = weir_sentinel_kinds[id];
 
-		if (!strstr(page, word))
-			fail_msg("%s does not name %s", PAGE, word);
+		/* Lists of the others are refused whole. */
+		for (size_t i = 0; kind->read && i < kind->field_count; i++)
+			if (!kind->fields[i].instead)
+				assert_people_can_read_of(kind->fields[i].name);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_line_of_the_page_is_true),
-		TEST(a_number_in_quotes_is_what_sentinels_decoder_takes_it_for_in_every_field),
-		cmocka_unit_test(every_field_that_is_read_or_refused_has_a_line),
-		cmocka_unit_test(page_names_every_field_of_a_file_that_lists_stand_under),
-	};
-
-	return cmocka_run_group_tests(tests, read_page, forget_page);
-}
+RUN_CLAIMS(read_page, forget_page)

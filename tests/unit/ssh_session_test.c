@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What sshd says of a session, and where it is in an environment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
-#include "frames/ssh_session.h"
+#include "frames/compose.h"
 
 #define TCP 6
 #define PSH_ACK 0x18
 
-static void session_over_ipv4_is_a_packet_from_the_client(void **state)
+CLAIM(session_over_ipv4_is_a_packet_from_the_client)
 {
 	const uint8_t client[16] = {203, 0, 113, 5}, server[16] = {198, 51, 100, 1};
 	struct weir_packet_words words;
@@ -29,7 +25,7 @@ static void session_over_ipv4_is_a_packet_from_the_client(void **state)
 	assert_int_equal(words.frame_bytes, 14 + 20 + 20 + 64);
 }
 
-static void zone_of_an_address_is_left_out(void **state)
+CLAIM(zone_of_an_address_is_left_out)
 {
 	struct weir_packet_words words;
 
@@ -40,7 +36,7 @@ static void zone_of_an_address_is_left_out(void **state)
 	assert_int_equal(words.destination[15], 2);
 }
 
-static void ipv4_in_ipv6_is_ipv4(void **state)
+CLAIM(ipv4_in_ipv6_is_ipv4)
 {
 	const uint8_t client[16] = {203, 0, 113, 5};
 	struct weir_packet_words words;
@@ -50,7 +46,7 @@ static void ipv4_in_ipv6_is_ipv4(void **state)
 	assert_memory_equal(words.source, client, sizeof(client));
 }
 
-static void other_text_is_no_session(void **state)
+CLAIM(other_text_is_no_session)
 {
 	static const char *const texts[] = {
 		"",
@@ -68,7 +64,7 @@ static void other_text_is_no_session(void **state)
 		assert_false(weir_ssh_session_parse(texts[i], &words));
 }
 
-static void variable_is_found_by_its_whole_name(void **state)
+CLAIM(variable_is_found_by_its_whole_name)
 {
 	static const char environment[] = "OLD_SSH=1\0SSHX=2\0SSH=3\0SSH_TTY=4";
 
@@ -79,7 +75,7 @@ static void variable_is_found_by_its_whole_name(void **state)
 }
 
 /* It was longer than what was read of it. */
-static void entry_that_is_cut_short_is_not_believed(void **state)
+CLAIM(entry_that_is_cut_short_is_not_believed)
 {
 	static const char environment[] = {'A', '=', '1', '\0', 'B', '=', '2'};
 
@@ -87,16 +83,4 @@ static void entry_that_is_cut_short_is_not_believed(void **state)
 	assert_null(weir_environment_find(environment, sizeof(environment), "B"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(session_over_ipv4_is_a_packet_from_the_client),
-		cmocka_unit_test(zone_of_an_address_is_left_out),
-		cmocka_unit_test(ipv4_in_ipv6_is_ipv4),
-		cmocka_unit_test(other_text_is_no_session),
-		cmocka_unit_test(variable_is_found_by_its_whole_name),
-		cmocka_unit_test(entry_that_is_cut_short_is_not_believed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

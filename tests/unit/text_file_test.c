@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Files that users name: whoever names a pipe gets what is written into it, and does not wait for nobody. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "base/text_file.h"
 #include "base/util.h"
 
@@ -35,7 +27,7 @@ static int remove_pipe(void **state)
 	return rmdir(directory);
 }
 
-static void a_pipe_that_nobody_writes_to_is_reported(void **state)
+CLAIM(a_pipe_that_nobody_writes_to_is_reported)
 {
 	FILE *stream;
 
@@ -43,7 +35,7 @@ static void a_pipe_that_nobody_writes_to_is_reported(void **state)
 	assert_string_not_equal(weir_text_file_explain(-EPIPE), strerror(EPIPE));
 }
 
-static void what_is_in_a_pipe_is_read_from_its_first_byte(void **state)
+CLAIM(what_is_in_a_pipe_is_read_from_its_first_byte)
 {
 	/* Not to wait for a reader. */
 	int writer = open(path, O_RDWR | O_CLOEXEC);
@@ -61,7 +53,7 @@ static void what_is_in_a_pipe_is_read_from_its_first_byte(void **state)
 	fclose(reader.stream);
 }
 
-static void who_has_not_written_yet_is_waited_for(void **state)
+CLAIM(who_has_not_written_yet_is_waited_for)
 {
 	int writer = open(path, O_RDWR | O_CLOEXEC);
 	struct weir_line_reader reader = {.bytes_max = 100};
@@ -76,7 +68,7 @@ static void who_has_not_written_yet_is_waited_for(void **state)
 	fclose(reader.stream);
 }
 
-static void what_is_not_there_is_reported(void **state)
+CLAIM(what_is_not_there_is_reported)
 {
 	FILE *stream;
 
@@ -84,14 +76,4 @@ static void what_is_not_there_is_reported(void **state)
 	assert_string_equal(weir_text_file_explain(-ENOENT), strerror(ENOENT));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pipe_that_nobody_writes_to_is_reported),
-		cmocka_unit_test(what_is_in_a_pipe_is_read_from_its_first_byte),
-		cmocka_unit_test(who_has_not_written_yet_is_waited_for),
-		cmocka_unit_test(what_is_not_there_is_reported),
-	};
-
-	return cmocka_run_group_tests_name("text_file", tests, make_pipe, remove_pipe);
-}
+RUN_CLAIMS(make_pipe, remove_pipe)

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The virtual time of token buckets: its unit, its rate, and how it goes on over a reload. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "thresholds/token_rates.h"
 
@@ -49,7 +43,7 @@ static const struct {
 	{1, DAY, 1000001, false},
 };
 
-static void a_bucket_and_a_nanosecond_keep_within_their_bounds(void **state)
+CLAIM(a_bucket_and_a_nanosecond_keep_within_their_bounds)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		struct weir_ruleset_rule rule =
@@ -65,7 +59,7 @@ static void a_bucket_and_a_nanosecond_keep_within_their_bounds(void **state)
 }
 
 /* Exact where it says so; else less than two units of virtual time from the truth, rounded once. */
-static void virtual_time_is_the_threshold_at_every_nanosecond(void **state)
+CLAIM(virtual_time_is_the_threshold_at_every_nanosecond)
 {
 	static const uint64_t times_ns[] = {0,	     1,		 2,	     999999999,	      SECOND,
 					    DAY + 7, 1ull << 32, 1ull << 40, 3123456789012345};
@@ -95,7 +89,7 @@ static void virtual_time_is_the_threshold_at_every_nanosecond(void **state)
 	}
 }
 
-static void a_threshold_of_nothing_admits_nothing(void **state)
+CLAIM(a_threshold_of_nothing_admits_nothing)
 {
 	struct weir_ruleset_rule rule = rule_of(0, SECOND, 5 * WEIR_MICRO);
 	struct weir_tokens tokens;
@@ -105,7 +99,7 @@ static void a_threshold_of_nothing_admits_nothing(void **state)
 }
 
 /* Until the controller says how much memory is in use, and when it is gone: as much as can be. */
-static void what_goes_by_memory_begins_as_if_it_were_full(void **state)
+CLAIM(what_goes_by_memory_begins_as_if_it_were_full)
 {
 	struct weir_ruleset_rule rule = rule_of(0, SECOND, 5 * WEIR_MICRO);
 	struct weir_token_rate full;
@@ -118,7 +112,7 @@ static void what_goes_by_memory_begins_as_if_it_were_full(void **state)
 	assert_true(weir_tokens_same_rate(&tokens.clock.rate, &full));
 }
 
-static void a_burst_left_out_is_the_threshold_and_at_least_one(void **state)
+CLAIM(a_burst_left_out_is_the_threshold_and_at_least_one)
 {
 	struct weir_ruleset_rule rule = rule_of(2900000, SECOND, 0);
 
@@ -129,7 +123,7 @@ static void a_burst_left_out_is_the_threshold_and_at_least_one(void **state)
 }
 
 /* SEMANTICS: what comes in 200 ms, rounded up to a byte, and at least 46 frames of 1,514 bytes. */
-static void a_burst_of_bytes_left_out_is_what_comes_in_200_ms(void **state)
+CLAIM(a_burst_of_bytes_left_out_is_what_comes_in_200_ms)
 {
 	struct weir_ruleset_rule rule = rule_of(1250000000000, SECOND, 0);
 
@@ -152,7 +146,7 @@ static void a_burst_of_bytes_left_out_is_what_comes_in_200_ms(void **state)
 	assert_int_equal(weir_tokens_burst_micro(&rule, rule.threshold_micro), 7000000);
 }
 
-static void a_burst_of_bytes_that_moves_with_memory_is_of_the_larger_threshold(void **state)
+CLAIM(a_burst_of_bytes_that_moves_with_memory_is_of_the_larger_threshold)
 {
 	struct weir_ruleset_rule rule = rule_of(0, SECOND, 0);
 
@@ -163,7 +157,7 @@ static void a_burst_of_bytes_that_moves_with_memory_is_of_the_larger_threshold(v
 }
 
 /* What a bucket lacks, in tokens, is the same before and after: W and the unit stay, and so does V at that moment. */
-static void a_reload_goes_on_at_the_new_rate(void **state)
+CLAIM(a_reload_goes_on_at_the_new_rate)
 {
 	struct weir_ruleset_rule rule = rule_of(100000000, SECOND, 10000000);
 	struct weir_tokens before, after;
@@ -197,18 +191,4 @@ static void a_reload_goes_on_at_the_new_rate(void **state)
 	assert_false(weir_tokens_continue(&rule, &before, now_ns, &after));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_bucket_and_a_nanosecond_keep_within_their_bounds),
-		cmocka_unit_test(virtual_time_is_the_threshold_at_every_nanosecond),
-		cmocka_unit_test(a_threshold_of_nothing_admits_nothing),
-		cmocka_unit_test(what_goes_by_memory_begins_as_if_it_were_full),
-		cmocka_unit_test(a_burst_left_out_is_the_threshold_and_at_least_one),
-		cmocka_unit_test(a_burst_of_bytes_left_out_is_what_comes_in_200_ms),
-		cmocka_unit_test(a_burst_of_bytes_that_moves_with_memory_is_of_the_larger_threshold),
-		cmocka_unit_test(a_reload_goes_on_at_the_new_rate),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

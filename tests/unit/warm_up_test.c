@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* WarmUp's numbers against the formulas of docs/semantics.md, 3, checked by multiplication. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <string.h>
 
-#include "thresholds/warm_up.h"
+#include "../lib/claims.h"
+#include "thresholds/control.h"
 #include "weir_emission.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
@@ -53,7 +46,7 @@ static struct weir_warm_up set_up(const struct weir_ruleset_rule *rule)
 	return params;
 }
 
-static void sentinels_example_is_set_up_as_sentinel_does(void **state)
+CLAIM(sentinels_example_is_set_up_as_sentinel_does)
 {
 	struct weir_ruleset_rule rule = rule_of(100 * WEIR_MICRO, SECOND, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
@@ -70,21 +63,20 @@ static void sentinels_example_is_set_up_as_sentinel_does(void **state)
 	assert_int_equal(params.emission_den, 1);
 }
 
-static void a_saturated_start_follows_the_published_curve(void **state)
+CLAIM(a_saturated_start_follows_the_published_curve)
 {
 	static const uint64_t passes[] = {33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100, 100};
 	struct weir_ruleset_rule rule = rule_of(100 * WEIR_MICRO, SECOND, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
 	uint64_t stored = params.max;
-	size_t i;
 
-	for (i = 0; i < sizeof(passes) / sizeof(*passes); i++) {
+	for (size_t i = 0; i < sizeof(passes) / sizeof(*passes); i++) {
 		assert_int_equal(weir_warm_up_units(&params, stored), passes[i]);
 		stored = weir_warm_up_sync(&params, stored, passes[i]);
 	}
 }
 
-static void a_cold_packet_of_a_hundred_a_second_costs_30_ms(void **state)
+CLAIM(a_cold_packet_of_a_hundred_a_second_costs_30_ms)
 {
 	struct weir_ruleset_rule rule = rule_of(100 * WEIR_MICRO, SECOND, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
@@ -158,11 +150,11 @@ static bool chance_rule(struct weir_ruleset_rule *rule, struct weir_warm_up *par
 	return err == 0;
 }
 
-static void random_rules_are_set_up_exactly(void **state)
+CLAIM(random_rules_are_set_up_exactly)
 {
-	uint32_t i, accepted = 0;
+	uint32_t accepted = 0;
 
-	for (i = 0; i < 200000; i++) {
+	for (uint32_t i = 0; i < 200000; i++) {
 		struct weir_ruleset_rule rule;
 		struct weir_warm_up params;
 
@@ -174,11 +166,9 @@ static void random_rules_are_set_up_exactly(void **state)
 	assert_true(accepted > 100000);
 }
 
-static void random_curves_are_exact_everywhere(void **state)
+CLAIM(random_curves_are_exact_everywhere)
 {
-	uint32_t i, at;
-
-	for (i = 0; i < 20000; i++) {
+	for (uint32_t i = 0; i < 20000; i++) {
 		struct weir_ruleset_rule rule;
 		struct weir_warm_up params;
 
@@ -186,31 +176,29 @@ static void random_curves_are_exact_everywhere(void **state)
 			continue;
 		assert_curve(&params, params.max, 1 + chance(9000));
 		assert_curve(&params, params.warning, 1);
-		for (at = 0; at < 4; at++)
+		for (uint32_t at = 0; at < 4; at++)
 			assert_curve(&params, chance(params.max + 1), 1 + chance(9000));
 	}
 }
 
-static void idle_seconds_are_syncs_of_nothing(void **state)
+CLAIM(idle_seconds_are_syncs_of_nothing)
 {
-	uint32_t i;
-
-	for (i = 0; i < 20000; i++) {
-		uint64_t seconds = chance(60), second, stored, expected;
+	for (uint32_t i = 0; i < 20000; i++) {
+		uint64_t seconds = chance(60), stored, expected;
 		struct weir_ruleset_rule rule;
 		struct weir_warm_up params;
 
 		if (!chance_rule(&rule, &params))
 			continue;
 		stored = expected = chance(params.max + 1);
-		for (second = 0; second < seconds; second++)
+		for (uint64_t second = 0; second < seconds; second++)
 			expected = weir_warm_up_sync(&params, expected, 0);
 		assert_int_equal(weir_warm_up_idle(&params, stored, seconds), expected);
 	}
 }
 
 /* 50 in 100 ms is 500 a second: the arithmetic runs on that, and the result is for 100 ms again. */
-static void another_interval_warms_up_by_its_rate_per_second(void **state)
+CLAIM(another_interval_warms_up_by_its_rate_per_second)
 {
 	struct weir_ruleset_rule rule = rule_of(50 * WEIR_MICRO, SECOND / 10, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
@@ -229,7 +217,7 @@ static void another_interval_warms_up_by_its_rate_per_second(void **state)
 	assert_int_equal(weir_warm_up_units(&params, params.max), 20);
 }
 
-static void a_ramp_too_small_to_exist_is_the_plain_threshold(void **state)
+CLAIM(a_ramp_too_small_to_exist_is_the_plain_threshold)
 {
 	/* Three an hour: neither line is a whole token away. */
 	struct weir_ruleset_rule rule = rule_of(3900000, 3600 * SECOND, 10, 3);
@@ -242,7 +230,7 @@ static void a_ramp_too_small_to_exist_is_the_plain_threshold(void **state)
 	assert_int_equal(weir_emission_ns(&cost, 1), 923076923077);
 }
 
-static void a_threshold_of_zero_admits_nothing(void **state)
+CLAIM(a_threshold_of_zero_admits_nothing)
 {
 	struct weir_ruleset_rule rule = rule_of(0, SECOND, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
@@ -252,7 +240,7 @@ static void a_threshold_of_zero_admits_nothing(void **state)
 	assert_int_equal(params.emission_den, 1);
 }
 
-static void only_throttling_has_an_emission_interval(void **state)
+CLAIM(only_throttling_has_an_emission_interval)
 {
 	struct weir_ruleset_rule rule = rule_of(100 * WEIR_MICRO, SECOND, 10, 3);
 	struct weir_warm_up params;
@@ -264,7 +252,7 @@ static void only_throttling_has_an_emission_interval(void **state)
 }
 
 /* With a second's nanoseconds for a token, virtual time grows by the threshold in a nanosecond. */
-static void tokens_come_as_fast_as_the_curve_allows(void **state)
+CLAIM(tokens_come_as_fast_as_the_curve_allows)
 {
 	static const struct {
 		uint64_t stored;
@@ -296,7 +284,7 @@ static void assert_refused(const struct weir_ruleset_rule *rule, const char *hin
 	weir_diag_free(&diag);
 }
 
-static void numbers_beyond_64_bits_are_refused_by_the_rules_name(void **state)
+CLAIM(numbers_beyond_64_bits_are_refused_by_the_rules_name)
 {
 	struct weir_ruleset_rule rule;
 
@@ -316,7 +304,7 @@ static void numbers_beyond_64_bits_are_refused_by_the_rules_name(void **state)
 }
 
 /* 10 Gbit/s, warming up for an hour: what people have is far from the bounds. */
-static void ten_gigabits_warm_up_for_an_hour(void **state)
+CLAIM(ten_gigabits_warm_up_for_an_hour)
 {
 	struct weir_ruleset_rule rule = rule_of(1250000000 * WEIR_MICRO, SECOND, 3600, 3);
 	struct weir_warm_up params = set_up(&rule);
@@ -325,23 +313,4 @@ static void ten_gigabits_warm_up_for_an_hour(void **state)
 	assert_curve(&params, params.max, 65535);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sentinels_example_is_set_up_as_sentinel_does),
-		cmocka_unit_test(a_saturated_start_follows_the_published_curve),
-		cmocka_unit_test(a_cold_packet_of_a_hundred_a_second_costs_30_ms),
-		cmocka_unit_test(random_rules_are_set_up_exactly),
-		cmocka_unit_test(random_curves_are_exact_everywhere),
-		cmocka_unit_test(idle_seconds_are_syncs_of_nothing),
-		cmocka_unit_test(another_interval_warms_up_by_its_rate_per_second),
-		cmocka_unit_test(a_ramp_too_small_to_exist_is_the_plain_threshold),
-		cmocka_unit_test(a_threshold_of_zero_admits_nothing),
-		cmocka_unit_test(only_throttling_has_an_emission_interval),
-		cmocka_unit_test(tokens_come_as_fast_as_the_curve_allows),
-		cmocka_unit_test(numbers_beyond_64_bits_are_refused_by_the_rules_name),
-		cmocka_unit_test(ten_gigabits_warm_up_for_an_hour),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

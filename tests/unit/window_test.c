@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Window arithmetic that the program and the host share, against 128 bits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "weir_window.h"
 
@@ -16,7 +10,7 @@ static uint64_t share(uint64_t count, uint64_t bucket_ns, uint64_t into_ns)
 }
 
 /* Around the counts and lengths at which another way of computing it is taken. */
-static void a_share_is_exact_for_every_count_and_length(void **state)
+CLAIM(a_share_is_exact_for_every_count_and_length)
 {
 	static const uint64_t counts[] = {0,	      1,	  2,	      20,	  0xfffe,
 					  0xffff,     0x10000,	  0x3ffff,    0x10001,	  0x7fffffff,
@@ -34,11 +28,4 @@ static void a_share_is_exact_for_every_count_and_length(void **state)
 			}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_share_is_exact_for_every_count_and_length),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

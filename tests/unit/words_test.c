@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How a limit is said: how much, of whom, and what becomes of what is too much. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "base/util.h"
 #include "rules/quantity.h"
-#include "words/breaker_words.h"
+#include "words/state_words.h"
 #include "words/words.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
 
-static void a_rate_is_said_as_it_is_written(void **state)
+CLAIM(a_rate_is_said_as_it_is_written)
 {
 	static const struct {
 		uint64_t micro, interval_ns;
@@ -53,7 +47,7 @@ static void a_rate_is_said_as_it_is_written(void **state)
 	}
 }
 
-static void it_is_said_of_whom_a_limit_is(void **state)
+CLAIM(it_is_said_of_whom_a_limit_is)
 {
 	static const struct {
 		struct weir_flow flow;
@@ -93,7 +87,7 @@ static void assert_said(const struct weir_rule_info *rule, const char *expected)
 	assert_string_equal(weir_format_limit(rule, words), expected);
 }
 
-static void a_limit_says_how_much_and_of_whom(void **state)
+CLAIM(a_limit_says_how_much_and_of_whom)
 {
 	struct weir_rule_info rule = {
 		.identity = {.interval_ns = SECOND, .key_fields = WEIR_KEY_SOURCE, .source_bits = {24, 128}},
@@ -116,7 +110,7 @@ static void a_limit_says_how_much_and_of_whom(void **state)
 }
 
 /* A rule of each source may go by the traffic of another resource as a whole. */
-static void an_associated_rule_says_whose_traffic_it_reads(void **state)
+CLAIM(an_associated_rule_says_whose_traffic_it_reads)
 {
 	struct weir_rule_info rule = {
 		.identity = {.interval_ns = SECOND, .key_fields = WEIR_KEY_SOURCE, .source_bits = {32, 128}},
@@ -130,7 +124,7 @@ static void an_associated_rule_says_whose_traffic_it_reads(void **state)
 	assert_said(&rule, "20/s in all, of orders");
 }
 
-static void connections_and_breakers_say_of_whom_they_are(void **state)
+CLAIM(connections_and_breakers_say_of_whom_they_are)
 {
 	struct weir_rule_info rule = {
 		.identity = {.key_fields = WEIR_KEY_SOURCE, .source_bits = {32, 128}},
@@ -150,7 +144,7 @@ static void connections_and_breakers_say_of_whom_they_are(void **state)
 	assert_said(&rule, "ErrorRatio 0.5 of 5 in 1 s, retry after 1 s, in all");
 }
 
-static void a_system_rule_is_of_the_host(void **state)
+CLAIM(a_system_rule_is_of_the_host)
 {
 	struct weir_rule_info rule = {
 		.identity.metric = WEIR_METRIC_SIGNAL,
@@ -162,21 +156,22 @@ static void a_system_rule_is_of_the_host(void **state)
 }
 
 /* Documents, metrics and rule files keep `halfOpen`. */
-static void people_read_half_open(void **state)
+CLAIM(people_read_half_open)
 {
 	const struct weir_breaker_view view = {.kind = WEIR_BREAKER_HALF_OPEN};
-	const struct weir_breaker_sum sum = {.lone = view, .count = {[WEIR_BREAKER_HALF_OPEN] = 2}};
-	json_t *document = weir_json_breaker(&view, WEIR_BREAKER_ERROR_COUNT);
+	struct weir_breaker_sum sum = {.lone = view, .count = {[WEIR_BREAKER_HALF_OPEN] = 2}};
+	json_t *document = weir_figures_describe(weir_describe_breaker_sum, NULL, &sum);
 	char words[WEIR_WORDS_BYTES];
 
-	assert_string_equal(weir_format_breaker_sum(&sum, false, words), "half-open");
-	assert_string_equal(weir_format_breaker_sum(&sum, true, words), "0 open, 2 half-open of 2");
+	assert_string_equal(weir_format_breaker_sum(&sum, words), "half-open");
+	sum.has_flows = true;
+	assert_string_equal(weir_format_breaker_sum(&sum, words), "0 open, 2 half-open of 2");
 	assert_string_equal(json_string_value(json_object_get(document, "state")), "halfOpen");
 	json_decref(document);
 }
 
 /* All fields of a key, with a name and a penalty: nothing is cut off. */
-static void the_longest_limit_has_room(void **state)
+CLAIM(the_longest_limit_has_room)
 {
 	struct weir_rule_info rule = {
 		.identity = {.interval_ns = 86399999 * 1000000ull,
@@ -195,21 +190,7 @@ static void the_longest_limit_has_room(void **state)
 	memset(rule.ref_resource_name, 'x', sizeof(rule.ref_resource_name) - 1);
 	weir_format_limit(&rule, words);
 	assert_string_equal(words + strlen(words) - strlen(", aggregate when full"), ", aggregate when full");
-	assert_non_null(strstr(words, "interface and dscp, warming up"));
+	assert_non_null(strstr(words, "interface, dscp and ttl, warming up"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_rate_is_said_as_it_is_written),
-		cmocka_unit_test(it_is_said_of_whom_a_limit_is),
-		cmocka_unit_test(a_limit_says_how_much_and_of_whom),
-		cmocka_unit_test(an_associated_rule_says_whose_traffic_it_reads),
-		cmocka_unit_test(connections_and_breakers_say_of_whom_they_are),
-		cmocka_unit_test(people_read_half_open),
-		cmocka_unit_test(a_system_rule_is_of_the_host),
-		cmocka_unit_test(the_longest_limit_has_room),
-	};
-
-	return cmocka_run_group_tests_name("words", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

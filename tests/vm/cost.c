@@ -4,16 +4,10 @@
  * instruction takes two nanoseconds whatever else the host does: so it resolves a few percent that bench cannot
  * see. Elsewhere it is skipped. Cache misses and branches do not show; they are bench's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <string.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
@@ -110,20 +104,9 @@ static void check_cpus(const char *what, uint64_t limit)
 	assert_true(many <= 1.03 * few);
 }
 
-static void a_flow_over_its_limit_on_one_cpu_costs_the_same_with_16_cpus(void **state)
-{
-	check_cpus("over its limit", SMALL);
-}
-
-static void an_admitted_flow_on_one_cpu_costs_the_same_with_16_cpus(void **state)
-{
-	check_cpus("all admitted", AMPLE);
-}
-
-static void a_flow_that_uses_up_its_limit_on_one_cpu_costs_the_same_with_16_cpus(void **state)
-{
-	check_cpus("up to its limit", LIMIT);
-}
+CASE(a_flow_over_its_limit_on_one_cpu_costs_the_same_with_16_cpus, check_cpus("over its limit", SMALL));
+CASE(an_admitted_flow_on_one_cpu_costs_the_same_with_16_cpus, check_cpus("all admitted", AMPLE));
+CASE(a_flow_that_uses_up_its_limit_on_one_cpu_costs_the_same_with_16_cpus, check_cpus("up to its limit", LIMIT));
 
 /* ---- resources and rules ---- */
 
@@ -141,7 +124,7 @@ static double cost_with_resources(uint32_t count)
 	return cost;
 }
 
-static void a_packet_costs_the_same_among_4096_resources(void **state)
+CLAIM(a_packet_costs_the_same_among_4096_resources)
 {
 	double one, some, all;
 
@@ -170,7 +153,7 @@ static double cost_with_rules(uint32_t count, uint64_t limit)
 	return cost;
 }
 
-static void further_rules_on_a_packet_cost_less_than_the_first(void **state)
+CLAIM(further_rules_on_a_packet_cost_less_than_the_first)
 {
 	double one, eight;
 
@@ -181,15 +164,4 @@ static void further_rules_on_a_packet_cost_less_than_the_first(void **state)
 	assert_true((eight - one) / 7 <= 0.6 * one);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_over_its_limit_on_one_cpu_costs_the_same_with_16_cpus),
-		cmocka_unit_test(an_admitted_flow_on_one_cpu_costs_the_same_with_16_cpus),
-		cmocka_unit_test(a_flow_that_uses_up_its_limit_on_one_cpu_costs_the_same_with_16_cpus),
-		cmocka_unit_test(a_packet_costs_the_same_among_4096_resources),
-		cmocka_unit_test(further_rules_on_a_packet_cost_less_than_the_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

@@ -4,24 +4,16 @@
  * goes by a timer that was another's. The same when the whole machine sleeps. Takes a CPU off, so it runs in a virtual
  * machine alone (tests/vm/run). The windows are a day long, so that what passed is one sum.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "../lib/storm.h"
@@ -62,7 +54,7 @@ static void begin(struct rig *rig, enum weir_window_kind window, uint64_t interv
 	rig_attach(rig);
 }
 
-static void a_cpu_that_was_not_there_at_attach_counts_as_well(void **state)
+CLAIM_WITHIN(a_cpu_that_was_not_there_at_attach_counts_as_well, NULL, put_all_online)
 {
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 18);
 	struct rig rig = {};
@@ -77,7 +69,7 @@ static void a_cpu_that_was_not_there_at_attach_counts_as_well(void **state)
 	rig_end(&rig);
 }
 
-static void what_a_cpu_counted_stays_while_it_is_gone(void **state)
+CLAIM_WITHIN(what_a_cpu_counted_stays_while_it_is_gone, NULL, put_all_online)
 {
 	static const enum weir_window_kind windows[] = {WEIR_WINDOW_LEAP, WEIR_WINDOW_STRICT, WEIR_WINDOW_SMOOTH};
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 18);
@@ -171,7 +163,7 @@ static void cpus_go_and_come_back_under_traffic(struct rig *rig, const struct pa
 }
 
 /* In most runs it is reached while they come and go; the rest is spent at the end. */
-static void a_limit_holds_while_cpus_go_and_come_under_traffic(void **state)
+CLAIM_WITHIN(a_limit_holds_while_cpus_go_and_come_under_traffic, NULL, put_all_online)
 {
 	static const enum weir_window_kind windows[] = {WEIR_WINDOW_LEAP, WEIR_WINDOW_STRICT, WEIR_WINDOW_SMOOTH};
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 18);
@@ -200,7 +192,7 @@ static void nearly_sleep(void)
 	assert_true(write_kernel_file("/sys/power/pm_test", "none"));
 }
 
-static void what_was_counted_stays_when_the_machine_sleeps(void **state)
+CLAIM_WITHIN(what_was_counted_stays_when_the_machine_sleeps, NULL, put_all_online)
 {
 	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 18);
 	struct rig rig = {};
@@ -216,15 +208,4 @@ static void what_was_counted_stays_when_the_machine_sleeps(void **state)
 	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_cpu_that_was_not_there_at_attach_counts_as_well, put_all_online),
-		cmocka_unit_test_teardown(what_a_cpu_counted_stays_while_it_is_gone, put_all_online),
-		cmocka_unit_test_teardown(a_limit_holds_while_cpus_go_and_come_under_traffic, put_all_online),
-		cmocka_unit_test_teardown(what_was_counted_stays_when_the_machine_sleeps, put_all_online),
-	};
-
-	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
-	return cmocka_run_group_tests_name("hotplug", tests, NULL, NULL);
-}
+RUN_CLAIMS(NULL, NULL)

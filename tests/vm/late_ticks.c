@@ -5,20 +5,13 @@
  * the window of ticks holds never exceeds the limit, and neither does any interval of T - L - D, where D is the oldest
  * tick that a packet was evaluated against (docs/semantics.md, 1).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include "../lib/claims.h"
 #include "../../bpf/scratch.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
@@ -115,7 +108,7 @@ static size_t fullest_window(const struct pass *passes, size_t count)
 	return most;
 }
 
-static void no_window_of_late_ticks_holds_more_than_the_limit(void **state)
+CLAIM_WITHIN(no_window_of_late_ticks_holds_more_than_the_limit, NULL, rig_detach)
 {
 	struct sender *senders = calloc(CPUS, sizeof(*senders));
 	struct pass *all = calloc(CPUS * PASSES_MAX, sizeof(*all));
@@ -168,11 +161,4 @@ static int enter_own_network(void **state)
 	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(no_window_of_late_ticks_holds_more_than_the_limit, rig_detach),
-	};
-
-	return cmocka_run_group_tests_name("late ticks", tests, enter_own_network, NULL);
-}
+RUN_CLAIMS(enter_own_network, NULL)

@@ -5,16 +5,9 @@
  * the decisions: here it is the verifier that is under test, and helpers that older kernels may do
  * differently, so each claim is made for the attached program (its own clock) and for the harness's.
  *
- * How many instructions the verifier looked at is printed; it gives up at a million. WEIR_TESTS=PATTERN
+ * How many instructions the verifier looked at is printed; it gives up at a million. WEIR_CLAIMS=PATTERN
  * runs those tests alone.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/if_packet.h>
@@ -23,8 +16,10 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <time.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "base/util.h"
 #include "compile/compile.h"
@@ -32,12 +27,23 @@
 #include "instance/instance.h"
 #include "program/object.h"
 #include "rule_sets.h"
+#include "sentinel/sentinel.h"
 #include "state/counters.h"
 
-/* Four fifths of the million, so that there is room for the next kernel's verifier. What each shows is in
- * tests/README.md. Chosen, not derived.
+/* Four fifths of the million, so that there is room for the next kernel's verifier. What each of Debian's shows is in
+ * tests/README.md. Chosen, not derived. On another kernel it must load.
  */
 #define VERIFIER_INSTRUCTIONS_GOAL 800000u
+#define VERIFIER_INSTRUCTIONS_MAX 1000000u
+
+static uint32_t most_verified(void)
+{
+	struct utsname kernel;
+
+	assert_int_equal(uname(&kernel), 0);
+	return strstr(kernel.release, "-amd64") || strstr(kernel.release, "-arm64") ? VERIFIER_INSTRUCTIONS_GOAL
+										    : VERIFIER_INSTRUCTIONS_MAX;
+}
 
 /* BPF_PROG_TEST_RUN hands an XDP program the loopback interface. */
 #define TEST_RUN_INTERFACE "lo"
@@ -64,8 +70,8 @@ static const char every_field[] = SETTINGS
 	"  - {name: web, match: {family: ipv4, protocol: tcp, destination: 192.0.2.0/24, destinationPort: 80},\n"
 	"     flow: [" EVERY_KEY_FIELD "]}\n"
 	"  - {name: syn, match: {protocol: tcp, tcpFlags: 'syn,!ack', source: [10.0.0.0/8, 192.0.2.0/24], vlan: 7,\n"
-	"     dscp: [cs0, ef], sourcePort: 1024-65535, fragment: none, length: 54-1514, interface: " TEST_RUN_INTERFACE
-	"},\n"
+	"     dscp: [cs0, ef], sourcePort: 1024-65535, fragment: none, length: 54-1514, ipLength: 40-1500, ttl: 1-64,\n"
+	"     interface: " TEST_RUN_INTERFACE "},\n"
 	"     flow: [source/24/56]}\n"
 	"  - {name: ping, match: {protocol: [icmp, icmpv6], icmpType: [8, 128]}, flow: source/32/64}\n"
 	"  - {name: all}\n";
@@ -109,6 +115,7 @@ static struct weir_ruleset *read_rules(const char *yaml)
 		write_crowd(stream);
 	assert_int_equal(fclose(stream), 0);
 
+	weir_use_foreign_reader(&weir_sentinel_reader);
 	weir_ruleset_read(paths, 1, &ruleset, &diag);
 	unlink(path);
 	if (!ruleset)
@@ -146,7 +153,7 @@ static void print_verified(const struct weir_object *object, enum weir_hook hook
 	assert_int_equal(bpf_obj_get_info_by_fd(weir_object_hook_fd(object, hook), &info, &info_bytes), 0);
 	printf("verified: %-14s %-8s %-11s %7u instructions\n", what, is_virtual ? "virtual" : "attached", names[hook],
 	       info.verified_insns);
-	assert_in_range(info.verified_insns, 1, VERIFIER_INSTRUCTIONS_GOAL);
+	assert_in_range(info.verified_insns, 1, most_verified());
 }
 
 /* Where the claims are made; beside XDP. */
@@ -257,15 +264,8 @@ static void check_one_keyed_rule(bool is_virtual)
 	unload(&loaded);
 }
 
-static void five_of_each_source_pass_when_attached(void **state)
-{
-	check_one_keyed_rule(false);
-}
-
-static void five_of_each_source_pass_in_the_harness(void **state)
-{
-	check_one_keyed_rule(true);
-}
+CASE(five_of_each_source_pass_when_attached, check_one_keyed_rule(false));
+CASE(five_of_each_source_pass_in_the_harness, check_one_keyed_rule(true));
 
 /* A SYN that is both "web" and "syn". */
 static struct packet_spec syn(const char *source)
@@ -310,15 +310,8 @@ static void check_every_field(bool is_virtual)
 	unload(&loaded);
 }
 
-static void every_field_and_window_works_when_attached(void **state)
-{
-	check_every_field(false);
-}
-
-static void every_field_and_window_works_in_the_harness(void **state)
-{
-	check_every_field(true);
-}
+CASE(every_field_and_window_works_when_attached, check_every_field(false));
+CASE(every_field_and_window_works_in_the_harness, check_every_field(true));
 
 static void check_all_flow_control(bool is_virtual)
 {
@@ -370,15 +363,8 @@ static void check_all_flow_control(bool is_virtual)
 	unload(&loaded);
 }
 
-static void all_flow_control_works_when_attached(void **state)
-{
-	check_all_flow_control(false);
-}
-
-static void all_flow_control_works_in_the_harness(void **state)
-{
-	check_all_flow_control(true);
-}
+CASE(all_flow_control_works_when_attached, check_all_flow_control(false));
+CASE(all_flow_control_works_in_the_harness, check_all_flow_control(true));
 
 /* ---- the same at tc ---- */
 
@@ -394,8 +380,14 @@ static int claim_at_xdp(void **state)
 	return 0;
 }
 
+CASE_WITHIN(five_of_each_source_pass_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_one_keyed_rule(true));
+CASE_WITHIN(every_field_and_window_works_when_attached_at_tc, claim_at_tc, claim_at_xdp, check_every_field(false));
+CASE_WITHIN(every_field_and_window_works_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_every_field(true));
+CASE_WITHIN(all_flow_control_works_when_attached_at_tc, claim_at_tc, claim_at_xdp, check_all_flow_control(false));
+CASE_WITHIN(all_flow_control_works_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_all_flow_control(true));
+
 /* Answers go out, each to who is their receiver; what comes in from there is of the same flow. */
-static void what_goes_out_is_limited_with_what_comes_in(void **state)
+CLAIM(what_goes_out_is_limited_with_what_comes_in)
 {
 	static const char both[] =
 		SETTINGS "resources:\n"
@@ -443,7 +435,7 @@ static void check_two_cpus(const char *what, const char *yaml, bool is_virtual)
 	unload(&loaded);
 }
 
-static void two_cpus_share_one_limit(void **state)
+CLAIM(two_cpus_share_one_limit)
 {
 	static const char medium[] = SETTINGS
 		"resources:\n"
@@ -574,39 +566,11 @@ static int make_veth(void **state)
 		      " up && ip link set " LIVE_FAR " up");
 }
 
-static void a_reload_on_veth_keeps_the_window_in_native_mode(void **state)
-{
-	check_live(WEIR_MODE_NATIVE);
-}
-
-static void a_reload_on_veth_keeps_the_window_in_skb_mode(void **state)
-{
-	check_live(WEIR_MODE_SKB);
-}
+CASE(a_reload_on_veth_keeps_the_window_in_native_mode, check_live(WEIR_MODE_NATIVE));
+CASE(a_reload_on_veth_keeps_the_window_in_skb_mode, check_live(WEIR_MODE_SKB));
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(five_of_each_source_pass_when_attached),
-		cmocka_unit_test(five_of_each_source_pass_in_the_harness),
-		cmocka_unit_test(every_field_and_window_works_when_attached),
-		cmocka_unit_test(every_field_and_window_works_in_the_harness),
-		cmocka_unit_test(all_flow_control_works_when_attached),
-		cmocka_unit_test(all_flow_control_works_in_the_harness),
-		cmocka_unit_test_setup_teardown(five_of_each_source_pass_in_the_harness, claim_at_tc, claim_at_xdp),
-		cmocka_unit_test_setup_teardown(every_field_and_window_works_when_attached, claim_at_tc, claim_at_xdp),
-		cmocka_unit_test_setup_teardown(every_field_and_window_works_in_the_harness, claim_at_tc, claim_at_xdp),
-		cmocka_unit_test_setup_teardown(all_flow_control_works_when_attached, claim_at_tc, claim_at_xdp),
-		cmocka_unit_test_setup_teardown(all_flow_control_works_in_the_harness, claim_at_tc, claim_at_xdp),
-		cmocka_unit_test(what_goes_out_is_limited_with_what_comes_in),
-		cmocka_unit_test(two_cpus_share_one_limit),
-		cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_native_mode),
-		cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_skb_mode),
-	};
-
 	setbuf(stdout, NULL);
-	cmocka_set_test_filter(getenv("WEIR_TESTS"));
-	if (!stay_on(0))
-		return 1;
-	return cmocka_run_group_tests(tests, make_veth, NULL);
+	return stay_on(0) ? run_claims(make_veth, NULL) : 1;
 }

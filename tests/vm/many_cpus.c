@@ -5,15 +5,9 @@
  * stops wherever it likes; on a machine with fewer CPUs it uses those there are. The windows are a day long, so that
  * what passed is one sum.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <sched.h>
 
+#include "../lib/claims.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "../lib/storm.h"
@@ -62,45 +56,15 @@ static void check_limit(uint64_t limit, uint32_t key, enum weir_window_kind wind
 	assert_int_equal(least, limit);
 }
 
-static void limits_of_one_are_exact(void **state)
-{
-	check_limit(1, WEIR_KEY_SOURCE, WEIR_WINDOW_LEAP, 50);
-}
-
-static void limits_of_ten_are_exact(void **state)
-{
-	check_limit(10, WEIR_KEY_SOURCE, WEIR_WINDOW_STRICT, 50);
-}
-
-static void limits_of_a_thousand_are_exact(void **state)
-{
-	check_limit(1000, WEIR_KEY_SOURCE, WEIR_WINDOW_LEAP, 20);
-}
-
-static void limits_of_100000_are_exact(void **state)
-{
-	check_limit(100000, WEIR_KEY_SOURCE, WEIR_WINDOW_STRICT, 2);
-}
-
-static void a_limit_of_a_whole_resource_is_exact(void **state)
-{
-	check_limit(1000, 0, WEIR_WINDOW_LEAP, 1);
-}
+CASE(limits_of_one_are_exact, check_limit(1, WEIR_KEY_SOURCE, WEIR_WINDOW_LEAP, 50));
+CASE(limits_of_ten_are_exact, check_limit(10, WEIR_KEY_SOURCE, WEIR_WINDOW_STRICT, 50));
+CASE(limits_of_a_thousand_are_exact, check_limit(1000, WEIR_KEY_SOURCE, WEIR_WINDOW_LEAP, 20));
+CASE(limits_of_100000_are_exact, check_limit(100000, WEIR_KEY_SOURCE, WEIR_WINDOW_STRICT, 2));
+CASE(a_limit_of_a_whole_resource_is_exact, check_limit(1000, 0, WEIR_WINDOW_LEAP, 1));
 
 static int enter_own_network(void **state)
 {
 	return unshare(CLONE_NEWNET) ? -1 : 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits_of_one_are_exact),
-		cmocka_unit_test(limits_of_ten_are_exact),
-		cmocka_unit_test(limits_of_a_thousand_are_exact),
-		cmocka_unit_test(limits_of_100000_are_exact),
-		cmocka_unit_test(a_limit_of_a_whole_resource_is_exact),
-	};
-
-	return cmocka_run_group_tests(tests, enter_own_network, NULL);
-}
+RUN_CLAIMS(enter_own_network, NULL)

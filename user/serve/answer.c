@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "control/calculator.h"
 #include "exposition/exposition.h"
 #include "host/host.h"
 #include "report/drops.h"
 #include "report/event_lines.h"
-#include "report/shared_limits.h"
 #include "rules/scalars.h"
 #include "serve/metrics.h"
 #include "serve/page.h"
@@ -251,13 +251,11 @@ static void answer_events(struct weir_source *source, const struct weir_request 
 static int take_cluster(struct weir_source *source, json_t **ret_document, struct weir_diag *diag)
 {
 	const struct weir_instance *instance;
-	_cleanup_(weir_cluster_view_free) struct weir_cluster_view view = {};
+	const struct weir_calculator *cluster = weir_calculator_find("cluster");
 	int err = weir_source_open(source, &instance, diag);
 
-	if (!err)
-		err = weir_cluster_view_look(instance, &view, diag);
-	if (!err)
-		*ret_document = weir_cluster_describe(&view);
+	if (!err && cluster)
+		err = cluster->describe(instance, ret_document, diag);
 	return err;
 }
 

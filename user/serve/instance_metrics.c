@@ -42,8 +42,9 @@ void weir_metrics_write_times(struct book *book)
 	static const struct weir_metric_family loaded = {
 		"weir_reload_last_success_timestamp_seconds", WEIR_METRIC_GAUGE, "seconds",
 		"Time at which the rules in force were loaded, since the epoch."};
-	static const struct weir_metric_family hold = {"weir_limits_hold_seconds", WEIR_METRIC_GAUGE, "seconds",
-						       "Time until the first rule's bucket counter wraps."};
+	static const struct weir_metric_family hold = {"weir_reattach_due_seconds", WEIR_METRIC_GAUGE, "seconds",
+						       "Time until the instance must be detached and attached again, "
+						       "because bucket numbers run out."};
 	static const struct weir_metric_family returns = {
 		"weir_rules_return_seconds", WEIR_METRIC_GAUGE, "seconds",
 		"Time until unconfirmed rules give way to the previous ones; 0: the rules stay."};
@@ -69,6 +70,9 @@ void weir_metrics_write_reloads(struct book *book)
 	static const struct weir_metric_family last = {
 		"weir_reload_last_successful", WEIR_METRIC_GAUGE, NULL,
 		"0: the last reload that this run tried failed; the old rules stay in force."};
+	static const struct weir_metric_family last_good = {
+		"weir_rules_are_last_good", WEIR_METRIC_GAUGE, NULL,
+		"1: the rule files were wrong at the start, and the last good rule set is in force instead."};
 	const struct weir_serve_notes *notes = book->source->notes;
 	const struct weir_labels success = weir_metrics_label("result", "success"),
 				 failure = weir_metrics_label("result", "failure");
@@ -78,6 +82,8 @@ void weir_metrics_write_reloads(struct book *book)
 	weir_exposition_count(book->out, &failure, __atomic_load_n(&notes->reloads_failed, __ATOMIC_RELAXED));
 	weir_exposition_begin(book->out, &last);
 	weir_exposition_count(book->out, NULL, !__atomic_load_n(&notes->last_failed, __ATOMIC_RELAXED));
+	weir_exposition_begin(book->out, &last_good);
+	weir_exposition_count(book->out, NULL, (book->instance->info.policies & WEIR_IS_LAST_GOOD) != 0);
 }
 
 void weir_metrics_write_controller(struct book *book)
@@ -120,6 +126,44 @@ void weir_metrics_write_interfaces(struct book *book)
 	}
 }
 
+/* Parts of the room for addresses: an empty label, which is none, means those that programs without a part share. */
+static void write_timed_programs(struct book *book, const struct weir_timed_counts *timed)
+{
+	static const struct weir_metric_family used = {
+		"weir_timed_part_addresses", WEIR_METRIC_GAUGE, NULL,
+		"Addresses that a program blocks or allows; without the label: programs without a part."};
+	static const struct weir_metric_family room = {
+		"weir_timed_part_limit", WEIR_METRIC_GAUGE, NULL,
+		"Addresses that settings.timedParts gives the program; without the label: what is left."};
+	static const struct weir_metric_family programs = {"weir_timed_program_sources", WEIR_METRIC_GAUGE, NULL,
+							   "Sources that a program blocks or allows now."};
+	static const struct weir_metric_family refused = {"weir_timed_refused", WEIR_METRIC_COUNTER, NULL,
+							  "Orders to block or allow that found no room."};
+	static const struct weir_metric_family evicted = {"weir_timed_evicted", WEIR_METRIC_COUNTER, NULL,
+							  "Blocks that ended early, to make room."};
+	const struct weir_metric_family *const families[] = {&used, &room};
+
+	for (size_t family = 0; family < ARRAY_SIZE(families); family++) {
+		weir_exposition_begin(book->out, families[family]);
+		for (size_t i = 0; i < timed->share_count; i++) {
+			const struct weir_timed_share *share = &timed->shares[i];
+			const struct weir_labels by = weir_metrics_label("by", share->by ?: "");
+
+			weir_exposition_count(book->out, share->by ? &by : NULL, family ? share->room : share->used);
+		}
+	}
+	weir_exposition_begin(book->out, &programs);
+	for (size_t i = 0; i < timed->source_count; i++) {
+		const struct weir_labels by = weir_metrics_label("by", timed->sources[i].by);
+
+		weir_exposition_count(book->out, &by, timed->sources[i].blocked + timed->sources[i].allowed);
+	}
+	weir_exposition_begin(book->out, &refused);
+	weir_exposition_count(book->out, NULL, timed->refused);
+	weir_exposition_begin(book->out, &evicted);
+	weir_exposition_count(book->out, NULL, timed->evicted);
+}
+
 void weir_metrics_write_lists(struct book *book)
 {
 	static const struct weir_metric_family prefixes = {"weir_list_prefixes", WEIR_METRIC_GAUGE, NULL,
@@ -142,32 +186,41 @@ void weir_metrics_write_lists(struct book *book)
 	}
 	weir_exposition_begin(book->out, &room);
 	weir_exposition_count(book->out, NULL, book->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size);
+	if (status->has_timed)
+		write_timed_programs(book, &status->timed);
 }
 
-void weir_metrics_write_row_ghosts(struct book *book)
+void weir_metrics_write_ghosts(struct book *book)
 {
-	static const struct weir_metric_family used = {
-		"weir_remnants", WEIR_METRIC_GAUGE, NULL,
-		"Flows evicted from full tables whose counts are kept as ghosts."};
-	static const struct weir_metric_family places = {"weir_remnants_limit", WEIR_METRIC_GAUGE, NULL,
-							 "Ghosts that fit."};
-	static const struct weir_metric_family displaced = {"weir_remnants_displaced", WEIR_METRIC_COUNTER, NULL,
-							    "Ghosts that were lost while they still counted."};
-	static const struct weir_metric_family joined = {
-		"weir_remnants_aggregated", WEIR_METRIC_COUNTER, NULL,
-		"Evicted flows without a slot, counted together with others (whenFull: aggregate)."};
-	const struct weir_row_ghosts_sum *sum = &book->reading->status.row_ghosts;
+	static const struct {
+		struct weir_metric_family family;
+		size_t figure;
+	} figures[] = {
+		{{"weir_remnants", WEIR_METRIC_GAUGE, NULL,
+		  "Flows evicted from full tables whose counts are kept as ghosts."},
+		 offsetof(struct weir_ghosts_sum, used)},
+		{{"weir_remnants_limit", WEIR_METRIC_GAUGE, NULL, "Ghosts that fit."},
+		 offsetof(struct weir_ghosts_sum, places)},
+		{{"weir_remnants_displaced", WEIR_METRIC_COUNTER, NULL,
+		  "Ghosts that were lost while they still counted."},
+		 offsetof(struct weir_ghosts_sum, displaced)},
+		{{"weir_remnants_aggregated", WEIR_METRIC_COUNTER, NULL,
+		  "Evicted flows without a slot, counted together with others (whenFull: aggregate)."},
+		 offsetof(struct weir_ghosts_sum, joined)},
+	};
+	const struct weir_ghosts *ghosts = &book->reading->status.ghosts;
 
-	if (!sum->places)
-		return;
-	weir_exposition_begin(book->out, &used);
-	weir_exposition_count(book->out, NULL, sum->used);
-	weir_exposition_begin(book->out, &places);
-	weir_exposition_count(book->out, NULL, sum->places);
-	weir_exposition_begin(book->out, &displaced);
-	weir_exposition_count(book->out, NULL, sum->displaced);
-	weir_exposition_begin(book->out, &joined);
-	weir_exposition_count(book->out, NULL, sum->joined);
+	for (size_t i = 0; i < ARRAY_SIZE(figures) && weir_ghosts_add(ghosts).places; i++) {
+		weir_exposition_begin(book->out, &figures[i].family);
+		for (size_t table = 0; table < WEIR_GHOST_TABLES; table++) {
+			const struct weir_ghosts_sum *sum = &ghosts->of[table];
+			const struct weir_labels labels = weir_metrics_label("table", weir_ghost_table_name(table));
+
+			if (sum->places)
+				weir_exposition_count(book->out, &labels,
+						      *(const uint64_t *)((const char *)sum + figures[i].figure));
+		}
+	}
 }
 
 /* ---- inputs of rules ---- */

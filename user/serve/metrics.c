@@ -173,7 +173,6 @@ static void write_rules(struct book *book)
 	weir_metrics_write_rule_info(book);
 	weir_metrics_write_thresholds(book);
 	weir_metrics_write_rule_counters(book);
-	weir_metrics_write_delays(book);
 	weir_metrics_write_penalties(book);
 	weir_metrics_write_limited(book);
 	weir_metrics_write_connections(book);
@@ -202,7 +201,7 @@ void weir_metrics_write(const struct weir_source *source, const struct weir_read
 	weir_metrics_write_reloads(&book);
 	weir_metrics_write_controller(&book);
 	weir_metrics_write_interfaces(&book);
-	weir_metrics_write_row_ghosts(&book);
+	weir_metrics_write_ghosts(&book);
 	weir_metrics_write_lists(&book);
 	weir_metrics_write_memory(&book);
 	weir_metrics_write_signals(&book);

@@ -39,7 +39,7 @@ void weir_metrics_write_interfaces(struct book *book);
 void weir_metrics_write_lists(struct book *book);
 
 /* Ghosts of flows that were evicted from full tables. */
-void weir_metrics_write_row_ghosts(struct book *book);
+void weir_metrics_write_ghosts(struct book *book);
 void weir_metrics_write_memory(struct book *book);
 void weir_metrics_write_signals(struct book *book);
 void weir_metrics_write_cluster(struct book *book);
@@ -51,7 +51,6 @@ const struct weir_rule_info *weir_metrics_rule_at(const struct book *book, uint3
 void weir_metrics_write_rule_info(struct book *book);
 void weir_metrics_write_thresholds(struct book *book);
 void weir_metrics_write_rule_counters(struct book *book);
-void weir_metrics_write_delays(struct book *book);
 void weir_metrics_write_penalties(struct book *book);
 void weir_metrics_write_limited(struct book *book);
 void weir_metrics_write_connections(struct book *book);

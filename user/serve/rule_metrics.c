@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Metrics of rules: their packets, connections and circuit breakers. */
 #include <stddef.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "kind/kind.h"
 #include "serve/metrics_book.h"
 #include "state/directions.h"
 #include "tables/rule_kind.h"
+#include "words/state_words.h"
 
 /* ---- rules ---- */
 
@@ -18,16 +20,6 @@ const struct weir_rule_info *weir_metrics_rule_at(const struct book *book, uint3
 static bool is_any(const struct weir_rule_info *rule)
 {
 	return true;
-}
-
-static bool has_interval(const struct weir_rule_info *rule)
-{
-	return weir_kind_of_info(rule)->has_interval;
-}
-
-static bool may_delay(const struct weir_rule_info *rule)
-{
-	return weir_throttles(rule);
 }
 
 void weir_metrics_write_rule_info(struct book *book)
@@ -79,77 +71,39 @@ void weir_metrics_write_thresholds(struct book *book)
 			weir_exposition_count(book->out, &book->rule_labels[i], report->thresholds[i]);
 	weir_exposition_begin(book->out, &interval);
 	for (uint32_t i = 0; i < book->instance->rule_count; i++)
-		if (has_interval(weir_metrics_rule_at(book, i)))
+		if (weir_kind_of_info(weir_metrics_rule_at(book, i))->has_interval)
 			weir_exposition_value(book->out, &book->rule_labels[i],
 					      weir_metrics_rule_at(book, i)->identity.interval_ns / 1e9);
 }
 
-#define COUNTER(member) offsetof(struct weir_rule_counters, member)
+/* The metrics of counters that rules have at `records`, by their slots. */
+static void write_counters(struct book *book, const struct weir_column *columns, const void *records,
+			   size_t record_bytes, bool (*has)(const struct weir_rule_info *rule))
+{
+	for (; columns->json; columns++) {
+		if (!columns->metric.name)
+			continue;
+		weir_exposition_begin(book->out, &columns->metric);
+		for (uint32_t i = 0; i < book->instance->rule_count; i++) {
+			const struct weir_rule_info *rule = weir_metrics_rule_at(book, i);
+			const uint64_t count = weir_metrics_count_at(
+				(const char *)records + book->instance->rule_order[i] * record_bytes, columns->offset);
 
-static const struct {
-	struct weir_metric_family metric;
-	bool (*has)(const struct weir_rule_info *rule);
-	size_t offset; /* in struct weir_rule_counters */
-} rule_counters[] = {
-	{{"weir_rule_dropped_packets", WEIR_METRIC_COUNTER, NULL,
-	  "Packets that the rule dropped, as the first rule to block them."},
-	 is_any,
-	 COUNTER(blocked.packets)},
-	{{"weir_rule_dropped_bytes", WEIR_METRIC_COUNTER, "bytes", "Bytes of packets that the rule dropped."},
-	 is_any,
-	 COUNTER(blocked.bytes)},
-	{{"weir_rule_would_drop_packets", WEIR_METRIC_COUNTER, NULL,
-	  "Packets that the rule would have dropped if it did not observe."},
-	 is_any,
-	 COUNTER(would_drop.packets)},
-	{{"weir_rule_would_drop_bytes", WEIR_METRIC_COUNTER, "bytes", "Bytes of such packets."},
-	 is_any,
-	 COUNTER(would_drop.bytes)},
-	{{"weir_rule_evicted_flows", WEIR_METRIC_COUNTER, NULL,
-	  "Flows evicted from a full table while they still counted."},
-	 has_interval,
-	 COUNTER(evicted)},
-	{{"weir_rule_stalled_packets", WEIR_METRIC_COUNTER, NULL,
-	  "Packets dropped because a CPU stalled while it evaluated them."},
-	 has_interval,
-	 COUNTER(stalled)},
-	{{"weir_rule_leases", WEIR_METRIC_COUNTER, NULL, "Times that a CPU summed what the other CPUs had admitted."},
-	 has_interval,
-	 COUNTER(leases)},
-	{{"weir_rule_delayed_packets", WEIR_METRIC_COUNTER, NULL, "Packets that a Throttling rule delayed."},
-	 may_delay,
-	 COUNTER(delayed)},
-	{{"weir_rule_borrowed_packets", WEIR_METRIC_COUNTER, NULL, "Packets that passed by occupying a later bucket."},
-	 weir_occupies,
-	 COUNTER(delayed)},
-	{{"weir_rule_penalties", WEIR_METRIC_COUNTER, NULL, "Penalties that began."}, weir_penalises, COUNTER(changes)},
-};
+			if (!has(rule) || (columns->when && !columns->when(rule)))
+				continue;
+			if (columns->metric.unit && !strcmp(columns->metric.unit, "seconds"))
+				weir_exposition_value(book->out, &book->rule_labels[i], count / 1e9);
+			else
+				weir_exposition_count(book->out, &book->rule_labels[i], count);
+		}
+	}
+}
 
 void weir_metrics_write_rule_counters(struct book *book)
 {
 	const struct weir_rule_counters *counters = book->reading->stats.counters.rules;
 
-	for (size_t each = 0; each < ARRAY_SIZE(rule_counters); each++) {
-		weir_exposition_begin(book->out, &rule_counters[each].metric);
-		for (uint32_t i = 0; i < book->instance->rule_count; i++)
-			if (rule_counters[each].has(weir_metrics_rule_at(book, i)))
-				weir_exposition_count(book->out, &book->rule_labels[i],
-						      weir_metrics_count_at(&counters[book->instance->rule_order[i]],
-									    rule_counters[each].offset));
-	}
-}
-
-void weir_metrics_write_delays(struct book *book)
-{
-	static const struct weir_metric_family delay = {"weir_rule_delay_seconds", WEIR_METRIC_COUNTER, "seconds",
-							"Sum of the delays that the rule caused."};
-	const struct weir_rule_counters *counters = book->reading->stats.counters.rules;
-
-	weir_exposition_begin(book->out, &delay);
-	for (uint32_t i = 0; i < book->instance->rule_count; i++)
-		if (may_delay(weir_metrics_rule_at(book, i)))
-			weir_exposition_value(book->out, &book->rule_labels[i],
-					      counters[book->instance->rule_order[i]].delay_ns / 1e9);
+	write_counters(book, weir_rule_counters, counters, sizeof(*counters), is_any);
 }
 
 void weir_metrics_write_penalties(struct book *book)
@@ -188,23 +142,6 @@ void weir_metrics_write_limited(struct book *book)
 /* ---- connections ---- */
 
 #define FIGURE(member) offsetof(struct weir_connection_figures, member)
-
-static const struct {
-	struct weir_metric_family metric;
-	size_t offset; /* in struct weir_connection_figures */
-} connection_metrics[] = {
-	{{"weir_rule_connections", WEIR_METRIC_GAUGE, NULL, "Connections that are open now."}, FIGURE(now)},
-	{{"weir_rule_opened_connections", WEIR_METRIC_COUNTER, NULL, "Connections that were opened and admitted."},
-	 FIGURE(opened)},
-	{{"weir_rule_learned_connections", WEIR_METRIC_COUNTER, NULL,
-	  "Connections whose opening was not seen; they do not count."},
-	 FIGURE(learned)},
-	{{"weir_rule_returned_connections", WEIR_METRIC_COUNTER, NULL,
-	  "Connections that count again: they sent packets after an eviction or a timeout."},
-	 FIGURE(returned)},
-	{{"weir_rule_refused_connections", WEIR_METRIC_COUNTER, NULL, "Openings refused because of the threshold."},
-	 FIGURE(refused)},
-};
 
 static const struct {
 	const char *reason;
@@ -255,16 +192,8 @@ static void write_handshakes(struct book *book)
 
 void weir_metrics_write_connections(struct book *book)
 {
-	for (size_t each = 0; each < ARRAY_SIZE(connection_metrics); each++) {
-		weir_exposition_begin(book->out, &connection_metrics[each].metric);
-		for (uint32_t i = 0; i < book->instance->rule_count; i++) {
-			const struct weir_connection_figures *figures = connections_at(book, i);
-
-			if (figures)
-				weir_exposition_count(book->out, &book->rule_labels[i],
-						      weir_metrics_count_at(figures, connection_metrics[each].offset));
-		}
-	}
+	write_counters(book, weir_connection_columns, book->reading->stats.connections,
+		       sizeof(*book->reading->stats.connections), weir_has_connections);
 	write_connection_ends(book);
 	write_handshakes(book);
 }
@@ -274,12 +203,11 @@ void weir_metrics_write_connections(struct book *book)
 /* The number of the rule's breakers in each state: those of its flows, or its only one. */
 static void write_breaker_states(struct book *book, uint32_t place)
 {
-	const struct weir_rule_info *rule = weir_metrics_rule_at(book, place);
 	const struct weir_breaker_sum *sum = &book->reading->stats.breakers[book->instance->rule_order[place]];
 
 	for (int kind = 0; kind <= WEIR_BREAKER_HALF_OPEN; kind++)
 		weir_metrics_write_with(book->out, &book->rule_labels[place], "state", weir_breaker_kind_names[kind],
-					rule->identity.key_fields ? sum->count[kind] : (int)sum->lone.kind == kind);
+					sum->has_flows ? sum->count[kind] : (int)sum->lone.kind == kind);
 }
 
 void weir_metrics_write_breakers(struct book *book)

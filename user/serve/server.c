@@ -45,11 +45,6 @@ struct door {
 	size_t open_count;
 };
 
-bool weir_serve_is_built(void)
-{
-	return true;
-}
-
 const char *weir_serve_version(void)
 {
 	static char words[64];
@@ -290,7 +285,7 @@ static void free_doors(struct door *doors, size_t count)
 	free(doors);
 }
 
-int weir_serve(const struct weir_serve *serve, struct weir_diag *diag)
+static int serve(const struct weir_serve *serve, struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) struct pollfd *polled = calloc(serve->count, sizeof(*polled));
 	struct door *doors = calloc(serve->count, sizeof(*doors));
@@ -316,3 +311,5 @@ int weir_serve(const struct weir_serve *serve, struct weir_diag *diag)
 	free_doors(doors, serve->count);
 	return err;
 }
+
+const struct weir_server_row weir_serve_row = {.serve = serve};

@@ -81,10 +81,9 @@ void weir_flow_take(struct weir_flow_part *flow, const struct weir_share *rule, 
 {
 	struct weir_share_answer bearable = *answer;
 
-	if (answer->lease_us > 0)
-		flow->lowest = flow->reported;
 	bearable.share = at_least(flow, rule, answer->share < most(rule) ? answer->share : most(rule));
-	weir_share_take(&flow->share, &bearable, asked_ns, now_ns);
+	if (weir_share_take(&flow->share, &bearable, asked_ns, now_ns) && answer->lease_us > 0)
+		flow->lowest = flow->reported;
 }
 
 void weir_flow_end(struct weir_flow_part *flow, uint64_t now_ns)

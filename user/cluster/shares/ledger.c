@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/util.h"
+
 /* The assembler includes the file unchanged. The path is relative to the top of the source tree, where make runs. */
 __asm__(".section .rodata\n"
 	"weir_ledger_lua:\n"
@@ -49,26 +51,66 @@ void weir_ledger_write_head(const struct weir_member *member, weir_ledger_word w
 	write_number(words[4], WEIR_CLUSTER_SETTLED_NS / 1000);
 }
 
-void weir_ledger_write_ask(const struct weir_share_ask *ask, weir_ledger_word words[WEIR_LEDGER_ASK_WORDS])
+#define EPOCH_WORD 8
+
+/* The checks of ledger.lua. A prime, so that no single changed digit leaves the check as it was. */
+#define CHECK_PRIME 2147483647
+
+static int64_t add_number(int64_t check, int64_t number)
 {
-	write_number(words[0], (int64_t)ask->threshold);
-	write_number(words[1], (int64_t)ask->rest_us);
-	write_number(words[2], ask->may_fall_back);
-	write_number(words[3], ask->leaves);
-	write_number(words[4], (int64_t)ask->ask);
-	write_number(words[5], (int64_t)ask->share);
-	write_number(words[6], ask->peak);
-	write_number(words[7], (int64_t)ask->fallback);
-	snprintf(words[8], WEIR_LEDGER_WORD_CHARS, "%s", ask->epoch);
-	write_number(words[9], ask->now_us);
-	write_number(words[10], ask->received_us);
-	write_number(words[11], ask->contact_us);
-	write_number(words[12], ask->total);
-	write_number(words[13], (int64_t)ask->base);
-	write_number(words[14], ask->flows_most);
-	write_number(words[15], ask->silent_us);
-	write_number(words[16], ask->stops);
-	write_number(words[17], ask->longest_us);
+	number %= CHECK_PRIME;
+	return (check * 31 + (number < 0 ? number + CHECK_PRIME : number)) % CHECK_PRIME;
+}
+
+static int64_t add_text(int64_t check, const char *text)
+{
+	for (; *text; text++)
+		check = (check * 31 + (unsigned char)*text) % CHECK_PRIME;
+	return check;
+}
+
+void weir_ledger_write_ask(const struct weir_member *member, const struct weir_share_ask *ask,
+			   weir_ledger_word words[WEIR_LEDGER_ASK_WORDS])
+{
+	const int64_t numbers[] = {
+		(int64_t)ask->threshold,
+		(int64_t)ask->rest_us,
+		ask->may_fall_back,
+		ask->leaves,
+		(int64_t)ask->ask,
+		(int64_t)ask->share,
+		ask->peak,
+		(int64_t)ask->fallback,
+		0 /* EPOCH_WORD */,
+		ask->now_us,
+		ask->received_us,
+		ask->contact_us,
+		ask->total,
+		(int64_t)ask->base,
+		ask->flows_most,
+		ask->silent_us,
+		ask->stops,
+		ask->longest_us,
+		ask->expected,
+		ask->rises_us,
+		ask->owed,
+	};
+	int64_t check = add_text(add_text(0, member->host), member->process);
+
+	_Static_assert(ARRAY_SIZE(numbers) == WEIR_LEDGER_ASK_WORDS - 1, "the last word is the check");
+	check = add_number(check, (int64_t)member->turn);
+	check = add_number(check, WEIR_CLUSTER_LEASE_NS / 1000);
+	check = add_number(check, WEIR_CLUSTER_SETTLED_NS / 1000);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (i == EPOCH_WORD) {
+			snprintf(words[i], WEIR_LEDGER_WORD_CHARS, "%s", ask->epoch);
+			check = add_text(check, words[i]);
+		} else {
+			write_number(words[i], numbers[i]);
+			check = add_number(check, numbers[i]);
+		}
+	}
+	write_number(words[ARRAY_SIZE(numbers)], check);
 }
 
 int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDGER_ANSWER_NUMBERS],
@@ -76,7 +118,13 @@ int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDG
 {
 	long long threshold = (long long)terms->threshold;
 	long long now_us = numbers[0], share = numbers[1], fallback = numbers[2], lease_us = numbers[3];
-	long long longest_us = numbers[7];
+	long long longest_us = numbers[7], expected = numbers[8], owed = numbers[9];
+	int64_t check = add_text(0, epoch);
+
+	for (size_t i = 0; i < WEIR_LEDGER_ANSWER_NUMBERS - 1; i++)
+		check = add_number(check, numbers[i]);
+	if (check != numbers[WEIR_LEDGER_ANSWER_NUMBERS - 1])
+		return -EINVAL;
 
 	if (epoch[0] == '\0' || strlen(epoch) >= WEIR_CLUSTER_EPOCH_CHARS || now_us < 0)
 		return -EINVAL;
@@ -85,7 +133,7 @@ int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDG
 	/* A store may shorten leases, but never lengthen them. */
 	if (lease_us < WEIR_LEASE_TAKEN || lease_us > (long long)(WEIR_CLUSTER_LEASE_NS / 1000))
 		return -EINVAL;
-	if (longest_us < 0 || longest_us > WEIR_CLUSTER_FOREVER_US)
+	if (longest_us < 0 || longest_us > WEIR_CLUSTER_FOREVER_US || expected < 0 || owed < 0)
 		return -EINVAL;
 	*ret_answer = (struct weir_share_answer){
 		.now_us = now_us,
@@ -96,6 +144,8 @@ int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDG
 		.total = numbers[5],
 		.silent = numbers[6],
 		.longest_us = longest_us,
+		.expected = expected,
+		.owed = owed,
 	};
 	snprintf(ret_answer->epoch, sizeof(ret_answer->epoch), "%s", epoch);
 	return 0;

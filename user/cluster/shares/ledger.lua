@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
 -- The store's part of "one limit for many hosts": a ledger that records which host may admit how much of a rule's
--- threshold. docs/cluster-protocol.md shows why the hosts together never exceed it; its paragraph numbers appear here
--- in brackets, as [3].
+-- threshold. docs/internals/cluster-protocol.md shows why the hosts together never exceed it; its paragraph numbers
+-- appear here in brackets, as [3].
 --
 -- A host calls this script once a round, for all its rules and all shared flows. A ledger is one hash. KEYS names the
 -- ledgers, one for each rule and one for each flow:
---   ledger        "version epoch run now owed came longest": read_ledger()
+--   ledger        "version epoch run now owed ends longest expected since missing left check": read_field()
 --   host:NAME     what the ledger knows of a host: the fields of read_entry()
 --   flow:NAME     for a rule with a key, each shared flow: "KEY until lack", in which KEY is encrypted by hosts
+--   forget        `weir cluster forget --lost` wrote it: release what is owed
 -- ARGV: host, process, turn, lease_us, settled_us; then for each ledger the ASKED fields of read_rule(), in order; then
 -- the flows that this host wants to share: the number of their rule's ledger, name, key, lack. The script returns, for
 -- each ledger, the fields that user/cluster/shares/ledger.c reads and, for a rule, its flows: name, key, name, key ...
@@ -20,8 +21,9 @@
 -- Time is the ledger's own, in microseconds. It advances when a host can guarantee that at least this much time has
 -- passed [1]. The store's clock is never used, because it can be set.
 
-local ASKED = 18
-local VERSION = '2' -- of a ledger's contents: a ledger of another version counts as lost [6]
+local ASKED = 22
+local VERSION = '3' -- of a ledger's contents: a ledger of another version counts as lost [6]
+local PRIME = 2147483647 -- of the checks in messages, as in ledger.c
 local DAY_US, MINUTE_US = 86400000000, 60000000
 local FLOW_US = 10000000 -- a flow that no host has wanted for this long is no longer shared
 local NEVER = -1
@@ -34,22 +36,46 @@ local lease_us, settled_us = tonumber(ARGV[4]), tonumber(ARGV[5])
 -- one.
 local run = assert(string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)'))
 
+-- A number that depends on everything in a message or an answer [11]. One changed character changes it.
+local function add_text(check, text)
+  for i = 1, #text do check = (check * 31 + string.byte(text, i)) % PRIME end
+  return check
+end
+
+local function add_number(check, number) return (check * 31 + number % PRIME) % PRIME end
+
+local head_check = add_text(add_text(0, host), process)
+for i = 3, 5 do head_check = add_number(head_check, tonumber(ARGV[i])) end
+
 local function read_rule(n)
-  local at = 5 + (n - 1) * ASKED
+  local at, check = 5 + (n - 1) * ASKED, head_check
   local number = function(i) return tonumber(ARGV[at + i]) end
+  for i = 1, ASKED - 1 do
+    check = i == 9 and add_text(check, ARGV[at + i]) or i ~= 9 and add_number(check, number(i))
+  end
+  assert(check == number(ASKED), 'a message was changed on its way')
   return {
     threshold = number(1), rest_us = number(2), may_fall_back = ARGV[at + 3] == '1', leaves = ARGV[at + 4] == '1',
     ask = number(5), share = number(6), peak = number(7), fallback = number(8), -- peak: NEVER when the host does not know
     epoch = ARGV[at + 9], now_us = number(10), received_us = number(11), contact_us = number(12), total = number(13),
     wanted = {}, base = number(14), flows_most = number(15), -- NEVER: flows of this rule are not shared
-    silent_us = number(16), stops = number(17), longest_us = number(18),
+    silent_us = number(16), stops = number(17), longest_us = number(18), expected = number(19), rises_us = number(20),
+    owed = number(21),
   }
+end
+
+-- A text of the ledger ends with a check, so that nothing is read from a text that somebody else has changed.
+local function check_of(field, text) return string.sub(redis.sha1hex(field .. ' ' .. text), 1, 8) end
+
+local function checked(field, text)
+  local rest, check = string.match(text, '^(.*) (%x+)$')
+  return rest and check == check_of(field, rest) and rest or ''
 end
 
 -- Returns nil if somebody else has written the entry.
 local function read_entry(name, text)
-  local process_of, turn_of, hold, fallback, ask, received_us, ends_us, rest_us, silent_us, stops =
-    string.match(text, '^(%S+) (%d+) (%d+) (%d+) (-?%d+) (-?%d+) (%d+) (%d+) (%d+) ([01])$')
+  local process_of, turn_of, hold, fallback, ask, received_us, ends_us, rest_us, silent_us, stops, quiet_us =
+    string.match(text, '^(%S+) (%d+) (%d+) (%d+) (-?%d+) (-?%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$')
   if not process_of then return nil end
   return {
     name = name, process = process_of, turn = tonumber(turn_of),
@@ -60,17 +86,22 @@ local function read_entry(name, text)
     ends_us = tonumber(ends_us), rest_us = tonumber(rest_us),
     silent_us = tonumber(silent_us), -- how long its fallback is reserved after its lease and a rest
     stops = tonumber(stops),         -- 1: it then enforces a limit of 0; 0: it keeps its fallback [10]
+    quiet_us = tonumber(quiet_us),   -- until then another ledger may count on what it does not use [6]
   }
 end
 
 local function entry_text(entry)
-  return string.format('%s %d %d %d %d %d %d %d %d %d', entry.process, entry.turn, entry.hold, entry.fallback,
-    entry.ask, entry.received_us, entry.ends_us, entry.rest_us, entry.silent_us, entry.stops)
+  local text = string.format('%s %d %d %d %d %d %d %d %d %d %d', entry.process, entry.turn, entry.hold, entry.fallback,
+    entry.ask, entry.received_us, entry.ends_us, entry.rest_us, entry.silent_us, entry.stops, entry.quiet_us)
+  return text .. ' ' .. check_of('host:' .. entry.name, text)
 end
+
+-- What is reserved for hosts that are not listed: it is owed to them, or nothing is free until all are here [6].
+local function unknown(ledger) return math.max(ledger.owed, ledger.missing) end
 
 -- The longest silence after which something is still reserved for a host.
 local function longest(ledger)
-  local longest_us = ledger.owed > ledger.came and ledger.longest_us or 0
+  local longest_us = unknown(ledger) > 0 and ledger.longest_us or 0
   for _, entry in pairs(ledger.hosts) do longest_us = math.max(longest_us, entry.silent_us) end
   return longest_us
 end
@@ -78,8 +109,9 @@ end
 -- mine: nil if the caller's message was refused. An unused ledger expires some time after nothing in it is reserved any
 -- more. It is enough to postpone this when the ledger begins, and once a minute.
 local function write(key, ledger, mine, base, before_us)
-  local text = string.format('%s %s %s %d %d %d %d', VERSION, ledger.epoch, run, ledger.now_us, ledger.owed,
-    ledger.came, ledger.longest_us)
+  local text = string.format('%s %s %s %d %d %d %d %d %d %d %d', VERSION, ledger.epoch, run, ledger.now_us, ledger.owed,
+    ledger.owed_ends_us, ledger.longest_us, ledger.expected, ledger.since_us, ledger.missing, ledger.left)
+  text = text .. ' ' .. check_of('ledger', text)
   if mine then
     redis.call('HSET', key, 'ledger', text, 'host:' .. host, entry_text(mine))
   else
@@ -94,30 +126,44 @@ end
 -- A new epoch knows no host. The fallbacks of the previous epoch's hosts are owed to them until they have come back, or
 -- have been silent for as long as any of them may be [6].
 local function begin(key, ledger, base)
-  ledger.longest_us = longest(ledger)
-  ledger.owed, ledger.came = math.max(0, ledger.owed - ledger.came), 0
+  ledger.longest_us, ledger.owed = longest(ledger), unknown(ledger) + (base > 0 and 0 or ledger.unread)
+  ledger.owed_ends_us, ledger.expected, ledger.since_us, ledger.missing, ledger.left = 0, 0, 0, 0, 0
   for _, entry in pairs(ledger.hosts) do ledger.owed = ledger.owed + entry.fallback - base end
   redis.call('DEL', key)
   ledger.epoch, ledger.run, ledger.now_us, ledger.hosts, ledger.flows = process .. ':' .. turn, run, 0, {}, {}
+end
+
+-- The fallback in an entry that cannot be trusted, or is of another version, is owed all the same.
+local function add_unread(ledger, units)
+  ledger.unread = ledger.unread + math.min(tonumber(units or 0), 10000000000000)
 end
 
 -- Returns whether this script has written the field.
 local function read_field(ledger, field, text)
   local kind, name = string.match(field, '^(%a+):(.*)')
   if kind == 'host' then
-    ledger.hosts[name] = read_entry(name, text)
+    ledger.hosts[name] = read_entry(name, checked(field, text))
+    if not ledger.hosts[name] then add_unread(ledger, string.match(text, '^%S+ %d+ %d+ (%d+) ')) end
     return ledger.hosts[name]
   elseif kind == 'flow' then
     local key, until_us, lack = string.match(text, '^(%S+) (%d+) (%d+)$')
     if key then ledger.flows[name] = { name = name, text = key, until_us = tonumber(until_us), lack = tonumber(lack) } end
     return key
   elseif field == 'ledger' then
-    local version, epoch, of_run, now_us, owed, came, longest_us =
-      string.match(text, '^(%S+) (%S+) (%S+) (%d+) (-?%d+) (-?%d+) (%d+)$')
-    if version ~= VERSION then return nil end
+    local version, epoch, of_run, now_us, owed, ends_us, longest_us, expected, since_us, missing, left =
+      string.match(checked(field, text), '^(%S+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    if version ~= VERSION then
+      add_unread(ledger, string.match(text, '^%S+ %S+ %S+ %d+ (%d+) '))
+      return nil
+    end
     ledger.epoch, ledger.run, ledger.now_us = epoch, of_run, tonumber(now_us)
-    ledger.owed, ledger.came, ledger.longest_us = tonumber(owed), tonumber(came), tonumber(longest_us)
+    ledger.owed, ledger.owed_ends_us, ledger.longest_us = tonumber(owed), tonumber(ends_us), tonumber(longest_us)
+    ledger.expected, ledger.since_us, ledger.missing = tonumber(expected), tonumber(since_us), tonumber(missing)
+    ledger.left = tonumber(left)
     return epoch
+  elseif field == 'forget' then
+    ledger.forgets = true
+    return true
   end
   return false
 end
@@ -125,9 +171,13 @@ end
 -- Returns the ledger, and whether it has just begun. If somebody else has written to a ledger, it no longer shows
 -- reliably what its hosts may have, so it counts as lost.
 local function read_ledger(key, base)
-  local ledger = { hosts = {}, flows = {}, owed = 0, came = 0, longest_us = 0 }
+  local ledger = { hosts = {}, flows = {}, owed = 0, longest_us = 0, expected = 0, missing = 0, left = 0, unread = 0 }
   local fields, is_ours = redis.call('HGETALL', key), true
   for i = 1, #fields, 2 do is_ours = read_field(ledger, fields[i], fields[i + 1]) and is_ours end
+  if ledger.forgets then
+    ledger.owed, ledger.expected, ledger.missing = 0, 0, 0
+    redis.call('HDEL', key, 'forget')
+  end
   if not is_ours or ledger.run ~= run then
     begin(key, ledger, base)
     return ledger, true
@@ -146,7 +196,7 @@ local function age(key, ledger, rule)
       redis.call('HDEL', key, 'host:' .. name)
     end
   end
-  if ledger.now_us >= ledger.longest_us + 2 * lease_us + rule.rest_us then ledger.owed, ledger.came = 0, 0 end
+  if ledger.now_us >= ledger.owed_ends_us then ledger.owed, ledger.expected, ledger.missing = 0, 0, 0 end
 end
 
 -- Whether the host has confirmed an answer so recently that it cannot have fallen back.
@@ -155,10 +205,10 @@ local function is_live(ledger, entry)
 end
 
 -- The part of the threshold that is reserved for `entry`. A host that may already have fallen back counts with the
--- larger of its hold and its fallback. For a caller that has just come, every host does, because the ledger's time may
--- have stood still until then [5].
+-- larger of its hold and its fallback, and so does one that has just come [6]. For a caller that has just come, every
+-- host does, because the ledger's time may have stood still until then [5].
 local function reserved(ledger, entry, is_settled)
-  if is_settled and is_live(ledger, entry) then return entry.hold end
+  if is_settled and is_live(ledger, entry) and ledger.now_us >= entry.quiet_us then return entry.hold end
   return math.max(entry.hold, entry.fallback)
 end
 
@@ -193,10 +243,10 @@ local function suitable(rule, due, spare, lacking, free, hosts)
 end
 
 -- Returns the number of known hosts that have not left, the sum of all fallbacks, what is reserved for all hosts except
--- `mine`, what is owed to those of an earlier epoch, and, for people, how much of all this is reserved for silent
+-- `mine`, what is reserved for hosts that are not listed, and, for people, how much of all this is reserved for silent
 -- hosts.
 local function add_up(ledger, mine, is_settled, base)
-  local hosts, fallbacks, others, owed = 0, 0, 0, math.max(0, ledger.owed - ledger.came)
+  local hosts, fallbacks, others, owed = 0, 0, 0, unknown(ledger)
   local silent = owed
   for _, entry in pairs(ledger.hosts) do
     if entry.ask ~= NEVER then hosts = hosts + 1 end
@@ -209,15 +259,53 @@ local function add_up(ledger, mine, is_settled, base)
   return hosts, fallbacks, others, owed, silent
 end
 
+-- Whether the host has taken an answer of this ledger since hosts began to come from another one, or has left. A host
+-- that has only asked may still use the other ledger.
+local function is_here(ledger, entry)
+  return entry.received_us >= ledger.since_us or entry.ask == NEVER and entry.ends_us - lease_us >= ledger.since_us
+end
+
+-- What hosts that are not listed may have of the threshold. Every ledger bounds what all hosts together may have: the
+-- sum of what it has listed, and of what it owes. A host that comes from another ledger reports that ledger's bound, so
+-- the larger bound holds for both, and what is listed is not owed. A host that is not listed claims its part; its second
+-- message claims nothing, because it is listed then. No more is owed than the hosts that are here leave.
+-- What is free in two ledgers must not be given out twice: until as many hosts are here as the other ledger knew, nothing
+-- is free. When all are here, no more is owed than the other ledger owed [6].
+local function owe(ledger, rule, is_listed)
+  local owed, listed, here, hosts = ledger.owed, 0, 0, 0
+  if not is_listed and rule.is_of_former then owed = math.max(0, owed - (rule.fallback - rule.base)) end
+  for _, entry in pairs(ledger.hosts) do
+    listed = listed + entry.fallback - rule.base
+    if is_here(ledger, entry) then here, hosts = here + entry.fallback - rule.base, hosts + 1 end
+  end
+  if rule.is_foreign then
+    owed = math.max(owed, rule.total - listed)
+    ledger.expected, ledger.left = math.max(ledger.expected, rule.expected), math.max(ledger.left, rule.owed)
+  elseif ledger.expected > 0 and not is_listed and rule.epoch == UNKNOWN then
+    ledger.expected = ledger.expected + 1
+  end
+  if ledger.expected > 0 then owed = math.max(0, math.min(owed, rule.limit - here)) end
+  if ledger.expected > 0 and hosts >= ledger.expected then
+    ledger.expected, owed = 0, math.min(owed, ledger.left)
+  end
+  if owed > ledger.owed then ledger.owed_ends_us = math.max(ledger.owed_ends_us, rule.released_us) end
+  ledger.owed = owed
+  ledger.missing = ledger.expected > 0 and rule.may_fall_back and math.max(0, rule.limit - listed) or 0
+end
+
 -- The caller's own report replaces what the ledger knew of it. A process that has just begun has nothing to report. If
 -- a host was silent for so long that others have its fallback, it comes back without one [10].
 local function note(ledger, rule)
   local known = ledger.hosts[host]
-  local mine = known or { name = host, hold = rule.base, fallback = rule.base }
-  if known or not rule.is_of_former then rule.fallback = math.min(rule.fallback, mine.fallback) end
+  local mine = known or { name = host, hold = rule.base, fallback = rule.base, quiet_us = 0 }
+  local is_new = rule.epoch == UNKNOWN and (not known or known.process ~= process)
+  local had = rule.fallback
+  if not rule.is_foreign and (known or not rule.is_of_former) then
+    rule.fallback = math.min(rule.fallback, mine.fallback)
+  end
   if rule.peak == NEVER then
     mine.hold = math.max(mine.hold, mine.fallback, rule.share)
-    mine.fallback = math.max(mine.fallback, rule.fallback)
+    mine.fallback = math.max(mine.fallback, known and had or rule.fallback)
   else
     mine.hold, mine.fallback = rule.peak, rule.fallback
   end
@@ -226,14 +314,19 @@ local function note(ledger, rule)
   mine.silent_us, mine.stops = rule.silent_us, rule.stops
   -- One lease more: the ledger's time may be that far behind the time in a host's next message [4].
   mine.ends_us = ledger.now_us + (rule.leaves and 0 or lease_us) + lease_us
+  -- Another ledger may have given to others what this host does not use [6].
+  if rule.is_foreign or is_new then
+    mine.quiet_us = math.max(mine.quiet_us, ledger.now_us + math.max(rule.rises_us, lease_us + rule.rest_us))
+  end
   ledger.hosts[host] = mine
+  owe(ledger, rule, known)
   return mine
 end
 
 local function decide(ledger, rule, mine)
-  local is_quiet = ledger.now_us < lease_us + rule.rest_us -- leases of an earlier epoch may be in force [6]
+  local is_quiet = ledger.now_us < mine.quiet_us -- leases of another ledger may be in force [6]
   local is_settled = rule.contact_us >= settled_us
-  local base, limit = rule.base, rule.base > 0 and 0 or rule.threshold
+  local base, limit = rule.base, rule.limit
   local hosts, fallbacks, others, owed, silent = add_up(ledger, mine, is_settled, base)
   local part = rule.may_fall_back and math.floor(limit / math.max(hosts, 1)) or 0
   local fallback, share = math.min(rule.fallback, base + part), 0
@@ -248,7 +341,7 @@ local function decide(ledger, rule, mine)
   share = suitable(rule, mine.due, spare, lacking, room - mine.hold, hosts)
   -- This line alone keeps the threshold [3]: no more than the others leave, or than the fallbacks allow anyway.
   share = math.min(share, math.max(room, math.min(rule.share, rule.fallback, fallback)))
-  return share, fallback, hosts, math.max(fallbacks + owed, hosts * part), silent
+  return share, fallback, hosts, fallbacks - mine.fallback + fallback + ledger.owed, silent
 end
 
 -- Flows that lack most come first: without a place they would lose most. Otherwise an attacker could forge as many
@@ -334,17 +427,28 @@ local function serve(key, rule)
   local before_us = not begins and ledger.now_us or nil
   -- A process that has just begun knows no epoch. What its program has comes from an earlier epoch, unless it may come
   -- from this one and is no longer reserved.
-  rule.is_of_former = rule.epoch ~= ledger.epoch and (rule.epoch ~= UNKNOWN or ledger.now_us < rule.silent_us)
+  rule.is_foreign = rule.epoch ~= ledger.epoch and rule.epoch ~= UNKNOWN
+  rule.is_of_former = rule.is_foreign or rule.epoch == UNKNOWN and ledger.now_us < rule.silent_us
   if rule.epoch == ledger.epoch then
     ledger.now_us = math.max(ledger.now_us, rule.now_us)
   else
     rule.received_us, rule.contact_us = NEVER, 0
-    ledger.owed, ledger.longest_us = math.max(ledger.owed, rule.total), math.max(ledger.longest_us, rule.longest_us)
-    if not ledger.hosts[host] and rule.is_of_former then ledger.came = ledger.came + rule.fallback - rule.base end
+    ledger.longest_us = math.max(ledger.longest_us, rule.longest_us)
   end
+  rule.limit = rule.base > 0 and 0 or rule.threshold
+  rule.released_us = ledger.now_us + ledger.longest_us + 2 * lease_us + rule.rest_us
+  if begins then ledger.owed_ends_us = rule.released_us end
   age(key, ledger, rule)
   local for_us, share, fallback, hosts, total, silent, mine = refusal(ledger, rule), 0, 0, 0, 0, 0, nil
   if not for_us then
+    -- What hosts have taken from now on counts: those that were here before may have left since. The microsecond, which
+    -- has passed, tells it from what they had before.
+    if rule.is_foreign then
+      if ledger.expected == 0 then ledger.left = 0 end
+      ledger.now_us = ledger.now_us + 1
+      ledger.since_us = ledger.now_us
+      ledger.owed_ends_us = math.max(ledger.owed_ends_us, ledger.expected == 0 and rule.released_us or 0)
+    end
     mine = note(ledger, rule)
     share, fallback, hosts, total, silent = decide(ledger, rule, mine)
     mine.hold = math.max(mine.hold, share)
@@ -352,8 +456,14 @@ local function serve(key, rule)
     for_us = lease_us
   end
   write(key, ledger, mine, rule.base, before_us)
-  local answer = { ledger.epoch, ledger.now_us, share, fallback, for_us, hosts, total, silent, longest(ledger) }
-  if rule.flows_most ~= NEVER then answer[10] = list_flows(key, ledger, rule) end
+  local answer = {
+    ledger.epoch, ledger.now_us, share, fallback, for_us, hosts, total, silent, longest(ledger),
+    math.max(hosts, ledger.expected), ledger.owed,
+  }
+  local check = add_text(0, ledger.epoch)
+  for i = 2, #answer do check = add_number(check, answer[i]) end
+  answer[#answer + 1] = check
+  if rule.flows_most ~= NEVER then answer[#answer + 1] = list_flows(key, ledger, rule) end
   return answer
 end
 

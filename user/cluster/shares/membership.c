@@ -6,16 +6,17 @@
 #include <string.h>
 
 #define SILENT_LOOKS 2
-#define WEIR_LEDGER_VERSION "2" /* VERSION in ledger.lua */
 
 bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledger_head *ret_head)
 {
 	struct weir_ledger_head head;
+	uint64_t owed, missing;
 
 	if (strcmp(field, "ledger") != 0 ||
-	    sscanf(text, WEIR_LEDGER_VERSION " %*s %*s %" SCNd64 " %" SCNu64 " %" SCNu64, &head.now_us, &head.owed,
-		   &head.came) != 3)
+	    sscanf(text, WEIR_LEDGER_VERSION " %*s %*s %" SCNd64 " %" SCNu64 " %" SCNd64 " %*s %*s %*s %" SCNu64,
+		   &head.now_us, &owed, &head.owed_ends_us, &missing) != 4)
 		return false;
+	head.owed = owed > missing ? owed : missing;
 	*ret_head = head;
 	return true;
 }
@@ -52,7 +53,7 @@ void weir_ledger_field(const char *shown, char field[WEIR_LEDGER_FIELD_CHARS])
 	*to = '\0';
 }
 
-/* "host:NAME" and "process turn hold fallback ask received_us ends_us rest_us silent_us stops" */
+/* "host:NAME" and "process turn hold fallback ask received_us ends_us rest_us silent_us stops quiet_us check" */
 bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, struct weir_ledger_host *ret_host)
 {
 	struct weir_ledger_host host = {};
@@ -79,14 +80,6 @@ uint64_t weir_ledger_reserved(const struct weir_ledger_host *host)
 	if (host->is_live || host->wanted < 0)
 		return 0;
 	return host->hold > host->fallback ? host->hold : host->fallback;
-}
-
-uint32_t weir_ledger_percent(uint64_t reserved, uint64_t threshold)
-{
-	/* docs/rules.md: thresholds are at most 10^13 units. */
-	if (reserved >= threshold)
-		return threshold ? 100 : 0;
-	return (uint32_t)((reserved * 100 + threshold - 1) / threshold);
 }
 
 /* A free place, or that of a host which is no longer there; NULL: none. */
@@ -117,7 +110,7 @@ static struct weir_membership_host *find(struct weir_membership *membership, uin
 
 static enum weir_membership_change see_absent(struct weir_membership_host *known, uint32_t ledger, bool has_left)
 {
-	bool was_live = known->is_live;
+	bool was_live = known->is_live, was_there = was_live || known->is_silent;
 
 	if (has_left && was_live && known->ledger != ledger)
 		return WEIR_MEMBERSHIP_NOTHING; /* the host has left this ledger, but is in others */
@@ -127,7 +120,9 @@ static enum weir_membership_change see_absent(struct weir_membership_host *known
 	known->is_live = false;
 	known->is_silent = !has_left;
 	known->ledger = ledger;
-	return !was_live ? WEIR_MEMBERSHIP_NOTHING : has_left ? WEIR_MEMBERSHIP_LEFT : WEIR_MEMBERSHIP_SILENT;
+	if (has_left)
+		return was_there ? WEIR_MEMBERSHIP_LEFT : WEIR_MEMBERSHIP_NOTHING;
+	return was_live ? WEIR_MEMBERSHIP_SILENT : WEIR_MEMBERSHIP_NOTHING;
 }
 
 enum weir_membership_change weir_membership_see(struct weir_membership *membership, uint32_t ledger,

@@ -30,8 +30,11 @@ struct weir_ledger_host {
 /* The ledger's own field. */
 struct weir_ledger_head {
 	int64_t now_us;
-	uint64_t owed, came; /* reserved for hosts of a lost ledger, and the part of it that came back */
+	uint64_t owed;	      /* reserved for hosts that another ledger knew, and this one does not */
+	int64_t owed_ends_us; /* until then, by the ledger's clock */
 };
+
+#define WEIR_LEDGER_VERSION "3" /* VERSION in ledger.lua */
 
 /* Parse a field of the ledger's hash and its text, as ledger.lua writes them. False: it is not such a field. */
 bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledger_head *ret_head);
@@ -43,9 +46,6 @@ void weir_ledger_field(const char *shown, char field[WEIR_LEDGER_FIELD_CHARS]);
 
 /* The part of the threshold that is reserved because this host is silent; 0 if it is live or has left. */
 uint64_t weir_ledger_reserved(const struct weir_ledger_host *host);
-
-/* As a percentage of the threshold, rounded up so that a small amount does not look like zero. */
-uint32_t weir_ledger_percent(uint64_t reserved, uint64_t threshold);
 
 enum weir_membership_change {
 	WEIR_MEMBERSHIP_NOTHING,

@@ -252,6 +252,14 @@ static int64_t silent_to_report_us(const struct weir_share_terms *terms)
 	return us < WEIR_CLUSTER_FOREVER_US ? us : WEIR_CLUSTER_FOREVER_US;
 }
 
+/* How much longer the ledger that gave the latest lease may give to others what this host does not use [5]. */
+static int64_t rises_to_report_us(const struct weir_share *share, uint64_t now_ns)
+{
+	if (share->rises_ns == UINT64_MAX || now_ns >= share->rises_ns)
+		return 0;
+	return (int64_t)((share->rises_ns - now_ns) / NSEC_PER_USEC) + 1;
+}
+
 static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask)
 {
 	const struct weir_ledger_time *time = &share->time;
@@ -276,6 +284,9 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 		.silent_us = silent_to_report_us(&share->terms),
 		.stops = share->terms.stops,
 		.longest_us = share->longest_us,
+		.expected = share->expected,
+		.rises_us = rises_to_report_us(share, now_ns),
+		.owed = share->owed,
 	};
 }
 
@@ -322,19 +333,24 @@ static void lose_name(struct weir_share *share, uint64_t now_ns)
 	share->peak_known_ns = now_ns + (share->terms.is_per_flow ? rise_ns(share) : rest_ns(share));
 }
 
-void weir_share_take(struct weir_share *share, const struct weir_share_answer *answer, uint64_t asked_ns,
+bool weir_share_take(struct weir_share *share, const struct weir_share_answer *answer, uint64_t asked_ns,
 		     uint64_t now_ns)
 {
 	weir_share_advance(share, now_ns);
+	if (answer->lease_us == WEIR_LEASE_TAKEN)
+		lose_name(share, now_ns);
 	if (strcmp(share->epoch, answer->epoch) != 0) {
+		if (strcmp(share->heard, answer->epoch) != 0) {
+			memcpy(share->heard, answer->epoch, sizeof(share->heard));
+			return false;
+		}
 		memcpy(share->epoch, answer->epoch, sizeof(share->epoch));
 		share->time.is_known = false;
 	}
+	share->heard[0] = '\0';
 	hear_time(&share->time, answer->now_us, asked_ns, now_ns);
-	if (answer->lease_us == WEIR_LEASE_TAKEN)
-		lose_name(share, now_ns);
 	if (answer->lease_us <= 0)
-		return;
+		return true;
 
 	share->has_lease = true;
 	/* Counted from when the lease was requested, which was before it was granted; the ledger counts from the grant
@@ -348,11 +364,14 @@ void weir_share_take(struct weir_share *share, const struct weir_share_answer *a
 	share->total = answer->total;
 	share->silent = answer->silent;
 	share->longest_us = answer->longest_us;
+	share->expected = answer->expected;
+	share->owed = answer->owed;
 	share->confirmed_ns = asked_ns;
 	share->stops_ns = silence_ends_ns(share, share->said_ns < share->terms.silent_ns ? share->said_ns
 											 : share->terms.silent_ns);
 	enforce(share, answer->share, now_ns);
 	weir_share_advance(share, now_ns);
+	return true;
 }
 
 /* ---- turns ---- */

@@ -2,8 +2,8 @@
 /*
  * Room shares: one limit for many hosts, the host's part. A host enforces a share of a rule's threshold. Shares move
  * with demand through a ledger that a store keeps (ledger.lua). Pure: no clock and no socket; time is an argument,
- * messages are structs. docs/cluster-protocol.md shows why the hosts together never exceed the threshold; its paragraph
- * numbers appear in brackets here, as [3].
+ * messages are structs. docs/internals/cluster-protocol.md shows why the hosts together never exceed the threshold; its
+ * paragraph numbers appear in brackets here, as [3].
  *
  * This header: what one rule's share is at a given time (weir_share), and when this host may send a message
  * (weir_member). demand.h measures how much a host could use, and ledger.h converts messages to and from the store's
@@ -91,11 +91,14 @@ struct weir_share {
 	struct weir_peaks peaks;
 	struct weir_ledger_time time;
 	int64_t received_us;		      /* the ledger's time in the answer that gave the lease */
-	char epoch[WEIR_CLUSTER_EPOCH_CHARS]; /* of the ledger that answered last; empty: none has */
+	char epoch[WEIR_CLUSTER_EPOCH_CHARS]; /* of the ledger that this host believes in; empty: none has answered */
+	char heard[WEIR_CLUSTER_EPOCH_CHARS]; /* another one, in the latest answer: it is asked once more; or empty */
 	int64_t hosts;			      /* hosts known to that ledger, and the sum of their fallbacks */
 	int64_t total;
 	int64_t silent;	    /* the part of the threshold that is reserved for silent hosts */
 	int64_t longest_us; /* the longest silent_ns of any host in the ledger */
+	int64_t expected;   /* hosts that the ledger knows or waits for, and what it owes to others */
+	int64_t owed;
 	struct weir_demand demand;
 };
 
@@ -119,6 +122,9 @@ struct weir_share_ask {
 	int64_t silent_us;
 	bool stops;
 	int64_t longest_us;
+	int64_t expected;
+	int64_t rises_us; /* so long others may count on what this host does not use; 0: no longer */
+	int64_t owed;
 };
 
 enum weir_lease_refusal { WEIR_LEASE_LATE = 0, WEIR_LEASE_TAKEN = -1 };
@@ -133,6 +139,8 @@ struct weir_share_answer {
 	int64_t total;
 	int64_t silent;
 	int64_t longest_us;
+	int64_t expected;
+	int64_t owed;
 };
 
 /* A process begins: it enforces a limit of 0, and does not know what an earlier process enforced. */
@@ -191,8 +199,12 @@ void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_sha
 #define WEIR_CLUSTER_LAST_TURN ((1ull << 53) - 1)
 void weir_share_farewell(const struct weir_share_terms *terms, struct weir_share_ask *ret_ask);
 
-/* Take the answer to the message that was sent at asked_ns. `enforced` may change. */
-void weir_share_take(struct weir_share *share, const struct weir_share_answer *answer, uint64_t asked_ns,
+/*
+ * Take the answer to the message that was sent at asked_ns. `enforced` may change. False: the answer has an epoch that
+ * this host did not report, so it is not believed until the next one has the same: a single answer may come from
+ * another store.
+ */
+bool weir_share_take(struct weir_share *share, const struct weir_share_answer *answer, uint64_t asked_ns,
 		     uint64_t now_ns);
 
 /* When this host may send: at most one message is on its way, and only the answer to the latest is accepted [2]. */

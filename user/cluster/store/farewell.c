@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "report/shared_limits.h"
 #include "store/message.h"
 #include "store/sharing.h"
 #include "store/store.h"
@@ -22,8 +23,10 @@ struct weir_farewell {
 	size_t count;
 };
 
-void weir_farewell_free(struct weir_farewell *farewell)
+void weir_farewell_free(void *prepared)
 {
+	struct weir_farewell *farewell = prepared;
+
 	if (!farewell)
 		return;
 	free(farewell->keys);
@@ -45,7 +48,7 @@ static void add(struct weir_farewell *farewell, const struct weir_rule_info *rul
 	weir_share_farewell(&terms, &farewell->asks[farewell->count++]);
 }
 
-struct weir_farewell *weir_farewell_prepare(const struct weir_instance *instance)
+void *weir_farewell_prepare(const struct weir_instance *instance)
 {
 	struct weir_farewell *farewell = calloc(1, sizeof(*farewell));
 	struct weir_shared_threshold shared;
@@ -66,7 +69,7 @@ struct weir_farewell *weir_farewell_prepare(const struct weir_instance *instance
 	}
 	if (!farewell->count)
 		goto nothing;
-	weir_sharing_host(&farewell->cluster, farewell->member.host);
+	weir_cluster_host(&farewell->cluster, farewell->member.host);
 	weir_sharing_process(farewell->process, farewell->member.process);
 	farewell->member.turn = WEIR_CLUSTER_LAST_TURN;
 	return farewell;
@@ -75,8 +78,9 @@ nothing:
 	return NULL;
 }
 
-void weir_farewell_say(const struct weir_farewell *farewell)
+void weir_farewell_say(const void *prepared)
 {
+	const struct weir_farewell *farewell = prepared;
 	const uint64_t end_ns = weir_host_now_ns() + WEIR_SHARING_LEAVE_NS;
 	_cleanup_(weir_message_free) struct weir_message message = {};
 	_cleanup_(weir_store_freep) struct weir_store *store = NULL;

@@ -55,12 +55,13 @@ void weir_message_say_number(struct weir_message *message, size_t number)
 
 void weir_message_say_head(struct weir_message *message, const struct weir_member *member)
 {
+	message->member = member;
 	weir_ledger_write_head(member, say_texts(message, WEIR_LEDGER_HEAD_WORDS));
 	say_texts_written(message, WEIR_LEDGER_HEAD_WORDS);
 }
 
 void weir_message_say_ask(struct weir_message *message, const struct weir_share_ask *ask)
 {
-	weir_ledger_write_ask(ask, say_texts(message, WEIR_LEDGER_ASK_WORDS));
+	weir_ledger_write_ask(message->member, ask, say_texts(message, WEIR_LEDGER_ASK_WORDS));
 	say_texts_written(message, WEIR_LEDGER_ASK_WORDS);
 }

@@ -12,6 +12,7 @@ struct weir_message {
 	size_t *bytes;
 	weir_ledger_word *texts;
 	size_t count, text_count;
+	const struct weir_member *member; /* of the head, which the checks of the asks include */
 };
 
 /* The message must be zeroed before. Reserves room for this many ledgers and wanted flows. -ENOMEM. The caller frees
@@ -24,6 +25,7 @@ void weir_message_free(struct weir_message *message);
 void weir_message_say(struct weir_message *message, const char *word);
 void weir_message_say_number(struct weir_message *message, size_t number);
 void weir_message_say_head(struct weir_message *message, const struct weir_member *member);
+/* After the head. */
 void weir_message_say_ask(struct weir_message *message, const struct weir_share_ask *ask);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "store/schedule.h"
 
-#include "tables/share_schedule.h"
+#include "tables/entry_state.h"
 
 void weir_share_schedule_read(uint64_t version, const struct weir_share_stages stages[2],
 			      struct weir_share_schedule *ret_schedule)

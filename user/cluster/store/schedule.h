@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The schedule of a share as stored in a map (tables/share_schedule.h): reading the whole schedule, and putting one in
+/* The schedule of a share as stored in a map (tables/entry_state.h): reading the whole schedule, and putting one in
  * force.
  */
 #ifndef WEIR_STORE_SCHEDULE_H

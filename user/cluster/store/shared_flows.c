@@ -133,6 +133,7 @@ static void move_flow(struct weir_sharing_flows *flows, size_t index)
 
 int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct weir_instance *instance)
 {
+	const struct weir_top_drops_maps maps = weir_top_drops_of(instance);
 	int err = weir_flow_places_follow(&flows->places, instance), cpus = weir_host_cpus();
 
 	weir_top_drops_unmap(&flows->top_drops);
@@ -140,9 +141,7 @@ int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct wei
 		return err;
 	if (instance->info.rule_slots && !instance->is_incompatible[WEIR_TABLE_TOP_DROPS] &&
 	    !instance->is_incompatible[WEIR_TABLE_TOP_DROP_KEYS] && cpus > 0)
-		err = weir_top_drops_map(&flows->top_drops, instance->map_fd[WEIR_TABLE_TOP_DROPS],
-					 instance->map_fd[WEIR_TABLE_TOP_DROP_KEYS],
-					 (uint32_t)cpus * WEIR_TOP_DROPS_SETS, false);
+		err = weir_top_drops_map(&flows->top_drops, &maps, (uint32_t)cpus * WEIR_TOP_DROPS_SETS, false);
 	for (size_t i = flows->count; i-- > 0;)
 		move_flow(flows, i);
 	return err;

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "report/shared_limits.h"
 #include "shares/share.h"
 #include "store/cluster_events.h"
 #include "store/shared_flows.h"
@@ -106,8 +107,9 @@ static void speak(struct weir_sharing *sharing, uint64_t now_ns)
 	weir_store_step(sharing->store, now_ns);
 }
 
-static void step(struct weir_sharing *sharing, struct weir_diag *diag)
+void weir_sharing_step(void *state, struct weir_diag *diag)
 {
+	struct weir_sharing *sharing = state;
 	struct weir_reply *reply;
 	uint64_t now_ns = weir_host_now_ns();
 
@@ -124,13 +126,16 @@ static void step(struct weir_sharing *sharing, struct weir_diag *diag)
 	weir_cluster_events_note_rules(&sharing->events);
 }
 
-static struct pollfd poll_store(const struct weir_sharing *sharing)
+struct pollfd weir_sharing_poll(const void *state)
 {
+	const struct weir_sharing *sharing = state;
+
 	return sharing ? weir_store_poll(sharing->store) : (struct pollfd){.fd = -1};
 }
 
-static uint64_t due_ns_of(const struct weir_sharing *sharing)
+uint64_t weir_sharing_due_ns(const void *state)
 {
+	const struct weir_sharing *sharing = state;
 	uint64_t due_ns, turn_ns, next_ns;
 
 	if (!sharing)
@@ -151,8 +156,9 @@ static uint64_t due_ns_of(const struct weir_sharing *sharing)
 	return next_ns < due_ns ? next_ns : due_ns;
 }
 
-static void leave(struct weir_sharing *sharing)
+void weir_sharing_leave(void *state)
 {
+	struct weir_sharing *sharing = state;
 	uint64_t now_ns = weir_host_now_ns(), end_ns = now_ns + WEIR_SHARING_LEAVE_NS;
 	struct weir_diag ignored = {}; /* nobody is left who needs these warnings */
 
@@ -168,27 +174,31 @@ static void leave(struct weir_sharing *sharing)
 		sharing->rules[i].farewells = 1;
 	}
 	while (sharing->rule_count && now_ns < end_ns) {
-		struct pollfd polled = poll_store(sharing);
-		uint64_t due_ns = due_ns_of(sharing);
+		struct pollfd polled = weir_sharing_poll(sharing);
+		uint64_t due_ns = weir_sharing_due_ns(sharing);
 
 		due_ns = due_ns < end_ns ? due_ns : end_ns;
 		if (due_ns > now_ns)
 			(void)poll(&polled, 1, (int)((due_ns - now_ns) / 1000000 + 1)); /* the step handles errors */
-		step(sharing, &ignored);
+		weir_sharing_step(sharing, &ignored);
 		now_ns = weir_host_now_ns();
 	}
 	weir_diag_free(&ignored);
 }
 
-static uint32_t rule_count_of(const struct weir_sharing *sharing)
+uint32_t weir_sharing_rule_count(const void *state)
 {
+	const struct weir_sharing *sharing = state;
+
 	return sharing ? (uint32_t)sharing->rule_count : 0;
 }
 
 /* ---- calls for the controller ---- */
 
-static void free_sharing(struct weir_sharing *sharing)
+void weir_sharing_free(void *state)
 {
+	struct weir_sharing *sharing = state;
+
 	if (!sharing)
 		return;
 	weir_store_free(sharing->store);
@@ -212,14 +222,14 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 	if (!err)
 		err = weir_sharing_flows_open(&instance->info.cluster, &sharing->flows, diag);
 	if (err) {
-		free_sharing(sharing);
+		weir_sharing_free(sharing);
 		return err;
 	}
 	sharing->cluster = instance->info.cluster;
 	snprintf(sharing->events.instance, sizeof(sharing->events.instance), "%s", instance->name);
-	weir_sharing_host(&sharing->cluster, sharing->events.host);
+	weir_cluster_host(&sharing->cluster, sharing->events.host);
 	sharing->answered_ns = weir_host_now_ns();
-	weir_sharing_host(&sharing->cluster, sharing->member.host);
+	weir_cluster_host(&sharing->cluster, sharing->member.host);
 	*ret_sharing = sharing;
 	return 0;
 }
@@ -242,41 +252,34 @@ static bool is_same_cluster(const struct weir_cluster_info *a, const struct weir
 	return !memcmp(a, b, offsetof(struct weir_cluster_info, silent_ns));
 }
 
-static int follow(struct weir_sharing **sharing, const struct weir_instance *instance, struct weir_diag *diag)
+int weir_sharing_follow(void **state, const struct weir_instance *instance, struct weir_diag *diag)
 {
-	bool is_other = *sharing && !is_same_cluster(&(*sharing)->cluster, &instance->info.cluster);
+	struct weir_sharing *sharing = *state;
+	bool is_other = sharing && !is_same_cluster(&sharing->cluster, &instance->info.cluster);
 	int err;
 
-	if (*sharing && (is_other || !weir_sharing_has_shared_rules(instance))) {
-		leave(*sharing);
-		free_sharing(TAKE_PTR(*sharing));
+	if (sharing && (is_other || !weir_sharing_has_shared_rules(instance))) {
+		weir_sharing_leave(sharing);
+		weir_sharing_free(sharing);
+		*state = sharing = NULL;
 	}
 	if (!weir_sharing_has_shared_rules(instance))
 		return 0;
 	err = weir_instance_expect_tables(instance, WEIR_SHARING_TABLES, "the shares", diag);
-	if (!err && !*sharing)
-		err = open_sharing(instance, sharing, diag);
+	if (!err && !sharing)
+		err = open_sharing(instance, &sharing, diag);
 	if (err)
 		return err;
-	(*sharing)->cluster = instance->info.cluster;
-	err = weir_sharing_map_shares(*sharing, instance);
+	*state = sharing;
+	sharing->cluster = instance->info.cluster;
+	err = weir_sharing_map_shares(sharing, instance);
 	if (!err)
-		err = weir_sharing_flows_follow((*sharing)->flows, instance);
+		err = weir_sharing_flows_follow(sharing->flows, instance);
 	if (!err)
-		err = weir_sharing_take_rules(*sharing, instance, weir_host_now_ns());
+		err = weir_sharing_take_rules(sharing, instance, weir_host_now_ns());
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot share limits with other hosts");
 	if (is_other)
-		empty_shares(*sharing, weir_host_now_ns());
+		empty_shares(sharing, weir_host_now_ns());
 	return 0;
 }
-
-const struct weir_sharing_calls weir_sharing_calls = {
-	.follow = follow,
-	.free = free_sharing,
-	.poll = poll_store,
-	.due_ns = due_ns_of,
-	.step = step,
-	.leave = leave,
-	.rule_count = rule_count_of,
-};

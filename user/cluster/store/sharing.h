@@ -8,9 +8,10 @@
 #ifndef WEIR_STORE_SHARING_H
 #define WEIR_STORE_SHARING_H
 
+#include <poll.h>
 #include <stdint.h>
 
-#include "control/controller.h"
+#include "base/diag.h"
 #include "instance/instance.h"
 #include "shares/share.h"
 
@@ -23,11 +24,17 @@
 #define WEIR_SHARING_LEAVE_NS 500000000ull
 
 /*
- * The calls for the controller. Rules continue with the share that they have: one that an earlier controller has
- * published stays in force until it ends. step() warns when the store is lost, and when it is back. leave() informs the
- * ledger, for half a second at most.
+ * The controller's part (control/calculator.h says what each is for). Rules continue with the share that they have: one
+ * that an earlier controller has published stays in force until it ends. step() warns when the store is lost, and when
+ * it is back. leave() informs the ledger, for half a second at most.
  */
-extern const struct weir_sharing_calls weir_sharing_calls;
+int weir_sharing_follow(void **state, const struct weir_instance *instance, struct weir_diag *diag);
+void weir_sharing_free(void *state);
+struct pollfd weir_sharing_poll(const void *state);
+uint64_t weir_sharing_due_ns(const void *state);
+void weir_sharing_step(void *state, struct weir_diag *diag);
+void weir_sharing_leave(void *state);
+uint32_t weir_sharing_rule_count(const void *state);
 
 /* ---- reading from outside ---- */
 
@@ -37,9 +44,6 @@ void weir_sharing_process(uint64_t number, char process[WEIR_CLUSTER_NAME_CHARS]
 /* A rule's terms, in a cluster that had `hosts` hosts last. */
 struct weir_share_terms weir_sharing_terms(const struct weir_cluster_info *cluster, const struct weir_rule_info *info,
 					   int64_t hosts);
-
-/* The name of this host in the ledger. */
-void weir_sharing_host(const struct weir_cluster_info *cluster, char host[WEIR_CLUSTER_WORD_CHARS]);
 
 /* The key of a rule's ledger in the store. Rules with the same name count together if they have the same interval and
  * unit.

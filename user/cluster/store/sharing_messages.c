@@ -258,12 +258,15 @@ static void take_answer(struct weir_sharing *sharing, struct shared_rule *rule, 
 	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
 	struct weir_share_answer answer;
 	struct weir_share_terms terms;
+	bool is_another;
 
 	if (read_answer(reply, &rule->share.terms, &answer))
 		return;
-	if (rule->share.epoch[0] && strcmp(rule->share.epoch, answer.epoch) != 0)
+	is_another = rule->share.epoch[0] && strcmp(rule->share.epoch, answer.epoch) != 0;
+	if (!weir_share_take(&rule->share, &answer, rule->asked_ns, now_ns))
+		return;
+	if (is_another)
 		weir_cluster_events_add(&sharing->events.ledgers, rule->info.name);
-	weir_share_take(&rule->share, &answer, rule->asked_ns, now_ns);
 	pushed->trouble = answer.lease_us > 0			? WEIR_SHARE_FINE
 			  : answer.lease_us == WEIR_LEASE_TAKEN ? WEIR_SHARE_TAKEN
 								: WEIR_SHARE_LATE;

@@ -21,20 +21,6 @@
 
 /* ---- names ---- */
 
-void weir_sharing_host(const struct weir_cluster_info *cluster, char host[WEIR_CLUSTER_WORD_CHARS])
-{
-	if (cluster->host[0]) {
-		memcpy(host, cluster->host, WEIR_CLUSTER_WORD_CHARS);
-		return;
-	}
-	if (gethostname(host, WEIR_CLUSTER_WORD_CHARS))
-		strcpy(host, "localhost");
-	host[WEIR_CLUSTER_WORD_CHARS - 1] = '\0';
-	for (char *at = host; *at; at++) /* words in the ledger are separated by spaces */
-		if (*at <= ' ' || *at > '~')
-			*at = '-';
-}
-
 void weir_sharing_key(const struct weir_cluster_info *cluster, const struct weir_rule_info *rule,
 		      char key[WEIR_LEDGER_KEY_CHARS])
 {

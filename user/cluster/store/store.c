@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "rules/store_url.h"
+#include "rules/cluster.h"
 #include "store/store.h"
 
 #include <errno.h>

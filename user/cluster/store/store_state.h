@@ -3,7 +3,7 @@
 #ifndef WEIR_STORE_STORE_STATE_H
 #define WEIR_STORE_STORE_STATE_H
 
-#include "rules/store_url.h"
+#include "rules/cluster.h"
 #include "store/lookup.h"
 #include "store/replies.h"
 #include "store/store.h"

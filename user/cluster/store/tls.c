@@ -14,7 +14,7 @@
 
 #include "base/text_file.h"
 #include "base/util.h"
-#include "rules/store_url.h"
+#include "rules/cluster.h"
 
 /* A bundle of all authorities of the web has some 200 kB. Chosen, not derived. */
 #define CA_FILE_BYTES_MAX (4u << 20)

@@ -165,6 +165,9 @@ const observedAt = (resource, at) => observed.get(resource)?.find((span) => span
 
 const observes = (status) => status.settings.mode === "observe" || status.rules.some((rule) => rule.mode === "observe");
 
+// One that is limited in both directions has two links.
+const interfacesOf = (links) => [...new Set(links.map((link) => link.interface))].join(", ");
+
 function showNow(status, stats, flows) {
 	const rates = ratesOf(stats), figure = (n, of = rates) => of ? short.format(of[n]) : "…";
 	const out = (words, n) => stats.out ? [[`Outgoing packets/s, ${words}`, figure(n, rates?.out)]] : [];
@@ -177,8 +180,7 @@ function showNow(status, stats, flows) {
 		...(observes(status) ? [["Packets/s that would be dropped", figure("wouldDrop")]] : []),
 		["Active flows", count(flows.active)],
 		["Controller", state === "notNeeded" ? "not needed" : state, "", state === "stale" || state === "absent"],
-		["Interfaces", status.links.map((link) => link.interface).join(", ") || "none",
-			gone.length ? `${gone.map((link) => link.interface).join(", ")} gone` : "", gone.length > 0 || !status.links.length],
+		["Interfaces", interfacesOf(status.links) || "none", gone.length ? `${interfacesOf(gone)} gone` : "", gone.length > 0 || !status.links.length],
 		["Attached for", span(status.attachedSeconds)],
 		["These rules for", span(status.loadedSeconds)],
 	]);
@@ -191,6 +193,7 @@ function showNow(status, stats, flows) {
 	const unconfirmed = byId("unconfirmed");
 	unconfirmed.hidden = status.returnsSeconds === null;
 	setText(unconfirmed, `not confirmed: the previous rules return in ${status.returnsSeconds} s`);
+	byId("last-good").hidden = !status.isLastGood;
 	const penalised = status.rules.reduce((sum, rule) => sum + (rule.penalisedFlows ?? 0), 0), badge = byId("penalised");
 	badge.hidden = !penalised;
 	setText(badge, `${penalised} penalised`);
@@ -278,7 +281,7 @@ function showCharts(status, stats) {
 function showFlows(flows) {
 	const of = (list) => list || [];
 	const amount = (flow, n) => flow.unit === "us" ? `${(n / 1000).toFixed(1)} ms` : count(n);
-	const windows = of(flows.flows).map((flow) => [keyOf(flow), flow.rule ?? "not known", amount(flow, flow.units), flow]);
+	const windows = of(flows.flows).map((flow) => [keyOf(flow), flow.rule ?? "not known", amount(flow, flow.used), flow]);
 	const connections = of(flows.connections?.flows).map((flow) => [keyOf(flow), flow.rule, `${count(flow.connections.now)} open`, flow]);
 	const rows = [...windows, ...connections].sort((a, b) => (b[3].share ?? 0) - (a[3].share ?? 0)).slice(0, FLOWS_SHOWN);
 	fillTable("flows", rows.map(([key, rule, used, flow]) => [key, rule, used,

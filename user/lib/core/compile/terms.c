@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Terms: Sentinel's strategy, behaviour and relation, converted to what the program and the controller use
+ * (docs/semantics.md, 3 to 6).
+ */
+#include "compile/build_steps.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "thresholds/control.h"
+#include "thresholds/token_rates.h"
+
+/* If both the resource whose traffic warms up the rule and the rule itself have flows, the program warms up each flow
+ * separately. If a whole other resource warms them up, all flows share one threshold, which the controller can compute.
+ */
+static bool warms_flows(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	if (rule->strategy != WEIR_STRATEGY_WARM_UP || !weir_flow_of(ruleset, rule)->fields)
+		return false;
+	return rule->relation == WEIR_RELATION_CURRENT || ruleset->resources[rule->ref_resource].flow.fields;
+}
+
+static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms *terms, struct weir_diag *diag)
+{
+	unsigned __int128 allowed_num = rule->threshold_micro, allowed_den = WEIR_MICRO;
+	int err = 0;
+
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
+		err = weir_warm_up_set_up(rule, &terms->warm_up, diag);
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
+		err = weir_memory_adaptive_set_up(rule, &terms->memory, diag);
+		allowed_num = rule->memory.high_units;
+		allowed_den = 1;
+	}
+	terms->units = (uint64_t)(allowed_num / allowed_den);
+	/* System rules drop at triggerCount and above, so the count just below it is admitted. Signals are compared in
+	 * millionths.
+	 */
+	if (rule->system)
+		terms->units = rule->metric == WEIR_METRIC_SIGNAL
+				       ? rule->threshold_micro
+				       : (rule->threshold_micro + WEIR_MICRO - 1) / WEIR_MICRO;
+	if (!err && weir_kinds[terms->kind]->has_emission)
+		weir_emission_make(rule->interval_ns, allowed_num, allowed_den, &terms->emission);
+	if (!err && weir_kinds[terms->kind]->has_tokens)
+		weir_tokens_make(rule, &terms->tokens);
+	return err;
+}
+
+/* For the choice of rows: the most hosts that share an AVG_LOCAL threshold. docs/cluster.md says how many a store can
+ * serve.
+ */
+#define HOSTS_MAX 1000
+
+int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, struct weir_terms *terms,
+		    struct weir_diag *diag)
+{
+	uint64_t units;
+	size_t i;
+	int err;
+
+	memset(terms, 0, sizeof(*terms));
+	terms->kind = weir_kind_id_of(rule);
+	terms->has_window = weir_kinds[terms->kind]->keeps_window;
+	terms->warms_flows = warms_flows(ruleset, rule);
+	terms->moves = rule->strategy != WEIR_STRATEGY_DIRECT && !terms->warms_flows;
+	err = set_strategy(rule, terms, diag);
+	if (err)
+		return err;
+	terms->units_max = terms->units;
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		terms->units_max = rule->memory.low_units;
+	if (rule->cluster == WEIR_CLUSTER_AVG_LOCAL)
+		terms->units_max *= HOSTS_MAX;
+	for (i = 0; i < rule->override_count; i++) {
+		units = rule->overrides[i].threshold_micro / WEIR_MICRO;
+		if (units > terms->units_max)
+			terms->units_max = units;
+	}
+	return 0;
+}
+
+/* ---- overrides ---- */
+
+/* A flow under an override has a different rate, so other flows of the rule must not use its bucket. */
+static uint32_t mark_of_override(uint32_t mark, uint64_t threshold_micro)
+{
+	return (uint32_t)(((mark ^ threshold_micro) * 0x9e3779b97f4a7c15ull) >> 32) | 1; /* 2^64 / golden ratio */
+}
+
+static void write_override_tokens(const struct weir_ruleset_rule *rule, const struct weir_tokens *of_rule,
+				  const struct weir_override *written, struct weir_override_units *units)
+{
+	struct weir_tokens tokens;
+
+	weir_tokens_override(rule, written->threshold_micro, of_rule->unit, &tokens);
+	units->tokens.rate = tokens.clock.rate;
+	units->tokens.capacity = tokens.capacity;
+	units->tokens.batch_max = tokens.batch_max;
+	units->tokens.mark = mark_of_override(of_rule->mark, written->threshold_micro);
+}
+
+static void write_override(const struct weir_ruleset_rule *rule, size_t place, const struct weir_override *written,
+			   const struct weir_rule *loaded, struct weir_image_override *override)
+{
+	override->key.place = place;
+	override->key.family = written->prefix.family;
+	override->key.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + written->prefix.bits;
+	memcpy(override->key.address, written->prefix.address, sizeof(override->key.address));
+	override->units.units = written->threshold_micro / WEIR_MICRO;
+	if (weir_kind_of(rule)->has_emission)
+		weir_emission_make(rule->interval_ns, written->threshold_micro, WEIR_MICRO, &override->units.emission);
+	if (weir_kind_of(rule)->has_tokens)
+		write_override_tokens(rule, &loaded->tokens, written, &override->units);
+}
+
+int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_ruleset_rule *rule;
+	size_t place, i, count = 0;
+
+	for (place = 0; place < ruleset->rule_count; place++)
+		count += ruleset->rules[place].override_count;
+	image->overrides = calloc(count + 1, sizeof(*image->overrides));
+	if (!image->overrides)
+		return weir_compile_no_memory(diag);
+	for (place = 0; place < ruleset->rule_count; place++) {
+		rule = &ruleset->rules[place];
+		for (i = 0; i < rule->override_count; i++)
+			write_override(rule, place, &rule->overrides[i], &image->rules[place],
+				       &image->overrides[image->override_count++]);
+	}
+	return 0;
+}

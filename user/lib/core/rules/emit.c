@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/emit.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "rules/parse.h"
+#include "rules/scalars.h"
+
+/* ---- settings ---- */
+
+static void write_policy(struct weir_writer *writer, enum weir_setting setting, bool drops, bool drops_by_default)
+{
+	if (drops != drops_by_default)
+		weir_write_word(writer, weir_setting_names[setting], drops ? "drop" : "pass");
+}
+
+static void write_setting(struct weir_writer *writer, enum weir_setting setting, uint64_t number, uint64_t by_default)
+{
+	if (number != by_default)
+		weir_write_number(writer, weir_setting_names[setting], number);
+}
+
+static void write_except(struct weir_writer *writer, const struct weir_settings *settings)
+{
+	if (!settings->non_ip_except_count)
+		return;
+	weir_write_inline_list(writer, weir_setting_names[SETTING_NON_IP_EXCEPT]);
+	for (size_t i = 0; i < settings->non_ip_except_count; i++) {
+		char text[WEIR_ETHERTYPE_TEXT_BYTES];
+
+		weir_write_word(writer, NULL, weir_format_ethertypes(&settings->non_ip_except[i], text));
+	}
+	weir_write_end(writer);
+}
+
+static void write_timed_parts(struct weir_writer *writer, const struct weir_settings *settings)
+{
+	if (!settings->timed_part_count)
+		return;
+	weir_write_map(writer, weir_setting_names[SETTING_TIMED_PARTS]);
+	for (size_t i = 0; i < settings->timed_part_count; i++)
+		weir_write_number(writer, settings->timed_parts[i].by, settings->timed_parts[i].addresses);
+	weir_write_end(writer);
+}
+
+/* `drops`: what malformed and unsupported are by default. */
+static void write_settings(struct weir_writer *writer, const struct weir_settings *settings, bool drops)
+{
+	const struct weir_settings *usual = &weir_default_settings;
+	_cleanup_(weir_freep) char *word = NULL;
+
+	write_setting(writer, SETTING_FLOWS_PER_CPU, settings->flows_per_cpu, usual->flows_per_cpu);
+	write_policy(writer, SETTING_MALFORMED, settings->drop_malformed, drops);
+	write_policy(writer, SETTING_UNSUPPORTED, settings->drop_unsupported, drops);
+	write_policy(writer, SETTING_NON_IP, settings->drop_non_ip, usual->drop_non_ip);
+	write_except(writer, settings);
+	write_policy(writer, SETTING_UNMATCHED, settings->drop_unmatched, usual->drop_unmatched);
+	if (settings->observes)
+		weir_write_word(writer, weir_setting_names[SETTING_MODE], "observe");
+	if (settings->memory_cgroup && asprintf(&word, "cgroup:%s", settings->memory_cgroup) >= 0)
+		weir_write_word(writer, weir_setting_names[SETTING_MEMORY], word);
+	if (settings->paces)
+		weir_write_word(writer, weir_setting_names[SETTING_THROTTLING], "pace");
+	write_setting(writer, SETTING_CONTROLLER_TIMEOUT, settings->controller_timeout_ms,
+		      usual->controller_timeout_ms);
+	write_setting(writer, SETTING_OCCUPY_TIMEOUT, settings->occupy_timeout_ms, usual->occupy_timeout_ms);
+	write_setting(writer, SETTING_TIMED_ENTRIES, settings->timed_entries, usual->timed_entries);
+	write_timed_parts(writer, settings);
+	if (settings->timed_evicts)
+		weir_write_word(writer, weir_setting_names[SETTING_TIMED_WHEN_FULL], "evict");
+	weir_write_map(writer, weir_setting_names[SETTING_CLUSTER]);
+	for (size_t i = 0; i < WEIR_CLUSTER_FIELDS; i++)
+		if (settings->cluster[i])
+			weir_write_word(writer, weir_cluster_field_names[i], settings->cluster[i]);
+	weir_write_end(writer);
+	write_setting(writer, SETTING_CONNECTIONS, settings->connections, usual->connections);
+	if (!settings->derives_connection_flows)
+		weir_write_number(writer, weir_setting_names[SETTING_CONNECTION_FLOWS], settings->connection_flows);
+	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++)
+		write_setting(writer, SETTING_CONNECTION_TIMEOUTS + i, settings->connection_timeout_ms[i],
+			      usual->connection_timeout_ms[i]);
+}
+
+/* ---- matches: fields that are not ranges of numbers, by their members in struct weir_match ---- */
+
+static void write_families(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	weir_write_inline_list(writer, key);
+	if (match->families & 1)
+		weir_write_word(writer, NULL, "ipv4");
+	if (match->families & 2)
+		weir_write_word(writer, NULL, "ipv6");
+	weir_write_end(writer);
+}
+
+static void write_fragments(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	static const char *const names[WEIR_FRAGMENT_KINDS] = {"none", "first", "later"};
+
+	weir_write_inline_list(writer, key);
+	for (int i = 0; i < WEIR_FRAGMENT_KINDS; i++)
+		if (match->fragments >> i & 1)
+			weir_write_word(writer, NULL, names[i]);
+	weir_write_end(writer);
+}
+
+static void write_directions(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	if (match->directions == WEIR_MATCHES_BOTH)
+		weir_write_word(writer, key, "both");
+	else if (match->directions)
+		weir_write_word(writer, key, match->directions & WEIR_MATCHES_OUT ? "out" : "in");
+}
+
+static void write_protocol(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	weir_write_inline_list(writer, key);
+	for (unsigned int number = 0; number < 256; number++) {
+		const char *name = weir_protocol_name(number);
+
+		if (!(match->protocol[number / 8] >> number % 8 & 1))
+			continue;
+		if (name)
+			weir_write_word(writer, NULL, name);
+		else
+			weir_write_number(writer, NULL, number);
+	}
+	weir_write_end(writer);
+}
+
+static void write_prefixes(struct weir_writer *writer, const char *key, const struct weir_prefix *prefixes,
+			   size_t count)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	weir_write_inline_list(writer, key);
+	for (size_t i = 0; i < count; i++)
+		weir_write_word(writer, NULL, weir_format_prefix(&prefixes[i], text));
+	weir_write_end(writer);
+}
+
+static void write_source(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	write_prefixes(writer, key, match->source, match->source_count);
+}
+
+static void write_destination(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	write_prefixes(writer, key, match->destination, match->destination_count);
+}
+
+static void write_flags(struct weir_writer *writer, const struct weir_tcp_flags *flags)
+{
+	char text[WEIR_TCP_FLAG_COUNT * 5 + 1], *out = text;
+
+	for (int bit = 0; bit < WEIR_TCP_FLAG_COUNT; bit++)
+		if ((flags->set | flags->clear) >> bit & 1)
+			out += sprintf(out, "%s%s%s", out == text ? "" : ",", flags->clear >> bit & 1 ? "!" : "",
+				       weir_tcp_flag_names[bit]);
+	weir_write_word(writer, NULL, text);
+}
+
+static void write_tcp_flags(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	weir_write_inline_list(writer, key);
+	for (size_t i = 0; i < match->tcp_flags_count; i++)
+		write_flags(writer, &match->tcp_flags[i]);
+	weir_write_end(writer);
+}
+
+static void write_interface(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	weir_write_inline_list(writer, key);
+	for (size_t i = 0; i < match->interface_count; i++)
+		weir_write_word(writer, NULL, match->interface[i]);
+	weir_write_end(writer);
+}
+
+static void write_ranges(struct weir_writer *writer, const char *key, const struct weir_range *ranges, size_t count)
+{
+	char text[24];
+
+	weir_write_inline_list(writer, key);
+	for (size_t i = 0; i < count; i++) {
+		snprintf(text, sizeof(text), "%u-%u", ranges[i].low, ranges[i].high);
+		if (ranges[i].low == ranges[i].high)
+			weir_write_number(writer, NULL, ranges[i].low);
+		else
+			weir_write_word(writer, NULL, text);
+	}
+	weir_write_end(writer);
+}
+
+void weir_write_match(struct weir_writer *writer, const struct weir_match *match)
+{
+#define WRITE_SPECIAL(constant, name, member, part) write_##member(writer, name, match);
+#define WRITE_RANGES(constant, name, member, highest, none, who)                                                       \
+	write_ranges(writer, name, match->member, match->member##_count);
+	WEIR_MATCH_FIELDS(WRITE_SPECIAL, WRITE_RANGES)
+}
+
+/* ---- resources ---- */
+
+static void write_resource(struct weir_writer *writer, const struct weir_ruleset_resource *resource)
+{
+	weir_write_word(writer, "name", resource->name);
+	weir_write_map(writer, "match");
+	weir_write_match(writer, &resource->match);
+	weir_write_end(writer);
+	weir_write_key(writer, "flow", &resource->flow);
+	if (resource->is_prioritized)
+		weir_write_word(writer, "prioritized", "true");
+}
+
+/* ---- lists of them ---- */
+
+enum section { SECTION_SYSTEM, SECTION_RULES, SECTION_BREAKERS };
+
+static enum section section_of(const struct weir_ruleset_rule *rule)
+{
+	if (rule->system)
+		return SECTION_SYSTEM;
+	return weir_kind_of(rule)->is_breaker ? SECTION_BREAKERS : SECTION_RULES;
+}
+
+static void write_rule(struct weir_writer *writer, const struct weir_ruleset *ruleset,
+		       const struct weir_ruleset_rule *rule)
+{
+	const struct weir_shown_rule shown = weir_shown_rule_of(ruleset, rule);
+
+	weir_write_rule(writer, &shown, WEIR_RULE_FILE);
+}
+
+static void write_section(struct weir_writer *writer, const struct weir_ruleset *ruleset, enum section section)
+{
+	static const char *const names[] = {"systemRules", "rules", "circuitBreakers"};
+
+	weir_write_list(writer, names[section]);
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		if (section_of(&ruleset->rules[i]) != section)
+			continue;
+		weir_write_map(writer, NULL);
+		write_rule(writer, ruleset, &ruleset->rules[i]);
+		weir_write_end(writer);
+	}
+	weir_write_end(writer);
+}
+
+static void write_listed(struct weir_writer *writer, const struct weir_ruleset *ruleset, bool denies)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	weir_write_list(writer, denies ? "deny" : "allow");
+	for (size_t i = 0; i < ruleset->listed_count; i++)
+		if (ruleset->listed[i].denies == denies)
+			weir_write_word(writer, NULL, weir_format_prefix(&ruleset->listed[i].prefix, text));
+	weir_write_end(writer);
+}
+
+/* ---- the exported functions ---- */
+
+void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, bool with_lists, FILE *stream)
+{
+	struct weir_writer writer = {.stream = stream, .form = form};
+
+	weir_write_document(&writer);
+	weir_write_map(&writer, "settings");
+	write_settings(&writer, &ruleset->settings, !weir_ruleset_is_out_only(ruleset));
+	weir_write_end(&writer);
+	for (int denies = 0; with_lists && denies <= 1; denies++)
+		write_listed(&writer, ruleset, denies);
+	weir_write_list(&writer, "resources");
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		weir_write_map(&writer, NULL);
+		write_resource(&writer, &ruleset->resources[i]);
+		weir_write_end(&writer);
+	}
+	weir_write_end(&writer);
+	for (enum section section = SECTION_SYSTEM; section <= SECTION_BREAKERS; section++)
+		write_section(&writer, ruleset, section);
+	if (!ruleset->rule_count) /* an empty file is a mistake */
+		weir_write_empty_list(&writer, "rules");
+	weir_write_document_end(&writer);
+}
+
+void weir_emit_settings(const struct weir_settings *settings, FILE *stream)
+{
+	struct weir_writer writer = {.stream = stream};
+
+	weir_write_document(&writer);
+	write_settings(&writer, settings, true);
+	weir_write_document_end(&writer);
+}
+
+void weir_emit_resource(const struct weir_ruleset_resource *resource, FILE *stream)
+{
+	struct weir_writer writer = {.stream = stream};
+
+	weir_write_document(&writer);
+	write_resource(&writer, resource);
+	weir_write_document_end(&writer);
+}
+
+void weir_emit_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, FILE *stream)
+{
+	struct weir_writer writer = {.stream = stream};
+
+	weir_write_document(&writer);
+	write_rule(&writer, ruleset, rule);
+	weir_write_document_end(&writer);
+}
+
+char *weir_ruleset_text(const struct weir_ruleset *ruleset, bool with_lists)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *stream = open_memstream(&text, &bytes);
+	bool is_whole;
+
+	if (!stream)
+		return NULL;
+	weir_ruleset_emit(ruleset, WEIR_FORM_YAML, with_lists, stream);
+	is_whole = !ferror(stream);
+	if (fclose(stream) || !is_whole) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

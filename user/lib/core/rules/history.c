@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/history.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/emit.h"
+#include "rules/parse.h"
+
+void weir_kept_set_free(struct weir_kept_set *set)
+{
+	if (!set)
+		return;
+	free(set->files);
+	free(set->text);
+	free(set->listed);
+	free(set);
+}
+
+void weir_history_free(struct weir_history *history)
+{
+	for (size_t i = 0; i < WEIR_HISTORY_SETS; i++)
+		weir_kept_set_free(history->sets[i]);
+	*history = (struct weir_history){};
+}
+
+/* ---- lists: a byte with the length in bits, a byte with the family and the list, and the address ---- */
+
+#define LISTED_IPV6 1
+#define LISTED_DENIES 2
+#define LISTED_HEAD_BYTES 2
+
+static size_t address_bytes(bool is_ipv6)
+{
+	return is_ipv6 ? 16 : 4;
+}
+
+static int pack_listed(const struct weir_ruleset *ruleset, struct weir_kept_set *set)
+{
+	uint8_t *out = malloc(ruleset->listed_count * (LISTED_HEAD_BYTES + address_bytes(true)) + 1);
+
+	if (!out)
+		return -ENOMEM;
+	set->listed = out;
+	for (size_t i = 0; i < ruleset->listed_count; i++) {
+		const struct weir_listed *listed = &ruleset->listed[i];
+		const bool is_ipv6 = listed->prefix.family == 6;
+
+		*out++ = listed->prefix.bits;
+		*out++ = (is_ipv6 ? LISTED_IPV6 : 0) | (listed->denies ? LISTED_DENIES : 0);
+		memcpy(out, listed->prefix.address, address_bytes(is_ipv6));
+		out += address_bytes(is_ipv6);
+	}
+	set->listed_bytes = out - set->listed;
+	return 0;
+}
+
+/* `listed` has space for the largest possible number. Returns the number of entries. */
+static size_t unpack_listed(const struct weir_kept_set *set, struct weir_listed *listed)
+{
+	const uint8_t *at = set->listed, *end = at + set->listed_bytes;
+	size_t count = 0;
+
+	while (end - at >= LISTED_HEAD_BYTES) {
+		const bool is_ipv6 = at[1] & LISTED_IPV6;
+		struct weir_listed *entry = &listed[count];
+
+		if (end - at < (ptrdiff_t)(LISTED_HEAD_BYTES + address_bytes(is_ipv6)) || at[0] > (is_ipv6 ? 128 : 32))
+			break; /* not a packed list */
+		*entry = (struct weir_listed){.denies = at[1] & LISTED_DENIES};
+		entry->prefix.family = is_ipv6 ? 6 : 4;
+		entry->prefix.bits = at[0];
+		memcpy(entry->prefix.address, at + LISTED_HEAD_BYTES, address_bytes(is_ipv6));
+		at += LISTED_HEAD_BYTES + address_bytes(is_ipv6);
+		count++;
+	}
+	return count;
+}
+
+/* ---- one set ---- */
+
+static char *names_of(const struct weir_ruleset *ruleset)
+{
+	char *names = NULL;
+	size_t bytes;
+	FILE *stream = open_memstream(&names, &bytes);
+
+	if (!stream)
+		return NULL;
+	for (size_t i = 0; i < ruleset->file_count; i++)
+		fprintf(stream, "%s\n", ruleset->file_names[i]);
+	if (fclose(stream)) {
+		free(names);
+		return NULL;
+	}
+	return names;
+}
+
+static uint64_t digest_of(const struct weir_kept_set *set)
+{
+	const uint64_t of_text = weir_digest(WEIR_DIGEST_BASIS, set->text, strlen(set->text));
+
+	return weir_digest(of_text, set->listed, set->listed_bytes);
+}
+
+bool weir_kept_set_is_whole(const struct weir_kept_set *set)
+{
+	return set->digest == digest_of(set);
+}
+
+int weir_kept_set_make(const struct weir_ruleset *ruleset, struct weir_kept_set **ret_set)
+{
+	_cleanup_(weir_kept_set_freep) struct weir_kept_set *set = calloc(1, sizeof(*set));
+
+	if (!set)
+		return -ENOMEM;
+	set->files = names_of(ruleset);
+	set->text = weir_ruleset_text(ruleset, false);
+	if (!set->files || !set->text || pack_listed(ruleset, set))
+		return -ENOMEM;
+	set->digest = digest_of(set);
+	set->transition = ruleset->is_last_good ? WEIR_TRANSITION_LAST_GOOD : WEIR_TRANSITION_LOADED;
+	*ret_set = TAKE_PTR(set);
+	return 0;
+}
+
+int weir_kept_set_read_as(const struct weir_kept_set *set, const char *name, struct weir_ruleset **ret_ruleset,
+			  struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	struct weir_diag messages = {};
+	int err = weir_ruleset_parse_own(name, set->text, strlen(set->text), &ruleset, &messages);
+
+	if (err) {
+		weir_diag_error(diag, NULL, NULL, "reload its files", "the stored rule set cannot be read: %s",
+				messages.count ? messages.entries[0].message : strerrorname_np(-err));
+		weir_diag_free(&messages);
+		return err;
+	}
+	weir_diag_free(&messages);
+	ruleset->listed =
+		calloc(set->listed_bytes / (LISTED_HEAD_BYTES + address_bytes(false)) + 1, sizeof(*ruleset->listed));
+	if (!ruleset->listed)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the stored rule set");
+	ruleset->listed_count = unpack_listed(set, ruleset->listed);
+	ruleset->is_last_good = set->transition == WEIR_TRANSITION_LAST_GOOD;
+	*ret_ruleset = TAKE_PTR(ruleset);
+	return 0;
+}
+
+int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
+{
+	return weir_kept_set_read_as(set, "the stored set", ret_ruleset, diag);
+}
+
+/* ---- steps ---- */
+
+static void drop(struct weir_history *history, size_t place)
+{
+	weir_kept_set_free(history->sets[place]);
+	for (; place + 1 < WEIR_HISTORY_SETS; place++)
+		history->sets[place] = history->sets[place + 1];
+	history->sets[place] = NULL;
+}
+
+void weir_history_push(struct weir_history *history, struct weir_kept_set *set, bool is_unconfirmed)
+{
+	const struct weir_kept_set *latest = history->sets[0];
+
+	if (!is_unconfirmed && latest && latest->digest == set->digest) {
+		weir_kept_set_free(history->sets[0]);
+		history->sets[0] = set;
+		return;
+	}
+	weir_kept_set_free(history->sets[WEIR_HISTORY_SETS - 1]);
+	for (size_t place = WEIR_HISTORY_SETS - 1; place; place--)
+		history->sets[place] = history->sets[place - 1];
+	history->sets[0] = set;
+	if (!is_unconfirmed)
+		weir_history_confirm(history);
+}
+
+void weir_history_swap(struct weir_history *history)
+{
+	struct weir_kept_set *latest = history->sets[0];
+
+	history->sets[0] = history->sets[1];
+	history->sets[1] = latest;
+}
+
+void weir_history_return(struct weir_history *history)
+{
+	drop(history, 0);
+}
+
+void weir_history_confirm(struct weir_history *history)
+{
+	if (history->sets[0] && history->sets[1] && history->sets[0]->digest == history->sets[1]->digest)
+		drop(history, 1); /* the new set equals the one before it, and is not a step */
+	for (size_t place = 2; place < WEIR_HISTORY_SETS; place++) {
+		weir_kept_set_free(history->sets[place]);
+		history->sets[place] = NULL;
+	}
+}
+
+/* ---- bytes: a header, then for each set its header and its parts in sequence ---- */
+
+#define MAGIC 0x7473696872696577ull /* "weirhist", little endian */
+#define VERSION 1
+
+struct head {
+	uint64_t magic;
+	uint32_t version, sets;
+};
+
+struct set_head {
+	uint64_t generation, digest;
+	uint64_t files_bytes, text_bytes, listed_bytes; /* lengths; the texts have no terminating zero */
+	uint32_t transition, zero;
+};
+
+int weir_history_pack(const struct weir_history *history, uint8_t **ret_bytes, size_t *ret_count)
+{
+	struct head head = {.magic = MAGIC, .version = VERSION};
+	char *bytes = NULL;
+	size_t count = 0;
+	FILE *stream = open_memstream(&bytes, &count);
+
+	if (!stream)
+		return -ENOMEM;
+	while (head.sets < WEIR_HISTORY_SETS && history->sets[head.sets])
+		head.sets++;
+	fwrite(&head, sizeof(head), 1, stream);
+	for (uint32_t i = 0; i < head.sets; i++) {
+		const struct weir_kept_set *set = history->sets[i];
+		const struct set_head set_head = {
+			.generation = set->generation,
+			.digest = set->digest,
+			.files_bytes = strlen(set->files),
+			.text_bytes = strlen(set->text),
+			.listed_bytes = set->listed_bytes,
+			.transition = set->transition,
+		};
+
+		fwrite(&set_head, sizeof(set_head), 1, stream);
+		fwrite(set->files, 1, set_head.files_bytes, stream);
+		fwrite(set->text, 1, set_head.text_bytes, stream);
+		fwrite(set->listed, 1, set_head.listed_bytes, stream);
+	}
+	if (fclose(stream)) {
+		free(bytes);
+		return -ENOMEM;
+	}
+	*ret_bytes = (uint8_t *)bytes;
+	*ret_count = count;
+	return 0;
+}
+
+struct cursor {
+	const uint8_t *at, *end;
+};
+
+/* Returns NULL if fewer than `bytes` bytes are left. */
+static const uint8_t *take(struct cursor *cursor, uint64_t bytes)
+{
+	const uint8_t *taken = cursor->at;
+
+	if ((uint64_t)(cursor->end - cursor->at) < bytes)
+		return NULL;
+	cursor->at += bytes;
+	return taken;
+}
+
+static char *take_text(struct cursor *cursor, uint64_t bytes)
+{
+	const uint8_t *text = take(cursor, bytes);
+
+	return text ? strndup((const char *)text, bytes) : NULL;
+}
+
+static struct weir_kept_set *unpack_set(struct cursor *cursor)
+{
+	_cleanup_(weir_kept_set_freep) struct weir_kept_set *set = calloc(1, sizeof(*set));
+	const uint8_t *bytes = take(cursor, sizeof(struct set_head));
+	struct set_head head;
+
+	if (!set || !bytes)
+		return NULL;
+	memcpy(&head, bytes, sizeof(head));
+	set->generation = head.generation;
+	set->digest = head.digest;
+	set->transition = head.transition < WEIR_TRANSITION_COUNT ? head.transition : WEIR_TRANSITION_LOADED;
+	set->files = take_text(cursor, head.files_bytes);
+	set->text = set->files ? take_text(cursor, head.text_bytes) : NULL;
+	bytes = set->text ? take(cursor, head.listed_bytes) : NULL;
+	if (!bytes)
+		return NULL;
+	set->listed = malloc(head.listed_bytes + 1);
+	if (!set->listed)
+		return NULL;
+	memcpy(set->listed, bytes, head.listed_bytes);
+	set->listed_bytes = head.listed_bytes;
+	return TAKE_PTR(set);
+}
+
+int weir_history_unpack(const uint8_t *bytes, size_t count, struct weir_history *ret_history)
+{
+	struct cursor cursor = {.at = bytes, .end = bytes + count};
+	const uint8_t *head_bytes = take(&cursor, sizeof(struct head));
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	struct head head = {};
+
+	if (head_bytes)
+		memcpy(&head, head_bytes, sizeof(head));
+	if (head.magic != MAGIC || head.version != VERSION || head.sets > WEIR_HISTORY_SETS)
+		return -EPROTO;
+	for (uint32_t i = 0; i < head.sets; i++) {
+		history.sets[i] = unpack_set(&cursor);
+		if (!history.sets[i])
+			return -EPROTO;
+	}
+	*ret_history = history;
+	history = (struct weir_history){};
+	return 0;
+}

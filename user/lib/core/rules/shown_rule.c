@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/emit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "rules/parse.h"
+#include "rules/quantity.h"
+#include "rules/rule.h"
+#include "rules/scalars.h"
+
+#define NSEC_PER_MSEC 1000000ull
+
+/* ---- converting descriptions ---- */
+
+struct weir_shown_rule weir_shown_rule_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	const struct weir_ruleset_resource *resources = ruleset->resources;
+
+	return (struct weir_shown_rule){
+		.rule = *rule,
+		.resource = rule->system ? NULL : resources[rule->resource].name,
+		.ref_resource = rule->ref_resource == WEIR_NO_RESOURCE ? NULL : resources[rule->ref_resource].name,
+		.wait_ms = rule->queueing_ms_max,
+	};
+}
+
+/* An unknown strategy is replaced: the contents of maps are not trusted as indexes of names. */
+static struct weir_breaker_fields breaker_of(const struct weir_rule_info *info)
+{
+	const struct weir_breaker_terms *terms = &info->breaker;
+
+	return (struct weir_breaker_fields){
+		.strategy = terms->strategy < WEIR_BREAKER_STRATEGIES ? terms->strategy : WEIR_BREAKER_ERROR_COUNT,
+		.interval_ns = info->identity.interval_ns,
+		.buckets = terms->buckets,
+		.retry_ns = terms->retry_ns,
+		.min_requests = terms->min_requests,
+		.max_rt_ns = terms->max_rt_ns,
+		.probes = terms->probes,
+	};
+}
+
+struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info)
+{
+	const struct weir_rule_identity *identity = &info->identity;
+	const bool is_associated = info->relation == WEIR_RELATION_ASSOCIATED;
+
+	return (struct weir_shown_rule){
+		.rule =
+			{
+				.name = (char *)info->name,
+				.system = info->system,
+				.is_bbr = info->is_bbr,
+				.metric = identity->metric,
+				.threshold_micro = info->threshold_micro,
+				.interval_ns = identity->interval_ns,
+				.samples = identity->samples,
+				.window = identity->window,
+				.counts_bytes = identity->counts_bytes,
+				.observes = info->observes,
+				.aggregates = info->aggregates,
+				.occupies = info->occupies,
+				.strategy = info->strategy,
+				.behavior = info->behavior,
+				.relation = info->relation,
+				.penalty_ms = info->penalty_ms,
+				.penalty_ms_max = info->penalty_ms_max,
+				.memory = {info->memory.low_units, info->memory.high_units, info->memory.low_mark_bytes,
+					   info->memory.high_mark_bytes},
+				.breaker = breaker_of(info),
+				.cluster = info->cluster,
+				.falls_back = info->falls_back,
+			},
+		.resource = info->system ? NULL : info->resource_name,
+		.ref_resource = is_associated ? info->ref_resource_name : NULL,
+		.wait_ms = info->queueing_ns_max / NSEC_PER_MSEC,
+		.bucket_micro = info->burst_micro,
+	};
+}
+
+/* ---- the table of fields ---- */
+
+/*
+ * Each field has a name, a form, a value, whether the rule uses it, and whether its value is the default. In a rule
+ * file, a field appears if its value is not the default, even if the rule does not use it, because the compiler sees
+ * the values. `fields` has what value_of() knows about the rule.
+ */
+#define SHOWN_FIELDS(FIELD)                                                                                            \
+	FIELD(NAME, "name", WORD, rule->name, true, false)                                                             \
+	FIELD(RESOURCE, "resource", WORD, shown->resource, true, false)                                                \
+	FIELD(PER, "per", KEY, NULL, rule->has_own_key, !rule->has_own_key)                                            \
+	FIELD(METRIC, "metricType", WORD, kind->metric_name, true, !kind->metric_name)                                 \
+	FIELD(RATE, "rate", RATE, NULL, false, !is_rate)                                                               \
+	FIELD(THRESHOLD, "threshold", MICRO, rule->threshold_micro, !adapts, adapts || is_rate)                        \
+	FIELD(INTERVAL, "statIntervalInMs", NUMBER, rule->interval_ns / NSEC_PER_MSEC, true, !counts || is_rate)       \
+	FIELD(SAMPLES, "sampleCount", NUMBER, rule->samples, has_window && !kind->has_tokens,                          \
+	      !counts || rule->samples == WEIR_SAMPLES_MAX)                                                            \
+	FIELD(WINDOW, "window", WORD, weir_window_names[rule->window], has_window,                                     \
+	      !counts || rule->window == WEIR_WINDOW_LEAP)                                                             \
+	FIELD(BURST, "burst", MICRO, rule->burst_micro, false, !counts || !rule->burst_micro)                          \
+	FIELD(BUCKET, "burst", MICRO, shown->bucket_micro, has_window && kind->has_tokens, true)                       \
+	FIELD(BURST_COUNT, "burstCount", MICRO, rule->burst_beyond_micro, false, !counts || !rule->has_burst_beyond)   \
+	FIELD(UNIT, "unit", WORD, rule->counts_bytes ? "bytes" : "packets", true,                                      \
+	      !counts || !rule->counts_bytes || is_rate)                                                               \
+	FIELD(STRATEGY, "tokenCalculateStrategy", WORD, weir_strategy_names[rule->strategy], true,                     \
+	      rule->strategy == WEIR_STRATEGY_DIRECT)                                                                  \
+	FIELD(WARM_UP_PERIOD, "warmUpPeriodSec", NUMBER, rule->warm_up.period_s, warms_up, !warms_up)                  \
+	FIELD(COLD_FACTOR, "warmUpColdFactor", NUMBER, rule->warm_up.cold_factor, warms_up, !warms_up)                 \
+	FIELD(LOW_USAGE, "lowMemUsageThreshold", NUMBER, rule->memory.low_units, adapts, !adapts)                      \
+	FIELD(HIGH_USAGE, "highMemUsageThreshold", NUMBER, rule->memory.high_units, adapts, !adapts)                   \
+	FIELD(LOW_MARK, "memLowWaterMarkBytes", NUMBER, rule->memory.low_mark_bytes, adapts, !adapts)                  \
+	FIELD(HIGH_MARK, "memHighWaterMarkBytes", NUMBER, rule->memory.high_mark_bytes, adapts, !adapts)               \
+	FIELD(BEHAVIOR, "controlBehavior", WORD, weir_behavior_names[rule->behavior], true,                            \
+	      rule->behavior == WEIR_BEHAVIOR_REJECT)                                                                  \
+	FIELD(MAX_QUEUEING, "maxQueueingTimeMs", NUMBER, shown->wait_ms, kind->delays && !kind->occupies,              \
+	      !shown->wait_ms)                                                                                         \
+	FIELD(OCCUPIES, "lendsForMs", NUMBER, shown->wait_ms, kind->occupies, true)                                    \
+	FIELD(RELATION, "relationStrategy", WORD, weir_relation_names[rule->relation], true,                           \
+	      rule->relation == WEIR_RELATION_CURRENT)                                                                 \
+	FIELD(REF_RESOURCE, "refResource", WORD, shown->ref_resource, rule->relation == WEIR_RELATION_ASSOCIATED,      \
+	      !shown->ref_resource)                                                                                    \
+	FIELD(BLOCK_DURATION, "blockDurationInMs", NUMBER, rule->penalty_ms, rule->penalty_ms, !rule->penalty_ms)      \
+	FIELD(BLOCK_DURATION_MAX, "blockDurationMaxInMs", NUMBER, rule->penalty_ms_max, rule->penalty_ms,              \
+	      rule->penalty_ms_max == rule->penalty_ms)                                                                \
+	FIELD(MODE, "mode", WORD, rule->observes ? "observe" : "enforce", true, !rule->observes)                       \
+	FIELD(CLUSTER_MODE, "clusterMode", TRUTH, true, rule->cluster, !rule->cluster)                                 \
+	FIELD(CLUSTER_CONFIG, "clusterConfig", CLUSTER, NULL, rule->cluster, !rule->cluster)                           \
+	FIELD(WHEN_FULL, "whenFull", WORD, "aggregate", rule->aggregates, !rule->aggregates)                           \
+	FIELD(OVERRIDES, "overrides", OVERRIDES, NULL, rule->override_count, !rule->override_count)                    \
+	FIELD(STORAGE, "storage", WORD, shown->storage, true, true)                                                    \
+	/* of circuit breakers */                                                                                      \
+	FIELD(BREAKER_STRATEGY, "strategy", WORD, weir_breaker_strategy_names[breaker->strategy], true, false)         \
+	FIELD(RETRY, "retryTimeoutMs", NUMBER, breaker->retry_ns / NSEC_PER_MSEC, true, false)                         \
+	FIELD(MIN_REQUESTS, "minRequestAmount", NUMBER, breaker->min_requests, true, false)                            \
+	FIELD(BREAKER_INTERVAL, "statIntervalMs", NUMBER, breaker->interval_ns / NSEC_PER_MSEC, true, false)           \
+	FIELD(BUCKETS, "statSlidingWindowBucketCount", NUMBER, breaker->buckets, true, breaker->buckets == 1)          \
+	FIELD(MAX_RT, "maxAllowedRtMs", NUMBER, breaker->max_rt_ns / NSEC_PER_MSEC,                                    \
+	      breaker->strategy == WEIR_BREAKER_SLOW_RATIO, !breaker->max_rt_ns)                                       \
+	FIELD(PROBES, "probeNum", NUMBER, breaker->probes, true, !breaker->probes)                                     \
+	/* of system rules */                                                                                          \
+	FIELD(SYSTEM_METRIC, "metricType", WORD,                                                                       \
+	      weir_system_metric_names[rule->system < WEIR_SYSTEM_COUNT ? rule->system : 0], true, false)              \
+	FIELD(TRIGGER, "triggerCount", MICRO, rule->threshold_micro, true, false)                                      \
+	FIELD(SYSTEM_STRATEGY, "strategy", WORD, rule->is_bbr ? "BBR" : "NoAdaptive",                                  \
+	      rule->system == WEIR_SYSTEM_LOAD || rule->system == WEIR_SYSTEM_CPU_USAGE, !rule->is_bbr)
+
+#define IDENTIFIER(id, name, form, value, is_used, is_usual) SHOWN_##id,
+enum shown_field { SHOWN_FIELDS(IDENTIFIER) SHOWN_COUNT };
+
+/* What a rule's kind and strategy determine. */
+struct said {
+	const char *name;
+	enum { FORM_WORD, FORM_NUMBER, FORM_MICRO, FORM_TRUTH, FORM_RATE, FORM_KEY, FORM_CLUSTER, FORM_OVERRIDES } form;
+	const char *word;
+	uint64_t number;
+	bool is_used, is_usual;
+};
+
+#define VALUE_OF_WORD(value) .word = (value)
+#define VALUE_OF_NUMBER(value) .number = (value)
+#define VALUE_OF_MICRO(value) .number = (value)
+#define VALUE_OF_TRUTH(value) .number = (value)
+#define VALUE_OF_RATE(value) .word = (value)
+#define VALUE_OF_KEY(value) .word = (value)
+#define VALUE_OF_CLUSTER(value) .word = (value)
+#define VALUE_OF_OVERRIDES(value) .word = (value)
+
+/* says_rate: write a `rate`, if the rule has one, instead of the fields that it replaces. */
+static struct said value_of(const struct weir_shown_rule *shown, bool says_rate, enum shown_field field)
+{
+	const struct weir_ruleset_rule *rule = &shown->rule;
+	const struct weir_kind *kind = weir_kind_of(rule);
+	const struct weir_breaker_fields *breaker = &rule->breaker;
+	const bool counts = kind->has_interval, has_window = !kind->delays || kind->occupies;
+	const bool warms_up = rule->strategy == WEIR_STRATEGY_WARM_UP;
+	const bool adapts = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	const bool is_rate = says_rate && counts && !adapts;
+
+	switch (field) {
+#define SAY(id, named, as, value, used, usual)                                                                         \
+	case SHOWN_##id:                                                                                               \
+		return (struct said){named, FORM_##as, VALUE_OF_##as(value), .is_used = used, .is_usual = usual};
+		SHOWN_FIELDS(SAY)
+	default:
+		return (struct said){.is_usual = true};
+	}
+}
+
+/* ---- the documents ---- */
+
+/* What a rule limits determines which fields it has. */
+enum sort { SORT_RATE, SORT_COUNT, SORT_BREAKER, SORT_SYSTEM, SORTS };
+
+static enum sort sort_of(const struct weir_ruleset_rule *rule)
+{
+	const struct weir_kind *kind = weir_kind_of(rule);
+
+	if (rule->system)
+		return SORT_SYSTEM;
+	return kind->is_breaker ? SORT_BREAKER : kind->has_interval ? SORT_RATE : SORT_COUNT;
+}
+
+#define F(field) SHOWN_##field
+#define WRITTEN_LIMIT                                                                                                  \
+	{                                                                                                              \
+		F(NAME), F(RESOURCE), F(PER), F(METRIC), F(RATE), F(THRESHOLD), F(INTERVAL), F(SAMPLES), F(WINDOW),    \
+			F(BURST), F(BURST_COUNT), F(UNIT), F(STRATEGY), F(WARM_UP_PERIOD), F(COLD_FACTOR),             \
+			F(LOW_USAGE), F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(BEHAVIOR), F(MAX_QUEUEING),          \
+			F(RELATION), F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(MODE),               \
+			F(CLUSTER_MODE), F(CLUSTER_CONFIG), F(WHEN_FULL), F(OVERRIDES), F(COUNT)                       \
+	}
+#define LAST_OF_RATE                                                                                                   \
+	F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(CLUSTER_MODE), F(CLUSTER_CONFIG), F(WHEN_FULL)
+#define BREAKER                                                                                                        \
+	F(BREAKER_STRATEGY), F(THRESHOLD), F(RETRY), F(MIN_REQUESTS), F(BREAKER_INTERVAL), F(BUCKETS), F(MAX_RT),      \
+		F(PROBES)
+#define SYSTEM F(SYSTEM_METRIC), F(TRIGGER), F(SYSTEM_STRATEGY), F(MODE)
+
+/* Each list ends with SHOWN_COUNT. */
+static const uint8_t documents[][SORTS][SHOWN_COUNT] =
+	{
+		[WEIR_RULE_FILE] =
+			{
+				[SORT_RATE] = WRITTEN_LIMIT,
+				[SORT_COUNT] = WRITTEN_LIMIT,
+				[SORT_BREAKER] = {F(NAME), F(RESOURCE), BREAKER, F(MODE), F(COUNT)},
+				[SORT_SYSTEM] = {F(NAME), SYSTEM, F(COUNT)},
+			},
+		[WEIR_RULE_CHECKED] =
+			{
+				[SORT_RATE] =
+					{F(NAME),	F(UNIT),     F(INTERVAL),  F(MODE),	      F(STRATEGY),
+					 F(BEHAVIOR),	F(RELATION), F(STORAGE),   F(THRESHOLD),      F(LOW_USAGE),
+					 F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(WARM_UP_PERIOD), F(COLD_FACTOR),
+					 F(WINDOW),	F(BUCKET),   F(SAMPLES),   F(MAX_QUEUEING),   F(OCCUPIES),
+					 LAST_OF_RATE,	F(PER),	     F(OVERRIDES), F(COUNT)},
+				[SORT_COUNT] = {F(NAME), F(METRIC), F(MODE), F(THRESHOLD), F(STORAGE), F(PER),
+						F(OVERRIDES), F(COUNT)},
+				[SORT_BREAKER] = {F(NAME), F(MODE), F(STORAGE), BREAKER, F(PER), F(OVERRIDES),
+						  F(COUNT)},
+				[SORT_SYSTEM] = {F(NAME), SYSTEM, F(COUNT)},
+			},
+		[WEIR_RULE_LOADED] =
+			{
+				[SORT_RATE] = {F(NAME),	    F(RESOURCE),  F(UNIT),	F(INTERVAL),  F(MODE),
+					       F(STRATEGY), F(BEHAVIOR),  F(RELATION),	F(LOW_USAGE), F(HIGH_USAGE),
+					       F(LOW_MARK), F(HIGH_MARK), F(THRESHOLD), F(OCCUPIES),  F(MAX_QUEUEING),
+					       F(SAMPLES),  F(WINDOW),	  F(BUCKET),	LAST_OF_RATE, F(COUNT)},
+				[SORT_COUNT] = {F(NAME), F(RESOURCE), F(METRIC), F(MODE), F(THRESHOLD), F(COUNT)},
+				[SORT_BREAKER] = {F(NAME), F(RESOURCE), F(MODE), BREAKER, F(COUNT)},
+				[SORT_SYSTEM] = {F(NAME), F(RESOURCE), SYSTEM, F(COUNT)},
+			},
+};
+
+/* ---- writing ---- */
+
+static void write_key_field(struct weir_writer *writer, const struct weir_flow *flow, int place)
+{
+	const uint32_t field = 1u << place;
+	const uint8_t *bits = field == WEIR_KEY_SOURCE	      ? flow->source_bits
+			      : field == WEIR_KEY_DESTINATION ? flow->destination_bits
+							      : NULL;
+	char text[64];
+
+	if (bits && (bits[0] != 32 || bits[1] != 128))
+		snprintf(text, sizeof(text), "%s/%u/%u", weir_key_field_name(flow->fields, place), bits[0], bits[1]);
+	else
+		snprintf(text, sizeof(text), "%s", weir_key_field_name(flow->fields, place));
+	weir_write_word(writer, NULL, text);
+}
+
+void weir_write_key(struct weir_writer *writer, const char *field, const struct weir_flow *flow)
+{
+	weir_write_inline_list(writer, field);
+	for (int place = 0; place < WEIR_KEY_FIELD_COUNT; place++)
+		if (flow->fields >> place & 1)
+			write_key_field(writer, flow, place);
+	weir_write_end(writer);
+}
+
+static void write_overrides(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
+{
+	const char *field = weir_override_name(rule);
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	weir_write_list(writer, weir_rule_fields[RULE_OVERRIDES]);
+	for (size_t i = 0; i < rule->override_count; i++) {
+		weir_write_map(writer, NULL);
+		weir_write_word(writer, field, weir_format_prefix(&rule->overrides[i].prefix, text));
+		weir_write_micro(writer, "threshold", rule->overrides[i].threshold_micro);
+		weir_write_end(writer);
+	}
+	weir_write_end(writer);
+}
+
+static void write_said(struct weir_writer *writer, const struct said *said, const struct weir_ruleset_rule *rule,
+		       bool is_file)
+{
+	char rate[WEIR_RATE_TEXT_BYTES];
+
+	switch (said->form) {
+	case FORM_WORD:
+		weir_write_word(writer, said->name, said->word);
+		break;
+	case FORM_NUMBER:
+		weir_write_number(writer, said->name, said->number);
+		break;
+	case FORM_MICRO:
+		weir_write_micro(writer, said->name, said->number);
+		break;
+	case FORM_TRUTH:
+		weir_write_truth(writer, said->name, said->number);
+		break;
+	case FORM_RATE:
+		weir_write_word(writer, said->name,
+				weir_format_rate(rule->threshold_micro, rule->interval_ns, rule->counts_bytes, rate));
+		break;
+	case FORM_KEY:
+		if (rule->own_key.fields)
+			weir_write_key(writer, weir_rule_fields[RULE_PER], &rule->own_key);
+		else if (is_file)
+			weir_write_word(writer, weir_rule_fields[RULE_PER], "all");
+		else
+			weir_write_empty_list(writer, weir_rule_fields[RULE_PER]);
+		break;
+	case FORM_CLUSTER:
+		weir_write_map(writer, weir_rule_fields[RULE_CLUSTER_CONFIG]);
+		weir_write_word(writer, "thresholdType", weir_cluster_type_names[rule->cluster == WEIR_CLUSTER_GLOBAL]);
+		if (!is_file || !rule->falls_back)
+			weir_write_truth(writer, "fallbackToLocalWhenFail", rule->falls_back);
+		weir_write_end(writer);
+		break;
+	case FORM_OVERRIDES:
+		write_overrides(writer, rule);
+		break;
+	}
+}
+
+void weir_write_rule(struct weir_writer *writer, const struct weir_shown_rule *shown, enum weir_rule_document document)
+{
+	const bool is_file = document == WEIR_RULE_FILE;
+	/* JSON is for programs, so numbers stay numbers there. */
+	const bool says_rate = is_file && writer->form == WEIR_FORM_YAML;
+
+	for (const uint8_t *field = documents[document][sort_of(&shown->rule)]; *field != SHOWN_COUNT; field++) {
+		const struct said said = value_of(shown, says_rate, *field);
+
+		if (is_file ? !said.is_usual : said.is_used)
+			write_said(writer, &said, &shown->rule, is_file);
+	}
+}

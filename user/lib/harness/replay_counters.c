@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The counters at the end of a replay. */
+#include <errno.h>
+
+#include "base/util.h"
+#include "compile/compile.h"
+#include "kind/kind.h"
+#include "program/array.h"
+#include "program/sums.h"
+#include "program/object.h"
+#include "harness/attempt.h"
+#include "harness/sizes.h"
+
+/* Add up all CPUs' copies of one element, word by word; every counter consists of __u64. */
+static int sum_counters(const struct weir_attempt *attempt, enum weir_table_id map, uint32_t slot, void *sum,
+			size_t bytes, struct weir_diag *diag)
+{
+	size_t cpu, word, words = bytes / sizeof(__u64), cpus = attempt->image->config.cpus;
+	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
+	__u64 *total = sum;
+
+	if (!copies)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read counters");
+	if (weir_map_look_up(weir_object_map_fd(attempt->object, map), &slot, copies) < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot read counters");
+	for (cpu = 0; cpu < cpus; cpu++)
+		for (word = 0; word < words; word++)
+			total[word] += copies[cpu * words + word];
+	return 0;
+}
+
+static void add_tally(struct weir_tally *tally, const struct weir_tally *more)
+{
+	tally->packets += more->packets;
+	tally->bytes += more->bytes;
+}
+
+int weir_attempt_read_totals(struct weir_attempt *attempt, struct weir_diag *diag)
+{
+	struct weir_cpu_state state = {.totals = attempt->report.totals};
+	struct weir_totals *totals = &attempt->report.totals;
+	int err = sum_counters(attempt, WEIR_TABLE_TOTALS, 0, &state, sizeof(state), diag);
+
+	*totals = state.totals;
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		add_tally(&totals->verdict[verdict], &state.out.verdict[verdict]);
+	weir_sum_totals(totals);
+	weir_sum_totals(&state.out);
+	add_tally(&attempt->report.out, &state.out.seen);
+	return err;
+}
+
+int weir_attempt_read_rule_counters(struct weir_attempt *attempt, struct weir_replay_evictions *ret_evictions,
+				    struct weir_diag *diag)
+{
+	uint32_t i;
+	int err;
+
+	/* The user's rules are followed by shadow windows. These are not the user's, but their evictions matter as
+	 * well.
+	 */
+	for (i = 0; i < attempt->image->rule_count + attempt->image->shadow_count; i++) {
+		struct weir_rule_counters counters = {};
+
+		err = sum_counters(attempt, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot, &counters,
+				   sizeof(counters), diag);
+		if (err)
+			return err;
+		if (weir_kinds[attempt->image->rules[i].kind]->counts_connections ||
+		    weir_kinds[attempt->image->rules[i].kind]->is_breaker)
+			ret_evictions->connections += counters.evicted;
+		else
+			ret_evictions->flows += counters.evicted;
+		if (i >= attempt->image->rule_count)
+			continue;
+		attempt->report.rules[i].blocked = counters.blocked;
+		attempt->report.rules[i].would_drop = counters.would_drop;
+		attempt->report.rules[i].delayed = counters.delayed;
+		attempt->report.rules[i].delay_ns = counters.delay_ns;
+		attempt->report.rules[i].penalties = counters.changes;
+	}
+	return 0;
+}
+
+int weir_attempt_read_connections(struct weir_attempt *attempt, struct weir_diag *diag)
+{
+	const struct weir_image *image = attempt->image;
+	struct weir_connection_clock clock =
+		weir_connection_clock(image->config.connection_step_ns, attempt->survey->latest_ns);
+	struct weir_connection_fds fds = weir_object_connection_fds(attempt->object);
+
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		int err = 0;
+
+		if (weir_kinds[image->rules[i].kind]->counts_connections)
+			err = weir_connections_read_rule(&fds, image->rules[i].slot, image->rules[i].flows_slot, &clock,
+							 &attempt->report.rules[i].connections);
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot read the connections");
+	}
+	return 0;
+}
+
+int weir_attempt_read_breakers(struct weir_attempt *attempt, struct weir_replay_evictions *ret_evictions,
+			       struct weir_diag *diag)
+{
+	const struct weir_image *image = attempt->image;
+	_cleanup_(weir_freep) struct weir_breaker_sum *sums = calloc(image->rule_slots + 1, sizeof(*sums));
+	const struct weir_breaker_maps maps = {
+		.breakers = weir_object_map_fd(attempt->object, WEIR_TABLE_BREAKERS),
+		.lone_breakers = weir_object_map_fd(attempt->object, WEIR_TABLE_LONE_BREAKERS),
+		.breaker_sets = image->config.sizes[WEIR_TABLE_BREAKERS],
+		.rules = image->rule_info,
+		.rule_slots = image->rule_slots,
+	};
+	int err = sums ? weir_breakers_sum(&maps, attempt->survey->latest_ns, sums) : -ENOMEM;
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the circuit breakers");
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		attempt->report.rules[i].breaker = sums[image->rules[i].slot];
+		ret_evictions->shared_groups += sums[image->rules[i].slot].shared;
+	}
+	return 0;
+}
+_Static_assert(sizeof(struct weir_resource_counters) % sizeof(__u64) == 0, "seconds are summed too, and not looked at");
+
+int weir_attempt_read_resource_counters(struct weir_attempt *attempt, struct weir_diag *diag)
+{
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < attempt->image->resource_count; i++) {
+		struct weir_resource_counters counters = {};
+
+		err = sum_counters(attempt, WEIR_TABLE_RESOURCE_COUNTERS, attempt->image->resources[i].slot, &counters,
+				   sizeof(counters), diag);
+		if (err)
+			return err;
+		attempt->report.resources[i].passed = counters.passed;
+		attempt->report.resources[i].blocked = counters.blocked;
+	}
+	return 0;
+}
+
+void weir_replay_report_free(struct weir_replay_report *report)
+{
+	free(report->rules);
+	free(report->resources);
+	weir_replay_limits_free(&report->limits);
+	*report = (struct weir_replay_report){};
+}

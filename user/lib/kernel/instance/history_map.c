@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The history of an instance (rules/history.h), in a map of its own that no program reads. It is pinned with the other
+ * maps, and so lives as long as they do, needs no directory on a disk, and is replaced in one step.
+ */
+#include "instance/instance_internal.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/util.h"
+
+/* The map is an array of pages, which are mapped as one region. */
+#define CHUNK_BYTES 4096u
+
+static int create(size_t bytes)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_history", sizeof(uint32_t), CHUNK_BYTES,
+			      (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES, &options);
+}
+
+/* Write the history to a new map. Returns a descriptor or -errno. */
+static int write_map(const struct weir_history *history)
+{
+	_cleanup_(weir_freep) uint8_t *bytes = NULL;
+	_cleanup_(weir_closep) int fd = -1;
+	size_t count;
+	void *mapped;
+	int err = weir_history_pack(history, &bytes, &count);
+
+	if (err)
+		return err;
+	fd = create(count);
+	if (fd < 0)
+		return -errno;
+	mapped = mmap(NULL, count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mapped == MAP_FAILED)
+		return -errno;
+	memcpy(mapped, bytes, count);
+	munmap(mapped, count);
+	return TAKE_FD(fd);
+}
+
+int weir_instance_write_history(const char *instance, const struct weir_history *history, struct weir_diag *diag)
+{
+	int fd = write_map(history);
+
+	return fd < 0 ? weir_diag_fail(diag, -fd, NULL, "cannot keep the rule set of instance '%s'", instance) : fd;
+}
+
+static int read_map(int fd, struct weir_history *ret_history)
+{
+	struct bpf_map_info info = {};
+	__u32 info_bytes = sizeof(info);
+	size_t bytes;
+	void *mapped;
+	int err;
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return -errno;
+	if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size != CHUNK_BYTES)
+		return -EPROTO;
+	bytes = (size_t)info.max_entries * CHUNK_BYTES;
+	mapped = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (mapped == MAP_FAILED)
+		return -errno;
+	err = weir_history_unpack(mapped, bytes, ret_history);
+	munmap(mapped, bytes);
+	return err;
+}
+
+/* A reload writes the history before it increments the generation, and may be killed in between. An older history does
+ * not describe the present rules: they were loaded by a version of weir without histories.
+ */
+static bool is_of(const struct weir_history *history, uint64_t generation)
+{
+	return history->sets[0] &&
+	       (history->sets[0]->generation == generation || history->sets[0]->generation == generation + 1);
+}
+
+void weir_instance_history(const struct weir_instance *instance, struct weir_history *ret_history)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance->name, WEIR_PIN_HISTORY);
+
+	*ret_history = (struct weir_history){};
+	if (fd < 0 || read_map(fd, ret_history))
+		return;
+	if (!is_of(ret_history, instance->info.generation))
+		weir_history_free(ret_history);
+}
+
+int weir_instance_keep(const struct weir_ruleset *ruleset, uint64_t generation, struct weir_kept_set **ret_set,
+		       struct weir_diag *diag)
+{
+	int err = weir_kept_set_make(ruleset, ret_set);
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot keep the rule set");
+	(*ret_set)->generation = generation;
+	return 0;
+}

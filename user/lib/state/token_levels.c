@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "state/observe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "instance/instance.h"
+#include "program/array.h"
+#include "tables/entry_state.h"
+#include "tables/rule_kind.h"
+
+/* The tokens of a rule, or of its flows under an override, with the clock in force. */
+struct terms {
+	uint32_t slot;
+	struct weir_tokens tokens;
+};
+
+struct scan {
+	const struct weir_instance *instance;
+	uint64_t now_ns;     /* read after the buckets; otherwise flows would seem fuller than they ever were */
+	struct terms *terms; /* those of rules with tokens, then those of their overrides, which are sorted by mark */
+	size_t count, rule_count;
+	size_t room;
+	weir_observed_add *add;
+	void *data;
+};
+
+static bool has_buckets(const struct weir_rule_info *rule)
+{
+	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_has_tokens(rule) && rule->tokens.unit;
+}
+
+static void add_bucket(const struct scan *scan, const struct terms *terms, const struct weir_token_bucket *bucket,
+		       uint32_t tag, uint32_t set)
+{
+	const uint64_t lacks = weir_bucket_lacks(bucket, &terms->tokens, tag, scan->now_ns);
+	const struct weir_observed use = {
+		.slot = terms->slot,
+		.is_sure = true,
+		.tag = tag,
+		.set = set,
+		.units = lacks / terms->tokens.unit + (lacks % terms->tokens.unit != 0),
+		.has_threshold = true,
+		.threshold = terms->tokens.capacity / terms->tokens.unit,
+	};
+
+	if (lacks)
+		scan->add(&use, scan->data);
+}
+
+static int compare_marks(const void *left, const void *right)
+{
+	const struct terms *a = left, *b = right;
+
+	return a->tokens.mark < b->tokens.mark ? -1 : a->tokens.mark > b->tokens.mark;
+}
+
+/* The mark of a bucket identifies its tokens. */
+static const struct terms *find_bucket_terms(const struct scan *scan, const struct weir_token_bucket *bucket,
+					     uint32_t tag)
+{
+	const struct terms wanted = {.tokens.mark = (uint32_t)(bucket->touched >> 32) ^ tag};
+
+	for (size_t i = 0; i < scan->rule_count; i++)
+		if (weir_bucket_is_of(bucket, &scan->terms[i].tokens, tag))
+			return &scan->terms[i];
+	if (scan->count == scan->rule_count)
+		return NULL;
+	return bsearch(&wanted, scan->terms + scan->rule_count, scan->count - scan->rule_count, sizeof(*scan->terms),
+		       compare_marks);
+}
+
+static int add_set(uint32_t index, const void *values, int cpus, void *data)
+{
+	const struct weir_token_set *set = values;
+	struct scan *scan = data;
+
+	scan->now_ns = weir_host_now_ns();
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
+		const struct terms *terms =
+			set->flows.tag[way] ? find_bucket_terms(scan, &set->bucket[way], set->flows.tag[way]) : NULL;
+
+		if (terms)
+			add_bucket(scan, terms, &set->bucket[way], set->flows.tag[way], index);
+	}
+	return 0;
+}
+
+static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
+{
+	struct scan *scan = data;
+
+	scan->now_ns = weir_host_now_ns();
+	for (size_t i = 0; i < scan->rule_count; i++)
+		if (scan->terms[i].slot == slot && !scan->instance->rules[slot].identity.key_fields)
+			add_bucket(scan, &scan->terms[i], values, 0, 0);
+	return 0;
+}
+
+/* An override has its own clock, which started at 0, and the rule's unit (bpf/kinds/tokens.h). */
+static int add_override(const struct weir_override_key *key, const struct weir_override_units *units, void *data)
+{
+	struct scan *scan = data;
+
+	for (size_t i = 0; i < scan->rule_count; i++) {
+		const struct terms *of = &scan->terms[i];
+
+		if (scan->instance->rules[of->slot].place != key->place)
+			continue;
+		if (scan->count == scan->room) /* a reload came in between: show only as many as were described */
+			return 0;
+		scan->terms[scan->count++] = (struct terms){
+			.slot = of->slot,
+			.tokens =
+				{
+					.clock = {.rate = units->tokens.rate},
+					.unit = of->tokens.unit,
+					.capacity = units->tokens.capacity,
+					.batch_max = units->tokens.batch_max,
+					.mark = units->tokens.mark,
+				},
+		};
+	}
+	return 0;
+}
+
+static int find_override_terms(struct scan *scan)
+{
+	_cleanup_(weir_closep) int fd = -1;
+	int err;
+
+	if (scan->room == scan->rule_count)
+		return 0;
+	fd = weir_overrides_open(scan->instance);
+	if (fd < 0) /* nothing is attached any more */
+		return fd == -ENOENT ? 0 : fd;
+	err = weir_overrides_scan(fd, add_override, scan);
+	if (scan->count > scan->rule_count)
+		qsort(scan->terms + scan->rule_count, scan->count - scan->rule_count, sizeof(*scan->terms),
+		      compare_marks);
+	return err;
+}
+
+static int find_terms(struct scan *scan)
+{
+	for (uint32_t i = 0; i < scan->instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &scan->instance->rules[scan->instance->rule_order[i]];
+
+		if (has_buckets(rule))
+			scan->room += 1 + rule->override_count;
+	}
+	scan->terms = calloc(scan->room + 1, sizeof(*scan->terms));
+	if (!scan->terms)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < scan->instance->rule_count; i++) {
+		const uint32_t slot = scan->instance->rule_order[i];
+		const struct weir_rule_info *rule = &scan->instance->rules[slot];
+		struct terms *terms = &scan->terms[scan->count];
+		int err;
+
+		if (!has_buckets(rule))
+			continue;
+		*terms = (struct terms){.slot = slot, .tokens = rule->tokens};
+		err = weir_instance_read_clock(scan->instance, rule, &terms->tokens.clock);
+		if (err)
+			return err;
+		scan->count++;
+	}
+	scan->rule_count = scan->count;
+	return find_override_terms(scan);
+}
+
+static void free_terms(struct scan *scan)
+{
+	free(scan->terms);
+}
+
+/* Show each bucket that is not full, by the tokens that it lacks, rounded up. Buckets under an override have a burst of
+ * their own.
+ */
+int weir_observe_tokens(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
+			void *data)
+{
+	_cleanup_(free_terms) struct scan scan = {.instance = instance, .add = add, .data = data};
+	int err = find_terms(&scan);
+
+	if (err || !scan.count)
+		return err;
+	err = weir_instance_scan(instance, WEIR_TABLE_TOKEN_RESOURCES, add_resource, &scan);
+	if (!err)
+		err = weir_instance_scan(instance, WEIR_TABLE_TOKEN_FLOWS, add_set, &scan);
+	return err;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The request of weir explain. */
+#ifndef WEIR_CMD_EXPLAIN_PACKET_H
+#define WEIR_CMD_EXPLAIN_PACKET_H
+
+#include <linux/ip.h>
+#include <netdb.h>
+#include <netinet/ip6.h>
+#include <netinet/tcp.h>
+
+#include "explain/explain.h"
+#include "frames/compose.h"
+#include "cli/print.h"
+#include "rules/scalars.h"
+
+struct explain_request {
+	const char *instance; /* NULL: not given */
+	const char *netns, *interface, *pcap;
+	uint64_t packet_number;
+	bool wants_json, sets_exit_code;
+	int verdict_code; /* with --exit-code */
+	const char **files;
+	size_t file_count;
+	struct weir_packet_words words;
+	struct weir_prefix source;
+	uint32_t known; /* enum weir_match_field, or-ed */
+	uint8_t *frame;
+	struct weir_question question;
+	char text[512]; /* describes the packet */
+	json_t *fields; /* likewise, as JSON */
+};
+
+/* ---- explain_packet.c ---- */
+
+int weir_explain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int weir_explain_check_described(const struct explain_request *request);
+void weir_explain_add_text(struct explain_request *request, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+int weir_explain_compose(struct explain_request *request);
+int weir_explain_read_capture(struct explain_request *request, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "explain/flow_state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "program/array.h"
+#include "program/sums.h"
+#include "program/copy.h"
+#include "state/occupy_windows.h"
+#include "tables/connection_counts.h"
+#include "tables/entry_state.h"
+#include "tables/flow_hash.h"
+#include "tables/rule_kind.h"
+
+static const struct weir_rule *rule_of(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
+{
+	return &weir_object_generation(sandbox->object)->rules[flow->place % WEIR_RULES_MAX];
+}
+
+static const struct weir_kind *kind_of(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
+{
+	return weir_kinds[rule_of(sandbox, flow)->kind % WEIR_KIND_COUNT];
+}
+
+/* The rule whose rows count: the rule itself or, for an associated rule, its shadow window. */
+static const struct weir_rule *counted_rule(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
+{
+	const struct weir_rule *rule = rule_of(sandbox, flow);
+
+	if (kind_of(sandbox, flow)->reads_shadow)
+		rule = &weir_object_generation(sandbox->object)->rules[rule->shadow % WEIR_RULES_MAX];
+	return rule;
+}
+
+static uint64_t counted_hash(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
+{
+	return kind_of(sandbox, flow)->reads_shadow ? flow->other : flow->hash;
+}
+
+static const void *find_set(const struct weir_sandbox *sandbox, enum weir_table_id map, uint64_t hash)
+{
+	const uint32_t sets = weir_object_config(sandbox->object)->sizes[map];
+
+	return sets ? weir_sandbox_find(sandbox, map, weir_shared_set(hash, sets)) : NULL;
+}
+
+/* The way with this tag, or -1. */
+static int find_way(const uint32_t *tags, int ways, uint32_t tag)
+{
+	for (int way = 0; way < ways; way++)
+		if (tags[way] == tag)
+			return way;
+	return -1;
+}
+
+/* ---- windows ---- */
+
+int weir_find_cpu_of_flow(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
+{
+	const struct weir_rule *counted = counted_rule(sandbox, flow);
+	uint64_t newest = 0;
+	int found = -1;
+
+	if (!weir_kinds[counted->kind % WEIR_KIND_COUNT]->keeps_window)
+		return -1;
+	for (int cpu = 0; cpu < sandbox->cpus; cpu++) {
+		struct weir_row row = {};
+
+		if (!weir_sandbox_row(sandbox, counted, counted_hash(sandbox, flow), flow->tag, cpu, &row) ||
+		    !row.newest)
+			continue;
+		if (found < 0 || row.newest > newest) {
+			found = cpu;
+			newest = row.newest;
+		}
+	}
+	return found;
+}
+
+static void add_buckets(const struct weir_row *row, uint64_t first, struct weir_explained_rule *explained)
+{
+	for (uint32_t age = 0; age < WEIR_RING_CELLS && age <= row->newest; age++) {
+		const uint64_t bucket = row->newest - age;
+
+		if (bucket >= first && bucket - first < explained->bucket_count)
+			explained->buckets[bucket - first].units += weir_row_spent(row, age);
+	}
+}
+
+static void look_at_window(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			   struct weir_explained_rule *explained)
+{
+	const struct weir_rule *counted = counted_rule(reader->sandbox, flow);
+	const struct weir_window_spec spec = {
+		.bucket_ns = counted->bucket_ns,
+		.base_bucket = counted->base_bucket,
+		.window_cells = counted->window_cells,
+		.window = counted->window,
+	};
+	struct weir_row_sum sum = {};
+	uint64_t present, first;
+
+	if (!spec.bucket_ns || !spec.window_cells || spec.window_cells > WEIR_RING_CELLS)
+		return;
+	present = weir_row_bucket(&spec, reader->now_ns);
+	first = present + 1 > spec.window_cells ? present + 1 - spec.window_cells : 0;
+	explained->has_window = true;
+	explained->bucket_count = present + 1 - first;
+	for (uint32_t i = 0; i < explained->bucket_count; i++)
+		explained->buckets[i].begins_ns =
+			(int64_t)((spec.base_bucket + first + i) * spec.bucket_ns - reader->now_ns);
+	for (int cpu = 0; cpu < reader->sandbox->cpus; cpu++) {
+		struct weir_row row;
+
+		if (!weir_sandbox_row(reader->sandbox, counted, counted_hash(reader->sandbox, flow), flow->tag, cpu,
+				      &row))
+			continue;
+		weir_row_add(&spec, reader->now_ns, &row, &sum);
+		add_buckets(&row, first, explained);
+		if (row.newest + spec.window_cells > present)
+			explained->leased += row.lease;
+	}
+	explained->units = weir_row_units(&spec, reader->now_ns, &sum);
+}
+
+static void look_at_occupy(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			   struct weir_explained_rule *explained)
+{
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const uint64_t samples = explained->info->identity.samples;
+	const uint64_t bucket_ns = samples ? explained->info->identity.interval_ns / samples : 0;
+	const struct weir_occupy_window *window = NULL;
+	const struct weir_occupy_set *set;
+	uint32_t tag = 0;
+	uint64_t present;
+	int way;
+
+	if (!rule->key_fields) {
+		window = weir_sandbox_find(reader->sandbox, WEIR_TABLE_OCCUPY_RESOURCES, rule->slot);
+	} else {
+		tag = weir_shared_tag(flow->hash);
+		set = find_set(reader->sandbox, WEIR_TABLE_OCCUPY_FLOWS, flow->hash);
+		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
+		window = way >= 0 ? &set->flow[way] : NULL;
+	}
+	explained->has_window = bucket_ns;
+	if (!bucket_ns || !window || samples > WEIR_SAMPLES_MAX)
+		return;
+	present = reader->now_ns / bucket_ns + 2 * samples; /* one ring later, so none is negative */
+	explained->bucket_count = 2 * samples;
+	for (uint64_t i = 0; i < 2 * samples; i++) {
+		const uint64_t bucket = present + 1 - samples + i;
+		struct weir_explained_bucket *at = &explained->buckets[i];
+
+		at->begins_ns = (int64_t)((bucket - 2 * samples) * bucket_ns - reader->now_ns);
+		at->units = weir_occupy_units(window, tag, explained->info, bucket);
+		*(i < samples ? &explained->units : &explained->occupied) += at->units;
+	}
+}
+
+/* ---- TATs, tokens ---- */
+
+static void look_at_tat(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			struct weir_explained_rule *explained)
+{
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const struct weir_throttle_set *set;
+	const uint64_t *word = NULL;
+	uint32_t tag = 0;
+	int way;
+
+	if (!rule->key_fields) {
+		word = weir_sandbox_find(reader->sandbox, WEIR_TABLE_THROTTLED_RESOURCES, rule->slot);
+	} else {
+		tag = weir_shared_tag(flow->hash);
+		set = find_set(reader->sandbox, WEIR_TABLE_THROTTLED_FLOWS, flow->hash);
+		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
+		word = way >= 0 ? (const uint64_t *)&set->last[way] : NULL;
+	}
+	explained->has_plan = true;
+	/* TATs and penalties have the same word layout. Past times do not matter. */
+	explained->tat_ns = word ? (int64_t)weir_penalty_left_ns(*word, tag, reader->now_ns) : 0;
+}
+
+/* An override's tokens replace the rule's. */
+static struct weir_tokens tokens_in_force(const struct weir_rule *rule, const struct weir_override_units *override)
+{
+	struct weir_tokens tokens = rule->tokens;
+
+	if (!override)
+		return tokens;
+	tokens.clock = (struct weir_token_clock){.rate = override->tokens.rate};
+	tokens.capacity = override->tokens.capacity;
+	tokens.mark = override->tokens.mark;
+	return tokens;
+}
+
+static void look_at_tokens(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			   const struct weir_override_units *override, struct weir_explained_rule *explained)
+{
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const struct weir_tokens tokens = tokens_in_force(rule, override);
+	const struct weir_token_bucket *bucket = NULL;
+	const struct weir_token_set *set;
+	uint32_t tag = 0;
+	uint64_t lacks;
+	int way;
+
+	if (!rule->key_fields) {
+		bucket = weir_sandbox_find(reader->sandbox, WEIR_TABLE_TOKEN_RESOURCES, rule->slot);
+	} else {
+		tag = weir_shared_tag(flow->hash);
+		set = find_set(reader->sandbox, WEIR_TABLE_TOKEN_FLOWS, flow->hash);
+		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
+		bucket = way >= 0 ? &set->bucket[way] : NULL;
+	}
+	if (!tokens.unit)
+		return;
+	lacks = bucket ? weir_bucket_lacks(bucket, &tokens, tag, reader->now_ns) : 0;
+	explained->has_tokens = true;
+	explained->tokens = lacks < tokens.capacity ? (double)(tokens.capacity - lacks) / tokens.unit : 0;
+}
+
+/* ---- connections, breakers, penalties ---- */
+
+/* A resource without a flow key is one flow, so the rule's figures are the flow's. */
+static void look_at_lone_connections(const struct weir_flow_reader *reader, const struct weir_rule *rule,
+				     const struct weir_connection_clock *clock, struct weir_explained_rule *explained)
+{
+	const struct weir_instance *instance = reader->sandbox->instance;
+	struct weir_connection_figures figures;
+
+	if (!instance)
+		return;
+	if (weir_connections_read_rule(&(struct weir_connection_fds){instance->map_fd[WEIR_TABLE_CONNECTION_TOTALS],
+								     instance->map_fd[WEIR_TABLE_LONE_CONNECTIONS]},
+				       rule->slot, rule->flows_slot, clock, &figures))
+		return; /* shown as none, ignoring */
+	explained->connections = figures.now;
+	explained->learned = figures.learned;
+}
+
+static void look_at_connections(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+				struct weir_explained_rule *explained)
+{
+	const struct weir_config *config = weir_object_config(reader->sandbox->object);
+	const struct weir_connection_clock clock = weir_connection_clock(config->connection_step_ns, reader->now_ns);
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const struct weir_connection_flow_set *set;
+	struct weir_connection_figures figures;
+	uint32_t tag = weir_shared_tag(flow->hash);
+	int way;
+
+	explained->has_connections = true;
+	if (!rule->key_fields) {
+		look_at_lone_connections(reader, rule, &clock, explained);
+		return;
+	}
+	if (!(tag & ~WEIR_CONNECTION_CHECK)) /* as in weir_get_connection_flow() */
+		tag |= WEIR_CONNECTION_CHECK + 1;
+	set = find_set(reader->sandbox, WEIR_TABLE_CONNECTION_FLOWS, flow->hash);
+	way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
+	if (way < 0)
+		return;
+	weir_connection_figures(&set->flow[way], set->flow[way].owner >> 32, &clock, &figures);
+	explained->connections = figures.now;
+	explained->learned = figures.learned;
+}
+
+static void look_at_breaker(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			    struct weir_explained_rule *explained)
+{
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const struct weir_breaker *breaker = NULL;
+	const struct weir_breaker_set *set;
+	int way;
+
+	if (!rule->key_fields) {
+		breaker = weir_sandbox_find(reader->sandbox, WEIR_TABLE_LONE_BREAKERS, rule->slot);
+	} else {
+		set = find_set(reader->sandbox, WEIR_TABLE_BREAKERS, flow->hash);
+		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, weir_shared_tag(flow->hash)) : -1;
+		breaker = way >= 0 ? &set->breaker[way] : NULL;
+	}
+	explained->has_breaker = true;
+	if (breaker)
+		weir_breaker_view(breaker, &explained->info->breaker, reader->now_ns, &explained->breaker);
+}
+
+static void look_at_penalty(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			    struct weir_explained_rule *explained)
+{
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const struct weir_rule_penalty *lone;
+	const struct weir_penalty_set *set;
+	const uint32_t tag = weir_shared_tag(flow->hash);
+	int way;
+
+	if (!rule->penalty_ms)
+		return;
+	if (!rule->key_fields) {
+		lone = weir_sandbox_find(reader->sandbox, WEIR_TABLE_PENALISED_RULES, rule->slot);
+		explained->penalty_left_ns = lone ? weir_penalty_left_ns(lone->until, 0, reader->now_ns) : 0;
+		return;
+	}
+	set = find_set(reader->sandbox, WEIR_TABLE_PENALISED_FLOWS, flow->hash);
+	way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
+	if (way >= 0)
+		explained->penalty_left_ns = weir_penalty_left_ns(set->until[way], tag, reader->now_ns);
+}
+
+/* ---- the threshold in force, and why ---- */
+
+/* Find the override of the flow. The trie returns it; the length of its prefix is found by looking up fewer and fewer
+ * bits of the address.
+ */
+static bool find_override(const struct weir_sandbox *sandbox, const struct weir_rule *rule,
+			  const struct weir_flow_key *key, struct weir_override_units *ret_units, uint8_t *ret_bits)
+{
+	const int fd = weir_object_own_map_fd(sandbox->object, "overrides");
+	struct weir_override_key wanted = {.place = rule->place, .family = key->family};
+	uint8_t bits = key->family == 6 ? 128 : 32;
+	struct weir_override_units shorter;
+
+	memcpy(wanted.address, rule->overrides_destination ? key->destination : key->source, sizeof(wanted.address));
+	wanted.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + bits;
+	if (weir_map_look_up(fd, &wanted, ret_units))
+		return false;
+	for (; bits; bits--) {
+		wanted.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + bits - 1;
+		if (weir_map_look_up(fd, &wanted, &shorter) || shorter.units != ret_units->units)
+			break;
+	}
+	*ret_bits = bits;
+	return true;
+}
+
+/* WarmUp of a whole resource, whose state the controller keeps. */
+static int look_at_stored(const struct weir_flow_reader *reader, struct weir_explained_rule *explained, uint32_t slot)
+{
+	struct weir_warm_state state;
+
+	if (weir_map_look_up(reader->sandbox->instance->map_fd[WEIR_TABLE_WARM_STATES], &slot, &state))
+		return -errno;
+	explained->reason = WEIR_THRESHOLD_WARMING;
+	explained->has_stored = true;
+	explained->stored = state.stored;
+	return 0;
+}
+
+static int look_at_moving(const struct weir_flow_reader *reader, const struct weir_rule *rule,
+			  struct weir_explained_rule *explained)
+{
+	const struct weir_controller_report *controller = reader->controller;
+
+	if (!controller) {
+		explained->reason = WEIR_THRESHOLD_UNKNOWN;
+		return 0;
+	}
+	explained->threshold = controller->thresholds[rule->place];
+	explained->reason = WEIR_THRESHOLD_SAFE;
+	if (controller->state != WEIR_CONTROLLER_RUNNING)
+		return 0;
+	if (explained->info->strategy == WEIR_STRATEGY_WARM_UP)
+		return look_at_stored(reader, explained, rule->slot);
+	explained->reason = controller->memory_err ? WEIR_THRESHOLD_NO_READING : WEIR_THRESHOLD_BY_MEMORY;
+	return 0;
+}
+
+int weir_read_flow_state(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			 struct weir_explained_rule *explained)
+{
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const struct weir_kind *kind = kind_of(reader->sandbox, flow);
+	struct weir_override_units units;
+	bool is_override = false;
+	int err = 0;
+
+	explained->reason = WEIR_THRESHOLD_AS_WRITTEN;
+	explained->threshold = rule->threshold & WEIR_THRESHOLD_MASK;
+	if (explained->info->strategy == WEIR_STRATEGY_WARM_UP) {
+		explained->stored_max = explained->info->warm_up.max;
+		explained->stored_warning = explained->info->warm_up.warning;
+	}
+	if (explained->info->cluster && reader->controller) {
+		explained->threshold = reader->controller->thresholds[rule->place];
+		explained->reason = WEIR_THRESHOLD_SHARED;
+	} else if (explained->info->moves) {
+		err = look_at_moving(reader, rule, explained);
+	} else if (rule->has_overrides &&
+		   find_override(reader->sandbox, rule, &flow->key, &units, &explained->override_bits)) {
+		is_override = true;
+		explained->reason = WEIR_THRESHOLD_OVERRIDE;
+		explained->threshold = units.units;
+	}
+	look_at_penalty(reader, flow, explained);
+	if (kind->keeps_window || kind->reads_shadow)
+		look_at_window(reader, flow, explained);
+	else if (kind->occupies)
+		look_at_occupy(reader, flow, explained);
+	else if (kind->delays)
+		look_at_tat(reader, flow, explained);
+	else if (kind->has_tokens)
+		look_at_tokens(reader, flow, is_override ? &units : NULL, explained);
+	else if (kind->counts_connections)
+		look_at_connections(reader, flow, explained);
+	else if (kind->is_breaker)
+		look_at_breaker(reader, flow, explained);
+	return err;
+}
+
+int weir_read_warm_up(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+		      struct weir_explained_rule *explained)
+{
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const uint32_t sets = weir_object_config(reader->sandbox->object)->sizes[WEIR_TABLE_WARMING_FLOWS];
+	uint32_t index = sets ? (uint32_t)flow->hash & (sets - 1) : 0;
+	struct weir_warming_set set;
+	int way;
+
+	if (!rule->warms_flows || !sets)
+		return 0;
+	if (weir_map_look_up(weir_object_map_fd(reader->sandbox->object, WEIR_TABLE_WARMING_FLOWS), &index, &set))
+		return -errno;
+	way = find_way(set.flows.tag, WEIR_FLOW_WAYS, weir_shared_tag(flow->hash));
+	if (way < 0)
+		return 0;
+	explained->reason = WEIR_THRESHOLD_WARMING;
+	explained->threshold = set.flow[way].units & WEIR_THRESHOLD_MASK;
+	explained->has_stored = true;
+	explained->stored = set.flow[way].stored;
+	return 0;
+}
