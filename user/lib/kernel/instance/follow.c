@@ -471,20 +471,29 @@ static void follow_cases(const struct weir_instance *instance, struct weir_follo
 	follow->misses_cases = err != 0;
 }
 
+/* Where the instance is wanted now. -EBUSY: it was reloaded, and is reopened at once. */
+static int read_wanted(struct weir_instance *instance)
+{
+	struct weir_instance_info info;
+	int err = read_info(instance, &info);
+
+	if (err)
+		return err;
+	if (info.generation != instance->info.generation)
+		return -EBUSY;
+	memcpy(instance->info.wanted, info.wanted, sizeof(info.wanted));
+	return 0;
+}
+
 int weir_instance_follow(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
 {
 	_cleanup_(weir_targets_free) struct weir_targets targets = {};
 	_cleanup_(weir_closep) int lock_fd = -1;
-	struct weir_instance_info info;
 	int err;
 
 	if (instance->info.netns != weir_host_netns())
 		return 0;
-	err = read_info(instance, &info);
-	if (!err && info.generation != instance->info.generation)
-		return -EBUSY; /* after a reload the instance is reopened at once */
-	if (!err)
-		memcpy(instance->info.wanted, info.wanted, sizeof(info.wanted));
+	err = read_wanted(instance);
 	if (!err)
 		follow_cases(instance, follow, diag);
 	if (!err)
@@ -499,6 +508,9 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 	if (lacks_bare(instance, &targets, follow) && !load_again(instance->name, diag))
 		return -EBUSY; /* a reload, as above */
 	err = weir_bpffs_try_lock(&lock_fd);
+	/* A detach may have ended meanwhile: what it took off is not wanted any more. */
+	if (!err)
+		err = read_wanted(instance);
 	return err ? err : put_what_came(instance, follow, diag);
 }
 
