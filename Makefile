@@ -93,7 +93,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .SECONDARY:
 .PHONY: FORCE all help deps demo demo-cluster man units install uninstall deb release test-release clean compile_commands.json \
 	tests deep-tests test test-quick test-deep test-all faults soak mutants coverage test-unit test-bpf test-e2e test-vm budgets check-budgets test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
-	check check-changed check-format check-columns check-words check-subjects check-arrows check-promises check-weight check-shell check-cppcheck check-analyzer check-tidy format
+	check check-changed check-format check-columns check-words check-subjects check-arrows check-promises check-symbols check-weight check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
 
@@ -142,6 +142,7 @@ help:
 	@echo '  check-links       links of the pages lead somewhere'
 	@echo '  check-subjects    no commit since the last release has a subject above 72 characters, or is large and has no body'
 	@echo '  check-arrows      includes go one way (user/rooms), and sources of a room use each other in no circle'
+	@echo '  check-symbols     what pages and comments name of the source is there'
 	@echo '  check-weight      functions, frames, sources and lines of user/, and words of docs/, are not more than tests/weight says'
 	@echo '  check-shell       shellcheck'
 	@echo '  check-cppcheck    cppcheck'
@@ -474,7 +475,7 @@ bench-shortcuts:
 check-changed:
 	+@$(MAKE) --no-print-directory check SINCE='$(shell tests/last_release)'
 
-check: check-format check-columns check-words check-links check-subjects check-arrows check-promises check-weight check-shell check-cppcheck check-analyzer check-tidy
+check: check-format check-columns check-words check-links check-subjects check-arrows check-promises check-symbols check-weight check-shell check-cppcheck check-analyzer check-tidy
 
 C_SRC := $(call sources,user tests docs)
 # SINCE=REV: clang-format, cppcheck, gcc -fanalyzer and clang-tidy look at those alone that have changed since then.
@@ -514,6 +515,10 @@ check-arrows:
 # Each promise and command has a test in `make test`.
 check-promises:
 	$(call step,PROMISES,tests/promises) tests/check/promises tests/promises
+
+# Not bench*.md, which are of the day they were measured.
+check-symbols:
+	$(call step,SYMBOLS,bpf include user tests docs) tests/check/symbols $(FORMATTED) include/*.def README.md CONTRIBUTING.md tests/README.md $(filter-out docs/bench% docs/internals/bench%,$(PAGES))
 
 # How much there is to read does not grow unnoticed: tests/weight.
 check-weight:

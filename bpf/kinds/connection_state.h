@@ -120,7 +120,7 @@ static __always_inline __u32 weir_flow_end(struct weir_scratch *s, __u32 class)
  *
  * A FIN or RST changes a connection, or fails a request, only if its server would read it: if its checksum is right. A
  * local sender leaves it to the device to finish the checksum, so the header then has only the pseudo-header's sum, and
- * neither native XDP nor tc can tell whether the device will (CHECKSUM_PARTIAL of the kernel's skbuff.h): that is
+ * neither native XDP nor tc can tell whether the device will (CHECKSUM_PARTIAL, include/linux/skbuff.h): that is
  * accepted, too.
  */
 static __always_inline __u32 weir_fold_sum(__u64 sum)

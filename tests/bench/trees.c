@@ -474,7 +474,7 @@ static void compare_tcp(struct pipe *pipe, uint32_t rules, const struct output *
 
 /* ---- all of it ---- */
 
-/* Of the first namespace of processes: PROC_PID_INIT_INO in the kernel's proc_ns.h. */
+/* Of the first namespace of processes: PROC_PID_INIT_INO in include/linux/proc_ns.h. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu
 
 /* Which goes away with its mounts, and so with the pins of instances, however this process ends. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What Sentinel-Go's own tests of circuit breakers and of hotspot parameter flow claim (core/circuitbreaker,
- * core/hotspot, tests/core/circuitbreaker, July 2025), as traffic: its lists of rules are read as they are, and the
+ * What Sentinel-Go's own tests of circuit breakers and of hotspot parameter flow claim (in its core/
+ * and tests/: circuitbreaker, hotspot; July 2025), as traffic: its lists of rules are read as they are, and the
  * shipped BPF object evaluates packets of ours. An entry is an opening, an exit without an error a packet that talks,
  * one with an error a reset; a parameter's value is a source.
  * docs/sentinel.md says which of its cases have no meaning for packets. Nor have those of the Go library itself: its

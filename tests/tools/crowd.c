@@ -12,7 +12,7 @@
  *
  *	final OPENED refused N rounds N disturbed N closed N reset N vanished N again N
  *
- * --shown FILE: what clients have open, for echo_server (shown.h).
+ * --shown FILE: what clients have open, for echo_server, as shown.h says.
  *
  * "refused" are those that had no answer in time, "again" those opened from a port just used.
  */

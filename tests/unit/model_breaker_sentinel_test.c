@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The reference model's circuit breakers on the cases by which Sentinel-Go tests its own (core/circuitbreaker and
- * tests/core/circuitbreaker, July 2025), carried over as traffic: an entry is an opening, an exit without an error a
+ * The reference model's circuit breakers on the cases by which Sentinel-Go tests its own (circuitbreaker in its
+ * core/ and tests/, July 2025), carried over as traffic: an entry is an opening, an exit without an error a
  * packet that talks, an error a reset. Its rules: 10 s in one bucket, retry after 3 s, 50 ms allowed.
  */
 #include "base/util.h"

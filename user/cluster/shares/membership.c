@@ -23,8 +23,8 @@ bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledg
 
 #define HOST_FIELD "host:"
 
-/* A name is a single word (weir_sharing_host). Another writer to the store must not be able to control a terminal, or
- * to hide, through a name: other bytes, and the backslash, are shown as \xHH.
+/* A name is a single word (is_plain() in rules/cluster.c). Another writer to the store must not be able to control a
+ * terminal, or to hide, through a name: other bytes, and the backslash, are shown as \xHH.
  */
 static void show_name(const char *name, char shown[WEIR_LEDGER_SHOWN_CHARS])
 {

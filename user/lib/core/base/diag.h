@@ -6,7 +6,7 @@
  * A message is lower case, names its subject in single quotes, and may carry a hint (what to do). With a source
  * position it is shown as
  *
- *	rules/dns.yaml:14:16: threshold '20K' is not a number
+ *	rules/voice.yaml:14:16: threshold '20K' is not a number
  *	    threshold: 20K
  *	               ^~~
  *	    write 20k or 20Ki

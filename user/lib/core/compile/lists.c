@@ -429,7 +429,7 @@ void weir_lists_free(struct weir_image_lists *lists)
 
 /* ---- single prefixes ----
  *
- * The single prefixes of the allow and deny lists, for map `listed_prefixes` (weir_timed.h). If a timed entry and a
+ * The single prefixes of the allow and deny lists, for map `listed_prefixes` (packet/timed.h). If a timed entry and a
  * list disagree, the program looks up there how long the prefix was that decided.
  */
 

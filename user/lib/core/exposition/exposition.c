@@ -116,7 +116,7 @@ static const char *type_word(const struct weir_metric_family *metric, bool is_op
 	}
 }
 
-/* "# HELP weir_packets_total Packets ..." */
+/* "# HELP NAME TEXT" */
 static void append_head(struct weir_exposition *exposition, const char *what, const char *text)
 {
 	append_text(exposition, "# ");

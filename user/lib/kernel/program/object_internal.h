@@ -23,8 +23,8 @@ struct weir_image;
 struct weir_object_options;
 
 struct weir_object {
-	struct weir_bpf *skel;	/* weir.skel.h */
-	struct weir_tc_bpf *tc; /* weir_tc.skel.h; NULL: no tc hook has a program */
+	struct weir_bpf *skel;	/* of bpf/weir.bpf.c */
+	struct weir_tc_bpf *tc; /* of bpf/weir_tc.bpf.c; NULL: no tc hook has a program */
 	struct weir_harness *harness;
 	__u64 seed[16];
 	uint64_t tick_origin_ns;
