@@ -196,27 +196,27 @@ void weir_metrics_write_ghosts(struct book *book)
 		struct weir_metric_family family;
 		size_t figure;
 	} figures[] = {
-		{{"weir_remnants", WEIR_METRIC_GAUGE, NULL,
+		{{"weir_ghosts", WEIR_METRIC_GAUGE, NULL,
 		  "Flows evicted from full tables whose counts are kept as ghosts."},
 		 offsetof(struct weir_ghosts_sum, used)},
-		{{"weir_remnants_limit", WEIR_METRIC_GAUGE, NULL, "Ghosts that fit."},
-		 offsetof(struct weir_ghosts_sum, places)},
-		{{"weir_remnants_displaced", WEIR_METRIC_COUNTER, NULL,
+		{{"weir_ghosts_limit", WEIR_METRIC_GAUGE, NULL, "Ghosts that fit."},
+		 offsetof(struct weir_ghosts_sum, slots)},
+		{{"weir_ghosts_displaced", WEIR_METRIC_COUNTER, NULL,
 		  "Ghosts that were lost while they still counted."},
 		 offsetof(struct weir_ghosts_sum, displaced)},
-		{{"weir_remnants_aggregated", WEIR_METRIC_COUNTER, NULL,
+		{{"weir_ghosts_aggregated", WEIR_METRIC_COUNTER, NULL,
 		  "Evicted flows without a slot, counted together with others (whenFull: aggregate)."},
 		 offsetof(struct weir_ghosts_sum, joined)},
 	};
 	const struct weir_ghosts *ghosts = &book->reading->status.ghosts;
 
-	for (size_t i = 0; i < ARRAY_SIZE(figures) && weir_ghosts_add(ghosts).places; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(figures) && weir_ghosts_add(ghosts).slots; i++) {
 		weir_exposition_begin(book->out, &figures[i].family);
 		for (size_t table = 0; table < WEIR_GHOST_TABLES; table++) {
 			const struct weir_ghosts_sum *sum = &ghosts->of[table];
 			const struct weir_labels labels = weir_metrics_label("table", weir_ghost_table_name(table));
 
-			if (sum->places)
+			if (sum->slots)
 				weir_exposition_count(book->out, &labels,
 						      *(const uint64_t *)((const char *)sum + figures[i].figure));
 		}

@@ -146,10 +146,10 @@ static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t 
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus",
 			 (json_int_t)cpus, "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
 			 (json_int_t)memory->medium_table, "wideTableBytes", (json_int_t)memory->wide_table,
-			 "presenceBytes", (json_int_t)memory->sharers, "remnantsBytes", (json_int_t)memory->row_ghosts,
+			 "sharersBytes", (json_int_t)memory->sharers, "rowGhostsBytes", (json_int_t)memory->row_ghosts,
 			 "sharedBytes", (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
 			 "breakersBytes", (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows,
-			 "countersBytes", (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->top_drops,
+			 "countersBytes", (json_int_t)memory->counters, "topDropsBytes", (json_int_t)memory->top_drops,
 			 "eventsBytes", (json_int_t)memory->events, "matchingBytes", (json_int_t)memory->matching,
 			 "listsBytes", (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
 }

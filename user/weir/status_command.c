@@ -245,7 +245,7 @@ static void print_ghosts(const struct weir_ghosts *ghosts)
 		printf("  evicted from full flow tables (%s), counts kept: %llu flow%s, room for %llu; lost too early: "
 		       "%llu\n",
 		       weir_ghost_table_words(i), (unsigned long long)sum->used, weir_plural(sum->used),
-		       (unsigned long long)sum->places, (unsigned long long)sum->displaced);
+		       (unsigned long long)sum->slots, (unsigned long long)sum->displaced);
 		if (sum->joined)
 			printf("  counted together for lack of room (whenFull: aggregate): %llu\n",
 			       (unsigned long long)sum->joined);

@@ -141,7 +141,7 @@ void weir_describe_flow_use(struct weir_figures *line, const void *context, cons
 	WEIR_FIELD(line, "key", describe_key(context, rule, use));
 	WEIR_FIGURE(line, "used", ">used", json_integer(use->units), "%s", weir_flow_amount(use, use->units, amount));
 	if (line->put || (kind && kind->occupies))
-		WEIR_COUNT(line, "borrowed", ">occupied", use->occupied);
+		WEIR_COUNT(line, "occupied", ">occupied", use->occupied);
 	WEIR_FIELD(line, "unit", text_or_null(unit_of(rule, use)));
 	WEIR_FIGURE(line, "threshold", ">threshold", use->has_threshold ? json_integer(use->threshold) : json_null(),
 		    "%s", use->has_threshold ? weir_flow_amount(use, use->threshold, amount) : "?");

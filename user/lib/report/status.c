@@ -325,7 +325,7 @@ static json_t *describe_timed(const struct weir_status_view *view)
 
 static json_t *describe_ghosts_sum(const struct weir_ghosts_sum *sum, bool is_nearly_full)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:b}", "places", (json_int_t)sum->places, "used", (json_int_t)sum->used,
+	return json_pack("{s:I, s:I, s:I, s:I, s:b}", "slots", (json_int_t)sum->slots, "used", (json_int_t)sum->used,
 			 "displaced", (json_int_t)sum->displaced, "aggregated", (json_int_t)sum->joined, "isNearlyFull",
 			 is_nearly_full);
 }
@@ -341,12 +341,12 @@ static json_t *describe_ghosts(const struct weir_ghosts *ghosts)
 		const struct weir_ghosts_sum *sum = &ghosts->of[i];
 
 		is_nearly_full |= weir_ghosts_are_nearly_full(sum);
-		if (sum->places)
+		if (sum->slots)
 			json_object_set_new(tables, weir_ghost_table_name(i),
 					    describe_ghosts_sum(sum, weir_ghosts_are_nearly_full(sum)));
 	}
-	fields = all.places ? describe_ghosts_sum(&all, is_nearly_full) : json_null();
-	if (all.places)
+	fields = all.slots ? describe_ghosts_sum(&all, is_nearly_full) : json_null();
+	if (all.slots)
 		json_object_set(fields, "tables", tables);
 	json_decref(tables);
 	return fields;
@@ -444,7 +444,7 @@ static json_t *describe_counts(const struct weir_instance *instance)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "resources", (json_int_t)instance->resource_count,
 			 "rules", (json_int_t)instance->rule_count, "throttlingRules",
-			 (json_int_t)weir_count_throttling(instance), "lendingRules",
+			 (json_int_t)weir_count_throttling(instance), "occupyRules",
 			 (json_int_t)weir_count_occupy(instance), "overrides",
 			 (json_int_t)weir_count_overrides(instance), "allow", (json_int_t)instance->info.allow_count,
 			 "deny", (json_int_t)instance->info.deny_count);
@@ -499,16 +499,16 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 	return json_pack(
 		"{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 		"s:o, s:o, s:o, s:o}",
-		"instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
+		"instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "incompatibleTables",
 		describe_incompatible_tables(instance), "generation", (json_int_t)info->generation, "attachedSeconds",
 		(now_ns - info->attached_ns) / 1e9, "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "returnsSeconds",
 		describe_unconfirmed(instance), "isLastGood", (info->policies & WEIR_IS_LAST_GOOD) != 0,
 		"reattachDueSeconds", describe_span(instance), "netns", describe_netns(instance), "links",
 		weir_figures_list(weir_describe_link, NULL, instance->links, instance->link_count,
 				  sizeof(*instance->links)),
-		"judgedTwice", describe_repeats(view), "wanted", describe_wanted(instance), "settings",
+		"evaluatedTwice", describe_repeats(view), "wanted", describe_wanted(instance), "settings",
 		describe_settings(instance), "counts", describe_counts(instance), "timed", describe_timed(view),
-		"remnants", describe_ghosts(&view->ghosts), "controller", describe_controller(&view->controller),
+		"ghosts", describe_ghosts(&view->ghosts), "controller", describe_controller(&view->controller),
 		"memory", describe_memory(view), "system", describe_signals(&view->signals), "cluster",
 		weir_cluster_sum(&view->cluster), "resources", describe_resources(instance), "rules",
 		describe_rules(view));

@@ -258,7 +258,7 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 				  "instance '%s' keeps counts of %llu evicted flows (%s), of at most %llu: others lose "
 				  "theirs and may exceed their limits, or share one ('whenFull: aggregate')",
 				  name, (unsigned long long)ghosts.of[i].used, weir_ghost_table_words(i),
-				  (unsigned long long)ghosts.of[i].places);
+				  (unsigned long long)ghosts.of[i].slots);
 	sum_evictions(instance, &counters, &evictions);
 	if (evictions.remembered)
 		weir_find(findings, WEIR_FINDING_NOTE, "flows", advice,

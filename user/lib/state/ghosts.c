@@ -168,7 +168,7 @@ struct weir_ghosts_sum weir_ghosts_add(const struct weir_ghosts *ghosts)
 	struct weir_ghosts_sum all = {};
 
 	for (size_t i = 0; i < WEIR_GHOST_TABLES; i++) {
-		all.places += ghosts->of[i].places;
+		all.slots += ghosts->of[i].slots;
 		all.used += ghosts->of[i].used;
 		all.displaced += ghosts->of[i].displaced;
 		all.joined += ghosts->of[i].joined;
@@ -183,7 +183,7 @@ int weir_ghosts_look(const struct weir_instance *instance, struct weir_ghosts *r
 	*ret_ghosts = (struct weir_ghosts){};
 	for (size_t i = 0; i < WEIR_GHOST_TABLES; i++) {
 		const uint32_t sets = instance->info.tables[tables[i].table].size;
-		struct weir_ghosts_sum sum = {.places = (uint64_t)sets * tables[i].ways};
+		struct weir_ghosts_sum sum = {.slots = (uint64_t)sets * tables[i].ways};
 		int err;
 
 		if (!sets || instance->is_incompatible[tables[i].table] ||

@@ -10,7 +10,7 @@
 #include "instance/instance.h"
 
 struct weir_ghosts_sum {
-	uint64_t places;    /* 0: no rule needs the table, or this version does not know it */
+	uint64_t slots;	    /* 0: no rule needs the table, or this version does not know it */
 	uint64_t used;	    /* ghosts that still count */
 	uint64_t displaced; /* since attach: lost while they still counted */
 	uint64_t joined;    /* since attach: flows without a slot that were counted together (whenFull: aggregate) */
@@ -27,7 +27,7 @@ struct weir_ghosts {
 
 static inline bool weir_ghosts_are_nearly_full(const struct weir_ghosts_sum *sum)
 {
-	return sum->used * 100 >= sum->places * WEIR_GHOSTS_NEARLY_FULL_PERCENT && sum->places;
+	return sum->used * 100 >= sum->slots * WEIR_GHOSTS_NEARLY_FULL_PERCENT && sum->slots;
 }
 
 /* All tables together. */

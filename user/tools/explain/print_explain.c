@@ -407,7 +407,7 @@ static json_t *json_window(const struct weir_explained_rule *rule)
 	for (uint32_t i = 0; i < rule->bucket_count; i++)
 		weir_json_append(&buckets, json_pack("{s:I, s:I}", "beginsInNs", (json_int_t)rule->buckets[i].begins_ns,
 						     "units", (json_int_t)rule->buckets[i].units));
-	return json_pack("{s:I, s:I, s:I, s:o}", "units", (json_int_t)rule->units, "borrowed",
+	return json_pack("{s:I, s:I, s:I, s:o}", "units", (json_int_t)rule->units, "occupied",
 			 (json_int_t)rule->occupied, "leased", (json_int_t)rule->leased, "buckets", buckets);
 }
 
@@ -433,7 +433,7 @@ static void add_used(const struct weir_explained_rule *rule, json_t *fields)
 	if (rule->has_window)
 		json_object_set_new(fields, "used", json_window(rule));
 	if (rule->has_plan)
-		json_object_set_new(fields, "plannedInNs", json_integer(rule->tat_ns));
+		json_object_set_new(fields, "tatInNs", json_integer(rule->tat_ns));
 	if (rule->has_tokens)
 		json_object_set_new(fields, "tokens", json_real(rule->tokens));
 	if (rule->has_connections) {

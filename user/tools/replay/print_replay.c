@@ -267,7 +267,7 @@ int weir_replay_print_json(const struct weir_ruleset *ruleset, const struct weir
 		weir_figures_list(describe_rule, &replayed, report->rules, ruleset->rule_count, sizeof(*report->rules)),
 		"limited", "count", (json_int_t)limits->flows, "missedPacketsMax", (json_int_t)limits->missed, "flows",
 		weir_figures_list(describe_limited, &replayed, limits->most, limits->count, sizeof(*limits->most)),
-		"flowsPerCpu", (json_int_t)report->flows_per_cpu, "judgingNs", (json_int_t)report->evaluating_ns,
+		"flowsPerCpu", (json_int_t)report->flows_per_cpu, "evaluatingNs", (json_int_t)report->evaluating_ns,
 		"packetsPerSecond", (json_int_t)packets_per_second(report));
 	return weir_json_print(document, diag);
 }

@@ -66,5 +66,5 @@ const struct weir_kind weir_kind_occupy = {
 	.longest_wait_ns = longest_wait_ns,
 	.size_tables = size_tables,
 	.flow_memory_ns = flow_memory_ns,
-	.storage_name = "borrowing",
+	.storage_name = "occupy",
 };

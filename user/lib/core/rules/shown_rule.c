@@ -117,7 +117,7 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	      rule->behavior == WEIR_BEHAVIOR_REJECT)                                                                  \
 	FIELD(MAX_QUEUEING, "maxQueueingTimeMs", NUMBER, shown->wait_ms, kind->delays && !kind->occupies,              \
 	      !shown->wait_ms)                                                                                         \
-	FIELD(OCCUPIES, "lendsForMs", NUMBER, shown->wait_ms, kind->occupies, true)                                    \
+	FIELD(OCCUPIES, "occupiesForMs", NUMBER, shown->wait_ms, kind->occupies, true)                                 \
 	FIELD(RELATION, "relationStrategy", WORD, weir_relation_names[rule->relation], true,                           \
 	      rule->relation == WEIR_RELATION_CURRENT)                                                                 \
 	FIELD(REF_RESOURCE, "refResource", WORD, shown->ref_resource, rule->relation == WEIR_RELATION_ASSOCIATED,      \
