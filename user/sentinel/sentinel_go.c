@@ -266,12 +266,10 @@ const struct weir_sentinel_kind weir_sentinel_breaker = {
 
 /* ---- system rules ---- */
 
-enum { SYSTEM_METRIC, SYSTEM_TRIGGER, SYSTEM_STRATEGY };
-
 static const struct weir_sentinel_field system_fields[] = {
-	[SYSTEM_METRIC] = {"metricType", OWN},
-	[SYSTEM_TRIGGER] = {"triggerCount", OWN},
-	[SYSTEM_STRATEGY] = {"strategy", OWN},
+	{"metricType", RULE_METRIC, NULL},
+	{"triggerCount", RULE_THRESHOLD, NULL},
+	{"strategy", RULE_STRATEGY, NULL},
 	{"id", OWN},
 };
 
@@ -281,16 +279,7 @@ static const char *const system_needs[] = {"triggerCount", "strategy", NULL};
 
 static void read_system(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
-	const struct weir_system_draft draft = {
-		.node = rule->node,
-		.name = rule->draft.value[RULE_NAME],
-		.mode = rule->draft.value[RULE_MODE],
-		.metric = rule->values[SYSTEM_METRIC],
-		.trigger = rule->values[SYSTEM_TRIGGER],
-		.strategy = rule->values[SYSTEM_STRATEGY],
-	};
-
-	weir_read_system_rule(reader, &draft);
+	weir_read_system_rule(reader, &rule->draft);
 }
 
 const struct weir_sentinel_kind weir_sentinel_system = {

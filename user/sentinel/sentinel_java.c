@@ -375,18 +375,22 @@ static void add(struct weir_reader *reader, const struct weir_sentinel_rule *rul
 {
 	const struct weir_node *at = rule->values[field];
 	struct weir_node trigger = {.kind = WEIR_NODE_WORD, .document = at->document, .place = at->place};
-	struct weir_node strategy = trigger;
-	struct weir_system_draft draft = {.node = rule->node, .trigger = &trigger, .is_metric = metrics[field]};
+	struct weir_node strategy = trigger, metric = trigger;
+	struct weir_draft draft = {
+		.node = rule->node,
+		.value = {[RULE_THRESHOLD] = &trigger, [RULE_METRIC] = &metric},
+	};
 	char text[32];
 
 	micro = trigger_micro(field, micro);
 	snprintf(text, sizeof(text), "%llu.%06llu", (unsigned long long)(micro / WEIR_MICRO),
 		 (unsigned long long)(micro % WEIR_MICRO));
 	trigger.text = text;
+	metric.text = (char *)weir_system_metric_names[metrics[field]]; /* nodes are not written to */
 	strategy.text = "BBR";
 	/* In Sentinel Java, load always uses BBR; CPU usage does not. */
 	if (field == SYSTEM_LOAD)
-		draft.strategy = &strategy;
+		draft.value[RULE_STRATEGY] = &strategy;
 	weir_read_system_rule(reader, &draft);
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <string.h>
+
 #include "compile/compile.h"
 #include "kind/kind.h"
 #include "rules/emit.h"
+#include "rules/field_rows.h"
 #include "rules/scalars.h"
 #include "thresholds/token_rates.h"
 #include "weir/print_check.h"
@@ -82,20 +85,6 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 			 described->is_prioritized ? json_true() : NULL, "rules", rules);
 }
 
-/* Add the sizes of the connection tables. */
-static void describe_connections(const struct weir_image *image, json_t *fields)
-{
-	json_object_set_new(
-		fields, "connections",
-		json_integer((json_int_t)image->config.sizes[WEIR_TABLE_CONNECTIONS] * WEIR_CONNECTIONS_PER_SET));
-	json_object_set_new(fields, "connectionFlows",
-			    json_integer((json_int_t)image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS] *
-					 WEIR_CONNECTION_FLOWS_PER_SET));
-	for (size_t i = 0; i < WEIR_CONNECTION_CLASSES; i++)
-		json_object_set_new(fields, weir_connection_timeout_names[i],
-				    json_integer(image->connection_timeout_ms[i]));
-}
-
 static json_t *describe_except(const struct weir_settings *settings)
 {
 	json_t *list = json_array();
@@ -120,24 +109,41 @@ static json_t *describe_cluster(char *const *fields)
 			 "afterSilence", fields[WEIR_CLUSTER_AFTER_SILENCE] ?: "keep");
 }
 
+/* Add settings that are single values, from one to another. */
+static void add_settings(json_t *fields, const struct weir_settings *settings, enum weir_setting first,
+			 enum weir_setting last)
+{
+	struct weir_writer writer = {.form = WEIR_FORM_TREE};
+	json_t *added;
+
+	weir_write_document(&writer);
+	for (enum weir_setting setting = first; setting <= last; setting++)
+		if (weir_setting_rows[setting].form != WEIR_FIELD_OWN)
+			weir_write_member(&writer, &weir_setting_rows[setting], settings);
+	added = weir_write_tree_end(&writer);
+	json_object_update(fields, added);
+	json_decref(added);
+}
+
 static json_t *describe_settings(const struct weir_settings *settings, const struct weir_image *image)
 {
-	static const char *const policies[] = {"pass", "drop"};
-	json_t *fields;
+	const uint32_t *sizes = image->config.sizes;
+	struct weir_settings loaded = *settings; /* the sizes of tables are those that they really have */
+	json_t *fields = json_object();
 
-	fields = json_pack(
-		"{s:I, s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:I, s:I}", "flowsPerCpu", (json_int_t)image->flows_per_cpu,
-		"malformed", policies[settings->drop_malformed], "unsupported", policies[settings->drop_unsupported],
-		"nonIp", policies[settings->drop_non_ip], "unmatched", policies[settings->drop_unmatched], "mode",
-		settings->observes ? "observe" : "enforce", "memory",
-		settings->memory_cgroup ? json_sprintf("cgroup:%s", settings->memory_cgroup) : json_string("system"),
-		"throttling", settings->paces ? "pace" : "police", "controllerTimeoutInMs",
-		(json_int_t)settings->controller_timeout_ms, "occupyTimeoutInMs",
-		(json_int_t)settings->occupy_timeout_ms);
-	json_object_set_new(fields, "timedEntries", json_integer(image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES]));
+	loaded.flows_per_cpu = image->flows_per_cpu;
+	loaded.timed_entries = sizes[WEIR_TABLE_TIMED_ADDRESSES];
+	loaded.connections = sizes[WEIR_TABLE_CONNECTIONS] * WEIR_CONNECTIONS_PER_SET;
+	loaded.connection_flows = sizes[WEIR_TABLE_CONNECTION_FLOWS] * WEIR_CONNECTION_FLOWS_PER_SET;
+	memcpy(loaded.connection_timeout_ms, image->connection_timeout_ms, sizeof(loaded.connection_timeout_ms));
+	add_settings(fields, &loaded, SETTING_FLOWS_PER_CPU, SETTING_MODE);
+	json_object_set_new(fields, "memory",
+			    settings->memory_cgroup ? json_sprintf("cgroup:%s", settings->memory_cgroup)
+						    : json_string("system"));
+	add_settings(fields, &loaded, SETTING_THROTTLING, SETTING_TIMED_ENTRIES);
 	json_object_set_new(fields, "nonIpExcept", describe_except(settings));
 	json_object_set_new(fields, "cluster", describe_cluster(settings->cluster));
-	describe_connections(image, fields);
+	add_settings(fields, &loaded, SETTING_CONNECTIONS, SETTING_CLOSED_TIMEOUT);
 	return fields;
 }
 

@@ -48,8 +48,7 @@ struct weir_kind {
 	 * field's own text).
 	 */
 	const char *own_condition, *others_condition;
-	void (*keep_numbers)(const struct weir_draft *draft); /* copy fields that only this kind has into the rule */
-	const char *threshold_hint;			      /* how to write the threshold, if it is missing */
+	const char *threshold_hint; /* how to write the threshold, if it is missing */
 	/* Reject a threshold that is valid as a number but not for this kind. Returns whether it complained. */
 	bool (*check_threshold)(struct weir_reader *reader, const struct weir_draft *draft);
 	const char *below_one, *below_one_hint; /* what happens with a threshold below 1 */

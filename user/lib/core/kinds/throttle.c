@@ -14,11 +14,6 @@ static bool is_chosen(const struct weir_choices *choices)
 	return choices->behavior == WEIR_BEHAVIOR_THROTTLING;
 }
 
-static void keep_numbers(const struct weir_draft *draft)
-{
-	draft->rule->queueing_ms_max = draft->number[RULE_MAX_QUEUEING];
-}
-
 static void check(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	if (draft->rule->relation != WEIR_RELATION_ASSOCIATED)
@@ -76,7 +71,6 @@ const struct weir_kind weir_kind_throttle = {
 	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_SAMPLES | 1u << RULE_WINDOW | WEIR_RULE_PENALTY_FIELDS),
 	.own_fields = 1u << RULE_MAX_QUEUEING,
 	.own_condition = "controlBehavior Throttling",
-	.keep_numbers = keep_numbers,
 	.threshold_hint = "write how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",

@@ -18,12 +18,6 @@ static bool is_chosen(const struct weir_choices *choices)
 	       choices->behavior == WEIR_BEHAVIOR_REJECT && choices->relation == WEIR_RELATION_CURRENT;
 }
 
-static void keep_numbers(const struct weir_draft *draft)
-{
-	draft->rule->burst_beyond_micro = draft->number[RULE_BURST_COUNT] * WEIR_MICRO;
-	draft->rule->has_burst_beyond = draft->value[RULE_BURST_COUNT] != NULL;
-}
-
 static void check(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
@@ -75,7 +69,6 @@ const struct weir_kind weir_kind_tokens = {
 	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_SAMPLES | 1u << RULE_REF_RESOURCE),
 	.own_fields = 1u << RULE_BURST | 1u << RULE_BURST_COUNT,
 	.own_condition = "window tokens",
-	.keep_numbers = keep_numbers,
 	.threshold_hint = "write how many tokens a flow gains in an interval: 'threshold: 1000'",
 	.below_one = "a threshold of 0 admits nothing",
 	.below_one_hint = "a flow that gains no tokens has none",

@@ -12,28 +12,6 @@
 #include "rules/parse.h"
 #include "rules/rule.h"
 
-#define NSEC_PER_MSEC 1000000ull
-/* A day. Chosen, not derived: Sentinel's fields are 32 and 64 bits wide. */
-#define MS_MAX 86400000
-/* Ten million. Chosen, not derived: less than a cell can count, with room to spare (weir_breakers.h). */
-#define REQUESTS_MAX 10000000
-#define PROBES_MAX 1000000
-
-const char *const weir_breaker_field_names[WEIR_BREAKER_FIELD_COUNT] = {
-	[WEIR_BREAKER_NAME] = "name",
-	[WEIR_BREAKER_RESOURCE] = "resource",
-	[WEIR_BREAKER_STRATEGY] = "strategy",
-	[WEIR_BREAKER_THRESHOLD] = "threshold",
-	[WEIR_BREAKER_RETRY] = "retryTimeoutMs",
-	[WEIR_BREAKER_MIN_REQUESTS] = "minRequestAmount",
-	[WEIR_BREAKER_INTERVAL] = "statIntervalMs",
-	[WEIR_BREAKER_BUCKETS] = "statSlidingWindowBucketCount",
-	[WEIR_BREAKER_MAX_RT] = "maxAllowedRtMs",
-	[WEIR_BREAKER_PROBES] = "probeNum",
-	[WEIR_BREAKER_MODE] = "mode",
-	[WEIR_BREAKER_ID] = "id",
-};
-
 const char *const weir_breaker_strategy_names[WEIR_BREAKER_STRATEGIES] = {
 	[WEIR_BREAKER_SLOW_RATIO] = "SlowRequestRatio",
 	[WEIR_BREAKER_ERROR_RATIO] = "ErrorRatio",
@@ -48,6 +26,7 @@ struct reading {
 	struct weir_draft draft; /* its name, resource and threshold are read like any rule's */
 	struct weir_breaker_fields *fields;
 	bool has_strategy;
+	uint32_t misread; /* a bit for each number that was refused: do not complain again */
 };
 
 static const struct weir_node *at(const struct reading *reading, enum weir_breaker_field field)
@@ -57,60 +36,71 @@ static const struct weir_node *at(const struct reading *reading, enum weir_break
 
 /* ---- numbers ---- */
 
-/* Read an optional number. */
-static uint64_t read_number(struct weir_reader *reader, const struct reading *reading, enum weir_breaker_field field,
-			    uint64_t high)
+static const struct weir_field_row *row_of(enum weir_breaker_field field)
 {
-	const struct weir_node *value = reading->value[field];
-	uint64_t number = 0;
-
-	if (value && field == WEIR_BREAKER_MIN_REQUESTS && !reading->is_sentinel)
-		weir_read_count(reader, value, weir_breaker_field_names[field], false, 0, high, NULL, &number);
-	else if (value)
-		weir_read_number(reader, value, weir_breaker_field_names[field], 0, high, &number);
-	return number;
+	return &weir_breaker_rows[field];
 }
 
-/* Read mandatory milliseconds. Returns 0 after a complaint. */
-static uint64_t read_ms(struct weir_reader *reader, const struct reading *reading, enum weir_breaker_field field,
-			const char *what)
+/* Which fields are read depends on the strategy: maxAllowedRtMs is for slow requests. */
+static void read_numbers(struct weir_reader *reader, struct reading *reading)
 {
-	const size_t mistakes = reader->mistakes;
-	uint64_t ms = read_number(reader, reading, field, MS_MAX);
+	const bool may_be_slow = reading->has_strategy && reading->fields->strategy == WEIR_BREAKER_SLOW_RATIO;
+	uint64_t value;
+
+	for (enum weir_breaker_field field = WEIR_BREAKER_RETRY; field <= WEIR_BREAKER_MODE; field++) {
+		struct weir_field_row row = *row_of(field);
+
+		/* Sentinel's lists have any number, which means how finely the window moves, not what it counts. */
+		if (field == WEIR_BREAKER_BUCKETS && reading->is_sentinel)
+			row.high = UINT32_MAX;
+		if (!reading->value[field] || (field == WEIR_BREAKER_MAX_RT && !may_be_slow))
+			continue;
+		if (weir_read_value(reader, &row, reading->value[field], reading->is_sentinel, false, &value))
+			weir_set_member(&row, reading->draft.rule, value);
+		else
+			reading->misread |= 1u << field;
+	}
+}
+
+/* Complain about mandatory milliseconds that are missing, or 0. */
+static void need(struct weir_reader *reader, const struct reading *reading, enum weir_breaker_field field,
+		 const char *what)
+{
 	char hint[128];
 
-	if (ms || reader->mistakes != mistakes)
-		return ms;
-	snprintf(hint, sizeof(hint), "write %s: '%s: 1000'", what, weir_breaker_field_names[field]);
+	if (weir_member_value(row_of(field), reading->draft.rule) || reading->misread >> field & 1)
+		return;
+	snprintf(hint, sizeof(hint), "write %s: '%s: 1000'", what, row_of(field)->name);
 	weir_complain(reader, at(reading, field), hint, "a circuit breaker needs a %s of at least 1",
-		      weir_breaker_field_names[field]);
-	return 0;
+		      row_of(field)->name);
 }
 
-static void read_window(struct weir_reader *reader, const struct reading *reading)
+static void check_window(struct weir_reader *reader, const struct reading *reading)
 {
-	uint64_t interval_ms = read_ms(reader, reading, WEIR_BREAKER_INTERVAL, "over how many ms it counts");
-	/* Sentinel's lists have any number, which means how finely the window moves, not what it counts. */
-	uint64_t high = reading->is_sentinel ? UINT32_MAX : WEIR_BREAKER_BUCKETS_MAX;
-	uint64_t buckets = read_number(reader, reading, WEIR_BREAKER_BUCKETS, high) ?: 1,
-		 most = WEIR_BREAKER_BUCKETS_MAX;
+	struct weir_breaker_fields *fields = reading->fields;
+	const uint64_t interval_ms = weir_member_value(row_of(WEIR_BREAKER_INTERVAL), reading->draft.rule);
+	uint32_t most = WEIR_BREAKER_BUCKETS_MAX;
 
-	reading->fields->interval_ns = (interval_ms ?: 1) * NSEC_PER_MSEC;
-	if (interval_ms && buckets > most && interval_ms % buckets == 0) {
+	need(reader, reading, WEIR_BREAKER_INTERVAL, "over how many ms it counts");
+	fields->buckets = fields->buckets ?: 1;
+	if (!interval_ms) {
+		fields->interval_ns = 1000000;
+		return;
+	}
+	if (fields->buckets > most && interval_ms % fields->buckets == 0) {
 		while (interval_ms % most)
 			most--;
 		weir_warn(reader, reading->value[WEIR_BREAKER_BUCKETS], "write 1 to 10 buckets",
-			  "%llu buckets are more than weir has: it takes %llu, the nearest number that divides %llu ms",
-			  (unsigned long long)buckets, (unsigned long long)most, (unsigned long long)interval_ms);
-		buckets = most;
+			  "%u buckets are more than weir has: it takes %u, the nearest number that divides %llu ms",
+			  fields->buckets, most, (unsigned long long)interval_ms);
+		fields->buckets = most;
 	}
-	reading->fields->buckets = buckets;
-	if (!interval_ms || interval_ms % buckets == 0)
+	if (interval_ms % fields->buckets == 0)
 		return;
 	weir_warn(reader, reading->value[WEIR_BREAKER_BUCKETS], "write a number that divides statIntervalMs",
-		  "%llu ms cannot be divided into %llu buckets of whole ms: as in Sentinel, there is one bucket",
-		  (unsigned long long)interval_ms, (unsigned long long)buckets);
-	reading->fields->buckets = 1;
+		  "%llu ms cannot be divided into %u buckets of whole ms: as in Sentinel, there is one bucket",
+		  (unsigned long long)interval_ms, fields->buckets);
+	fields->buckets = 1;
 }
 
 /* ---- the condition that opens it ---- */
@@ -118,23 +108,25 @@ static void read_window(struct weir_reader *reader, const struct reading *readin
 static void read_strategy(struct weir_reader *reader, struct reading *reading)
 {
 	const struct weir_node *value = reading->value[WEIR_BREAKER_STRATEGY];
-	unsigned int strategy = WEIR_BREAKER_SLOW_RATIO;
+	uint64_t strategy;
 
-	reading->has_strategy = reading->is_sentinel;
-	if (value)
-		reading->has_strategy = weir_read_choice(reader, value, "strategy", weir_breaker_strategy_names,
-							 WEIR_BREAKER_STRATEGIES, true, &strategy);
-	else if (!reading->is_sentinel)
+	reading->has_strategy = reading->is_sentinel; /* 0, SlowRequestRatio */
+	if (value) {
+		reading->has_strategy =
+			weir_read_value(reader, row_of(WEIR_BREAKER_STRATEGY), value, false, false, &strategy);
+		if (reading->has_strategy)
+			reading->fields->strategy = strategy;
+	} else if (!reading->is_sentinel) {
 		weir_complain(reader, reading->node, "write SlowRequestRatio, ErrorRatio or ErrorCount",
 			      "the circuit breaker has no strategy");
-	reading->fields->strategy = strategy;
+	}
 }
 
 static void read_threshold(struct weir_reader *reader, struct reading *reading)
 {
 	const struct weir_node *value = reading->value[WEIR_BREAKER_THRESHOLD];
 	bool is_count = reading->fields->strategy == WEIR_BREAKER_ERROR_COUNT;
-	uint64_t most = is_count ? REQUESTS_MAX : 1, micro = 0;
+	uint64_t most = is_count ? WEIR_BREAKER_REQUESTS_MAX : 1, micro = 0;
 	struct weir_refusal refusal;
 	const char *word;
 
@@ -164,10 +156,10 @@ static void read_threshold(struct weir_reader *reader, struct reading *reading)
 	reading->draft.rule->threshold_micro = micro;
 }
 
-static void read_max_rt(struct weir_reader *reader, const struct reading *reading)
+static void check_max_rt(struct weir_reader *reader, const struct reading *reading)
 {
 	const struct weir_settings *settings = &reader->ruleset->settings;
-	uint64_t timeout_ms = settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF], ms;
+	const uint64_t timeout_ms = settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF];
 
 	if (!reading->has_strategy)
 		return;
@@ -177,9 +169,8 @@ static void read_max_rt(struct weir_reader *reader, const struct reading *readin
 				  "'maxAllowedRtMs' has no effect: it is for strategy SlowRequestRatio");
 		return;
 	}
-	ms = read_ms(reader, reading, WEIR_BREAKER_MAX_RT, "from how many ms on a request is slow");
-	reading->fields->max_rt_ns = ms * NSEC_PER_MSEC;
-	if (ms >= timeout_ms)
+	need(reader, reading, WEIR_BREAKER_MAX_RT, "from how many ms on a request is slow");
+	if (weir_member_value(row_of(WEIR_BREAKER_MAX_RT), reading->draft.rule) >= timeout_ms)
 		weir_warn(reader, reading->value[WEIR_BREAKER_MAX_RT],
 			  "lower it, or raise settings.halfOpenTimeoutInMs",
 			  "no request can be slow: it fails first, after a silence of %llu ms",
@@ -211,23 +202,14 @@ static void check_resource(struct weir_reader *reader, const struct reading *rea
 
 /* ---- the whole breaker ---- */
 
-static void read_mode(struct weir_reader *reader, const struct reading *reading)
+void weir_read_breaker_of(struct weir_reader *reader, const struct weir_node *node,
+			  const struct weir_node *const values[WEIR_BREAKER_FIELD_COUNT], bool is_sentinel)
 {
-	static const char *const modes[] = {"enforce", "observe"};
-	unsigned int mode = 0;
-
-	if (reading->value[WEIR_BREAKER_MODE])
-		weir_read_choice(reader, reading->value[WEIR_BREAKER_MODE], "mode", modes, ARRAY_SIZE(modes), false,
-				 &mode);
-	reading->draft.rule->observes = mode;
-}
-
-static void read_breaker(struct weir_reader *reader, struct reading *reading)
-{
+	struct reading breaker = {.node = node, .value = values, .is_sentinel = is_sentinel}, *reading = &breaker;
 	struct weir_draft *draft = &reading->draft;
 
-	draft->node = reading->node;
-	draft->is_sentinel = reading->is_sentinel;
+	draft->node = node;
+	draft->is_sentinel = is_sentinel;
 	draft->value[RULE_NAME] = reading->value[WEIR_BREAKER_NAME];
 	draft->value[RULE_RESOURCE] = reading->value[WEIR_BREAKER_RESOURCE];
 	if (!weir_begin_rule(reader, draft))
@@ -237,23 +219,12 @@ static void read_breaker(struct weir_reader *reader, struct reading *reading)
 	weir_read_identity(reader, draft);
 	read_strategy(reader, reading);
 	read_threshold(reader, reading);
-	read_window(reader, reading);
-	reading->fields->retry_ns =
-		read_ms(reader, reading, WEIR_BREAKER_RETRY, "after how many ms one request tries again") *
-		NSEC_PER_MSEC;
-	reading->fields->min_requests = read_number(reader, reading, WEIR_BREAKER_MIN_REQUESTS, REQUESTS_MAX) ?: 1;
-	reading->fields->probes = read_number(reader, reading, WEIR_BREAKER_PROBES, PROBES_MAX);
-	read_max_rt(reader, reading);
-	read_mode(reader, reading);
+	read_numbers(reader, reading);
+	check_window(reader, reading);
+	need(reader, reading, WEIR_BREAKER_RETRY, "after how many ms one request tries again");
+	reading->fields->min_requests = reading->fields->min_requests ?: 1;
+	check_max_rt(reader, reading);
 	check_resource(reader, reading);
-}
-
-void weir_read_breaker_of(struct weir_reader *reader, const struct weir_node *node,
-			  const struct weir_node *const values[WEIR_BREAKER_FIELD_COUNT], bool is_sentinel)
-{
-	struct reading reading = {.node = node, .value = values, .is_sentinel = is_sentinel};
-
-	read_breaker(reader, &reading);
 }
 
 void weir_read_breaker(struct weir_reader *reader, const struct weir_node *node)

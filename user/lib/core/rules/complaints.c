@@ -99,3 +99,33 @@ const char *weir_kind_name(const struct weir_node *node)
 
 	return names[node->kind];
 }
+
+/* ---- lists of other programs, while nobody reads them ---- */
+
+static void refuse_list(struct weir_reader *reader, const struct weir_node *list, const char *name)
+{
+	weir_complain(reader, list, "write 'rules:' on a line of its own before it", "this list has no name");
+}
+
+static bool knows_no_envelope(struct weir_reader *reader, const struct weir_document *document)
+{
+	return false;
+}
+
+static const char *const no_names[] = {NULL};
+static const struct weir_foreign_reader nobody = {
+	.names = no_names,
+	.read_list = refuse_list,
+	.complain_of_envelope = knows_no_envelope,
+};
+static const struct weir_foreign_reader *in_use = &nobody;
+
+void weir_use_foreign_reader(const struct weir_foreign_reader *reader)
+{
+	in_use = reader;
+}
+
+const struct weir_foreign_reader *weir_foreign_reader(void)
+{
+	return in_use;
+}

@@ -10,18 +10,6 @@
 
 /* ---- settings ---- */
 
-static void write_policy(struct weir_writer *writer, enum weir_setting setting, bool drops, bool drops_by_default)
-{
-	if (drops != drops_by_default)
-		weir_write_word(writer, weir_setting_names[setting], drops ? "drop" : "pass");
-}
-
-static void write_setting(struct weir_writer *writer, enum weir_setting setting, uint64_t number, uint64_t by_default)
-{
-	if (number != by_default)
-		weir_write_number(writer, weir_setting_names[setting], number);
-}
-
 static void write_except(struct weir_writer *writer, const struct weir_settings *settings)
 {
 	if (!settings->non_ip_except_count)
@@ -45,42 +33,45 @@ static void write_timed_parts(struct weir_writer *writer, const struct weir_sett
 	weir_write_end(writer);
 }
 
-/* `drops`: what malformed and unsupported are by default. */
-static void write_settings(struct weir_writer *writer, const struct weir_settings *settings, bool drops)
+static void write_memory(struct weir_writer *writer, const struct weir_settings *settings)
 {
-	const struct weir_settings *usual = &weir_default_settings;
 	_cleanup_(weir_freep) char *word = NULL;
 
-	write_setting(writer, SETTING_FLOWS_PER_CPU, settings->flows_per_cpu, usual->flows_per_cpu);
-	write_policy(writer, SETTING_MALFORMED, settings->drop_malformed, drops);
-	write_policy(writer, SETTING_UNSUPPORTED, settings->drop_unsupported, drops);
-	write_policy(writer, SETTING_NON_IP, settings->drop_non_ip, usual->drop_non_ip);
-	write_except(writer, settings);
-	write_policy(writer, SETTING_UNMATCHED, settings->drop_unmatched, usual->drop_unmatched);
-	if (settings->observes)
-		weir_write_word(writer, weir_setting_names[SETTING_MODE], "observe");
 	if (settings->memory_cgroup && asprintf(&word, "cgroup:%s", settings->memory_cgroup) >= 0)
 		weir_write_word(writer, weir_setting_names[SETTING_MEMORY], word);
-	if (settings->paces)
-		weir_write_word(writer, weir_setting_names[SETTING_THROTTLING], "pace");
-	write_setting(writer, SETTING_CONTROLLER_TIMEOUT, settings->controller_timeout_ms,
-		      usual->controller_timeout_ms);
-	write_setting(writer, SETTING_OCCUPY_TIMEOUT, settings->occupy_timeout_ms, usual->occupy_timeout_ms);
-	write_setting(writer, SETTING_TIMED_ENTRIES, settings->timed_entries, usual->timed_entries);
-	write_timed_parts(writer, settings);
-	if (settings->timed_evicts)
-		weir_write_word(writer, weir_setting_names[SETTING_TIMED_WHEN_FULL], "evict");
+}
+
+static void write_cluster(struct weir_writer *writer, const struct weir_settings *settings)
+{
 	weir_write_map(writer, weir_setting_names[SETTING_CLUSTER]);
 	for (size_t i = 0; i < WEIR_CLUSTER_FIELDS; i++)
 		if (settings->cluster[i])
 			weir_write_word(writer, weir_cluster_field_names[i], settings->cluster[i]);
 	weir_write_end(writer);
-	write_setting(writer, SETTING_CONNECTIONS, settings->connections, usual->connections);
-	if (!settings->derives_connection_flows)
-		weir_write_number(writer, weir_setting_names[SETTING_CONNECTION_FLOWS], settings->connection_flows);
-	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++)
-		write_setting(writer, SETTING_CONNECTION_TIMEOUTS + i, settings->connection_timeout_ms[i],
-			      usual->connection_timeout_ms[i]);
+}
+
+/* `drops`: what malformed and unsupported are by default. */
+static void write_settings(struct weir_writer *writer, const struct weir_settings *settings, bool drops)
+{
+	static void (*const write_own[WEIR_SETTING_COUNT])(struct weir_writer *, const struct weir_settings *) = {
+		[SETTING_NON_IP_EXCEPT] = write_except,
+		[SETTING_MEMORY] = write_memory,
+		[SETTING_TIMED_PARTS] = write_timed_parts,
+		[SETTING_CLUSTER] = write_cluster,
+	};
+	struct weir_settings usual = weir_default_settings;
+
+	usual.drop_malformed = usual.drop_unsupported = drops;
+	if (settings->derives_connection_flows)
+		usual.connection_flows = settings->connection_flows;
+	for (enum weir_setting setting = 0; setting < WEIR_SETTING_COUNT; setting++) {
+		const struct weir_field_row *row = &weir_setting_rows[setting];
+
+		if (write_own[setting])
+			write_own[setting](writer, settings);
+		else if (weir_member_value(row, settings) != weir_member_value(row, &usual))
+			weir_write_member(writer, row, settings);
+	}
 }
 
 /* ---- matches: fields that are not ranges of numbers, by their members in struct weir_match ---- */

@@ -530,6 +530,23 @@ bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, 
 	return false;
 }
 
+bool weir_read_value(struct weir_reader *reader, const struct weir_field_row *row, const struct weir_node *node,
+		     bool is_plain, bool counts_bytes, uint64_t *ret_value)
+{
+	unsigned int choice;
+
+	if (row->form == WEIR_FIELD_CHOICE) {
+		if (!weir_read_choice(reader, node, row->name, row->words, row->word_count, row->has_numbers, &choice))
+			return false;
+		*ret_value = choice;
+		return true;
+	}
+	return is_plain || row->form == WEIR_FIELD_NUMBER
+		       ? weir_read_number_of(reader, node, row->name, row->low, row->high, row->advice, ret_value)
+		       : weir_read_count(reader, node, row->name, counts_bytes || row->form == WEIR_FIELD_BYTES,
+					 row->low, row->high, row->advice, ret_value);
+}
+
 /* ---- lists ---- */
 
 static void read_item(struct weir_reader *reader, const struct weir_node *node, const char *field,
@@ -567,34 +584,4 @@ void weir_read_items(struct weir_reader *reader, const struct weir_node *node, c
 			      field);
 	for (size_t i = 0; i < node->count; i++)
 		read_item(reader, node->items[i], field, parse, context, item_bytes, items, count);
-}
-
-/* ---- foreign lists ---- */
-
-static void refuse_list(struct weir_reader *reader, const struct weir_node *list, const char *name)
-{
-	weir_complain(reader, list, "write 'rules:' on a line of its own before it", "this list has no name");
-}
-
-static bool knows_no_envelope(struct weir_reader *reader, const struct weir_document *document)
-{
-	return false;
-}
-
-static const char *const no_names[] = {NULL};
-static const struct weir_foreign_reader nobody = {
-	.names = no_names,
-	.read_list = refuse_list,
-	.complain_of_envelope = knows_no_envelope,
-};
-static const struct weir_foreign_reader *in_use = &nobody;
-
-void weir_use_foreign_reader(const struct weir_foreign_reader *reader)
-{
-	in_use = reader;
-}
-
-const struct weir_foreign_reader *weir_foreign_reader(void)
-{
-	return in_use;
 }

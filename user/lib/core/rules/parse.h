@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Declarations shared by the parts of the rule-file reader: files.c (which files), parse.c (merging, order), fields.c
- * (fields, lists, words), field_names.c, settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c
+ * (fields, lists, words), field_rows.c, settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c
  * with rule_checks.c, overrides.c and cluster.c, circuit_breakers.c. Lists of other programs have a reader outside of
  * lib.
  *
@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "rules/field_rows.h"
 #include "rules/ruleset.h"
 #include "rules/scalars.h"
 #include "rules/yaml.h"
@@ -117,30 +118,6 @@ void weir_read_items(struct weir_reader *reader, const struct weir_node *node, c
 
 /* ---- the parts of a file ---- */
 
-/* In the order of docs/rules.md. */
-enum weir_setting {
-	SETTING_FLOWS_PER_CPU,
-	SETTING_MALFORMED,
-	SETTING_UNSUPPORTED,
-	SETTING_NON_IP,
-	SETTING_NON_IP_EXCEPT,
-	SETTING_UNMATCHED,
-	SETTING_MODE,
-	SETTING_MEMORY,
-	SETTING_THROTTLING,
-	SETTING_CONTROLLER_TIMEOUT,
-	SETTING_OCCUPY_TIMEOUT,
-	SETTING_TIMED_ENTRIES,
-	SETTING_TIMED_PARTS,
-	SETTING_TIMED_WHEN_FULL,
-	SETTING_CLUSTER,
-	SETTING_CONNECTIONS,
-	SETTING_CONNECTION_FLOWS,
-	SETTING_CONNECTION_TIMEOUTS, /* as many as WEIR_CONNECTION_CLASSES, in their order */
-	WEIR_SETTING_COUNT = SETTING_CONNECTION_TIMEOUTS + WEIR_CONNECTION_CLASSES
-};
-extern const char *const weir_setting_names[WEIR_SETTING_COUNT];
-
 /* The values for settings that no file gives. */
 extern const struct weir_settings weir_default_settings;
 
@@ -170,17 +147,7 @@ void weir_read_per(struct weir_reader *reader, const struct weir_node *node, con
 /* Append a rule to the rule set, with its name or the default name. */
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node);
 
-/* A system rule while it is read: its values, NULL if the file has none. The caller knows whose fields these are, and
- * how they are spelt.
- */
-struct weir_system_draft {
-	const struct weir_node *node; /* the rule */
-	const struct weir_node *name, *mode, *metric, *trigger, *strategy;
-	enum weir_system_metric is_metric; /* unless NONE, used instead of a word at `metric` */
-};
-
-/* Append a system rule. System rules come first once weir_put_system_rules_first has been called. */
-void weir_read_system_rule(struct weir_reader *reader, const struct weir_system_draft *draft);
+/* System rules (weir_read_system_rule) come first once this has been called. */
 void weir_put_system_rules_first(struct weir_reader *reader);
 
 /* Read a circuit breaker. Its rule comes after all other rules, so breakers are read last. */
@@ -198,24 +165,6 @@ void weir_sort_listed(struct weir_reader *reader);
 const char *weir_kind_name(const struct weir_node *node);
 
 /* ---- circuit_breakers.c: for lists other than a rule file's own, too; the caller sorts the fields ---- */
-
-/* In Sentinel-Go's names, except that `name` and `mode` are weir's. */
-enum weir_breaker_field {
-	WEIR_BREAKER_NAME,
-	WEIR_BREAKER_RESOURCE,
-	WEIR_BREAKER_STRATEGY,
-	WEIR_BREAKER_THRESHOLD,
-	WEIR_BREAKER_RETRY,
-	WEIR_BREAKER_MIN_REQUESTS,
-	WEIR_BREAKER_INTERVAL,
-	WEIR_BREAKER_BUCKETS,
-	WEIR_BREAKER_MAX_RT,
-	WEIR_BREAKER_PROBES,
-	WEIR_BREAKER_MODE,
-	WEIR_BREAKER_ID, /* Sentinel's; ignored here, since several rules may share an id */
-	WEIR_BREAKER_FIELD_COUNT
-};
-extern const char *const weir_breaker_field_names[WEIR_BREAKER_FIELD_COUNT];
 
 /*
  * Append a breaker with these field values (NULL: absent), after all other rules. The values need not be in the file

@@ -91,6 +91,13 @@ static char *default_name(struct weir_reader *reader, const struct weir_draft *d
 	struct weir_refusal refusal;
 	char *name = NULL;
 
+	if (draft->rule->system) {
+		size_t number = 0;
+
+		for (size_t i = 0; i < reader->ruleset->rule_count; i++)
+			number += reader->ruleset->rules[i].system != WEIR_SYSTEM_NONE;
+		return asprintf(&name, "system#%zu", number) < 0 ? NULL : name;
+	}
 	/* Without a resource a rule has no default name either, and is refused anyway. */
 	if (!draft->has_resource)
 		return strdup("");
@@ -285,15 +292,14 @@ static void read_samples(struct weir_reader *reader, struct weir_draft *draft)
 		      (unsigned long long)(rule->interval_ns / NSEC_PER_MSEC), rule->samples);
 }
 
-static unsigned int read_choice(struct weir_reader *reader, struct weir_draft *draft, enum weir_rule_field field,
-				const char *const *names, size_t count, bool has_numbers)
+/* Read a choice or a number into draft->number. Returns false if there is none, or after a complaint. */
+static bool read_row(struct weir_reader *reader, struct weir_draft *draft, enum weir_rule_field field)
 {
-	unsigned int choice = 0;
+	const struct weir_node *value = draft->value[field];
 
-	if (draft->value[field] && may_be_number(reader, draft, draft->value[field]))
-		weir_read_choice(reader, draft->value[field], weir_rule_fields[field], names, count, has_numbers,
-				 &choice);
-	return choice;
+	return value && may_be_number(reader, draft, value) &&
+	       weir_read_value(reader, &weir_rule_rows[field], value, draft->is_sentinel, draft->rule->counts_bytes,
+			       &draft->number[field]);
 }
 
 /* In Sentinel-Go, an isolation rule has metric 0, Concurrency. Its flow rules have no metric, except in version 0,
@@ -321,21 +327,15 @@ static enum weir_metric read_metric(struct weir_reader *reader, const struct wei
 
 static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 {
-	static const char *const units[] = {"packets", "bytes"};
-	static const char *const modes[] = {"enforce", "observe"};
-	static const char *const full_choices[] = {"evict", "aggregate"};
 	struct weir_ruleset_rule *rule = draft->rule;
 	const struct weir_kind *kind;
 
 	read_rate(reader, draft);
-	rule->strategy = read_choice(reader, draft, RULE_STRATEGY, weir_strategy_names, WEIR_STRATEGY_COUNT, true);
-	rule->behavior = read_choice(reader, draft, RULE_BEHAVIOR, weir_behavior_names, WEIR_BEHAVIOR_COUNT, true);
-	rule->relation = read_choice(reader, draft, RULE_RELATION, weir_relation_names, WEIR_RELATION_COUNT, true);
-	rule->counts_bytes = draft->has_rate ? draft->rate.counts_bytes
-					     : read_choice(reader, draft, RULE_UNIT, units, ARRAY_SIZE(units), false);
-	rule->window = read_choice(reader, draft, RULE_WINDOW, weir_window_names, WEIR_WINDOW_COUNT, false);
-	rule->observes = read_choice(reader, draft, RULE_MODE, modes, ARRAY_SIZE(modes), false);
-	rule->aggregates = read_choice(reader, draft, RULE_WHEN_FULL, full_choices, ARRAY_SIZE(full_choices), false);
+	rule->counts_bytes = draft->rate.counts_bytes;
+	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
+		if (weir_rule_rows[field].form == WEIR_FIELD_CHOICE && !(draft->has_rate && field == RULE_UNIT) &&
+		    read_row(reader, draft, field))
+			weir_set_member(&weir_rule_rows[field], rule, draft->number[field]);
 	rule->metric = read_metric(reader, draft);
 	weir_read_cluster(reader, draft);
 	kind = weir_kind_of(rule);
@@ -348,76 +348,30 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 
 /* ---- Sentinel's other fields ---- */
 
-/* In lists of Sentinel's all numbers are plain. */
-enum number_form { FORM_NUMBER, FORM_COUNT, FORM_BYTES };
-
-struct number {
-	enum weir_rule_field field;
-	uint64_t high;
-	const char *advice; /* for rules that use the field; others may have lower limits */
-	enum number_form form;
-};
-
-static bool read_one_number(struct weir_reader *reader, struct weir_draft *draft, const struct number *number)
+static bool is_number(enum weir_rule_field field)
 {
-	const struct weir_node *value = draft->value[number->field];
-	const char *name = weir_rule_fields[number->field];
-	const bool counts_bytes = number->form == FORM_BYTES || draft->rule->counts_bytes;
-	/* A penalty of zero would be none at all, but a user who writes 0 wants something. */
-	const bool is_penalty = WEIR_RULE_PENALTY_FIELDS >> number->field & 1;
-	uint64_t *read = &draft->number[number->field];
-
-	if (!may_be_number(reader, draft, value))
-		return false;
-	return draft->is_sentinel || number->form == FORM_NUMBER
-		       ? weir_read_number_of(reader, value, name, is_penalty, number->high, number->advice, read)
-		       : weir_read_count(reader, value, name, counts_bytes, 0, number->high, number->advice, read);
-}
-
-static void read_numbers(struct weir_reader *reader, struct weir_draft *draft)
-{
-	static const struct number numbers[] = {
-#define NO_NUMBER(constant, name)
-#define NUMBER(constant, name, high, advice) {RULE_##constant, high, advice, FORM_NUMBER},
-#define COUNT(constant, name, high, advice) {RULE_##constant, high, advice, FORM_COUNT},
-#define BYTES(constant, name, high, advice) {RULE_##constant, high, advice, FORM_BYTES},
-		WEIR_RULE_FIELDS(NO_NUMBER, NUMBER, COUNT, BYTES)};
-
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		if (draft->value[numbers[i].field])
-			draft->is_misread[numbers[i].field] = !read_one_number(reader, draft, &numbers[i]);
+	return weir_rule_rows[field].form > WEIR_FIELD_CHOICE;
 }
 
 /* Store the numbers that the rule uses; weir_check_rule complains about missing ones. */
-static void keep_numbers(struct weir_reader *reader, const struct weir_draft *draft)
+static void read_numbers(struct weir_reader *reader, struct weir_draft *draft)
 {
-	const struct weir_kind *kind = weir_kind_of(draft->rule);
 	struct weir_ruleset_rule *rule = draft->rule;
-	const uint64_t *number = draft->number;
-	const struct weir_node *high_mark = draft->value[RULE_HIGH_MARK];
 
-	if (kind->keep_numbers)
-		kind->keep_numbers(draft);
-	if (weir_draft_uses(draft, RULE_BLOCK_DURATION, NULL)) {
-		rule->penalty_ms = number[RULE_BLOCK_DURATION];
-		rule->penalty_ms_max = number[RULE_BLOCK_DURATION_MAX] ?: number[RULE_BLOCK_DURATION];
+	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++) {
+		if (!is_number(field))
+			continue;
+		draft->is_misread[field] = draft->value[field] && !read_row(reader, draft, field);
+		if (weir_draft_uses(draft, field, NULL))
+			weir_set_member(&weir_rule_rows[field], rule, draft->number[field]);
 	}
+	rule->has_burst_beyond = draft->value[RULE_BURST_COUNT] && weir_draft_uses(draft, RULE_BURST_COUNT, NULL);
+	rule->penalty_ms_max = rule->penalty_ms_max ?: rule->penalty_ms;
 	rule->aggregates &= weir_draft_uses(draft, RULE_WHEN_FULL, NULL);
-	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
-		rule->warm_up = (struct weir_warm_up_fields){
-			.period_s = number[RULE_WARM_UP_PERIOD],
-			.cold_factor = number[RULE_COLD_FACTOR] ?: WEIR_COLD_FACTOR_DEFAULT,
-		};
-	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		return;
-	rule->memory = (struct weir_memory_fields){
-		.low_units = number[RULE_LOW_USAGE],
-		.high_units = number[RULE_HIGH_USAGE],
-		.low_mark_bytes = number[RULE_LOW_MARK],
-		.high_mark_bytes = number[RULE_HIGH_MARK],
-	};
-	if (high_mark)
-		draft->rule->high_mark_place = high_mark->place;
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->warm_up.cold_factor)
+		rule->warm_up.cold_factor = WEIR_COLD_FACTOR_DEFAULT;
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE && draft->value[RULE_HIGH_MARK])
+		rule->high_mark_place = draft->value[RULE_HIGH_MARK]->place;
 }
 
 /* ---- the whole rule ---- */
@@ -444,7 +398,8 @@ bool weir_begin_rule(struct weir_reader *reader, struct weir_draft *draft)
 
 void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft)
 {
-	read_resource(reader, draft);
+	if (!draft->rule->system)
+		read_resource(reader, draft);
 	draft->rule->occupies =
 		draft->has_resource && weir_rule_can_occupy(draft->rule) &&
 		weir_meets_prioritized(reader->ruleset, &reader->ruleset->resources[draft->rule->resource]);
@@ -461,7 +416,6 @@ static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 	read_interval(reader, draft);
 	read_samples(reader, draft);
 	read_numbers(reader, draft);
-	keep_numbers(reader, draft);
 	weir_check_rule(reader, draft);
 }
 

@@ -9,61 +9,11 @@
 #include "rules/parse.h"
 #include "rules/quantity.h"
 
-/*
- * The fields of a rule. A NUMBER is a plain number of Sentinel's. Its entry has its largest value (as wide as
- * Sentinel-Go's own type, uint32 or int64, or as its meaning allows) and the advice for rules that use the field. It is
- * read into weir_draft.number, from which the rule's kind or strategy copies it. In weir's own files a COUNT may have a
- * prefix ("20k"), and BYTES also a unit ("8GiB"); a COUNT counts the rule's unit.
- */
-#define WEIR_RULE_FIELDS(FIELD, NUMBER, COUNT, BYTES)                                                                  \
-	FIELD(NAME, "name")                                                                                            \
-	FIELD(RESOURCE, "resource")                                                                                    \
-	FIELD(PER, "per")                                                                                              \
-	FIELD(METRIC, "metricType")                                                                                    \
-	FIELD(THRESHOLD, "threshold")                                                                                  \
-	FIELD(RATE, "rate")                                                                                            \
-	FIELD(INTERVAL, "statIntervalInMs")                                                                            \
-	FIELD(SAMPLES, "sampleCount")                                                                                  \
-	FIELD(STRATEGY, "tokenCalculateStrategy")                                                                      \
-	FIELD(BEHAVIOR, "controlBehavior")                                                                             \
-	FIELD(RELATION, "relationStrategy")                                                                            \
-	FIELD(REF_RESOURCE, "refResource")                                                                             \
-	NUMBER(MAX_QUEUEING, "maxQueueingTimeMs", UINT32_MAX, NULL)                                                    \
-	NUMBER(WARM_UP_PERIOD, "warmUpPeriodSec", WEIR_WARM_UP_PERIOD_S_MAX, "write 1 to 31536000")                    \
-	NUMBER(COLD_FACTOR, "warmUpColdFactor", UINT32_MAX, "write 2 to 4294967295, or 0 for the default of 3")        \
-	COUNT(LOW_USAGE, "lowMemUsageThreshold", WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000")                \
-	COUNT(HIGH_USAGE, "highMemUsageThreshold", WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000")              \
-	BYTES(LOW_MARK, "memLowWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                           \
-	BYTES(HIGH_MARK, "memHighWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                         \
-	FIELD(UNIT, "unit")                                                                                            \
-	FIELD(WINDOW, "window")                                                                                        \
-	FIELD(BURST, "burst")                                                                                          \
-	NUMBER(BURST_COUNT, "burstCount", WEIR_THRESHOLD_UNITS_MAX, "write 0 to 10000000000000")                       \
-	FIELD(MODE, "mode")                                                                                            \
-	FIELD(WHEN_FULL, "whenFull")                                                                                   \
-	FIELD(OVERRIDES, "overrides")                                                                                  \
-	FIELD(CLUSTER_MODE, "clusterMode")                                                                             \
-	FIELD(CLUSTER_CONFIG, "clusterConfig")                                                                         \
-	NUMBER(BLOCK_DURATION, "blockDurationInMs", UINT32_MAX, "write 1 to 4294967295, or leave it out")              \
-	NUMBER(BLOCK_DURATION_MAX, "blockDurationMaxInMs", UINT32_MAX, "write 1 to 4294967295, or leave it out")
-
-#define WEIR_RULE_FIELD(constant, name) RULE_##constant,
-#define WEIR_RULE_NUMBER(constant, name, high, advice) RULE_##constant,
-enum weir_rule_field {
-	WEIR_RULE_FIELDS(WEIR_RULE_FIELD, WEIR_RULE_NUMBER, WEIR_RULE_NUMBER, WEIR_RULE_NUMBER) RULE_FIELD_COUNT
-};
-_Static_assert(RULE_FIELD_COUNT < 32, "a bit for each");
 #define WEIR_RULE_FIELDS_ALL ((1u << RULE_FIELD_COUNT) - 1) /* a bit for each field */
 
 /* Fields of rules that reject. */
 #define WEIR_RULE_PENALTY_FIELDS (1u << RULE_BLOCK_DURATION | 1u << RULE_BLOCK_DURATION_MAX)
 
-extern const char *const weir_rule_fields[RULE_FIELD_COUNT];
-
-/* A day. Chosen, not derived: Sentinel's field is 32 bits wide. */
-#define WEIR_INTERVAL_MS_MAX 86400000
-/* A year. Chosen, not derived: Sentinel's field is 32 bits wide. */
-#define WEIR_WARM_UP_PERIOD_S_MAX 31536000
 /* As in Sentinel, where 0 also means the default. */
 #define WEIR_COLD_FACTOR_DEFAULT 3
 
@@ -103,9 +53,14 @@ void weir_read_draft(struct weir_reader *reader, struct weir_draft *draft);
 /* Find the index of the first resource of that name; returns false if there is none. */
 bool weir_find_resource(const struct weir_reader *reader, const char *name, size_t *ret_index);
 
-/* Append a rule with the default values, ready to be filled in; then set its resource and its name. */
+/* Append a rule with the default values, ready to be filled in; then set its resource, if it is no system rule, and its
+ * name.
+ */
 bool weir_begin_rule(struct weir_reader *reader, struct weir_draft *draft);
 void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft);
+
+/* Append a system rule. Its draft has a name, a mode, a metricType, a strategy, and its triggerCount as threshold. */
+void weir_read_system_rule(struct weir_reader *reader, struct weir_draft *draft);
 
 /* Find the resource that a word names; complain if there is none. */
 bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,

@@ -8,29 +8,8 @@
 #include "rules/parse.h"
 #include "rules/scalars.h"
 
-/* From one chunk of each flow table (WEIR_CHUNK_BYTES of narrow rows) to 64 Mi flows, which take 2 GB of narrow rows
- * per CPU. Chosen, not derived.
- */
-#define FLOWS_PER_CPU_MIN 512
-#define FLOWS_PER_CPU_MAX (64u << 20)
-
-#define CONTROLLER_TIMEOUT_MS_MIN 1000
-#define CONTROLLER_TIMEOUT_MS_MAX 60000
-/* The longest interval. A wait is always shorter than the rule's interval, whatever this setting is. */
-#define OCCUPY_TIMEOUT_MS_MAX 86400000
 /* The capacity of weir_instance_info.memory_cgroup. */
 #define CGROUP_PATH_BYTES_MAX 255
-
-/* The minimum that is useful for a limit, and the maximum that a count of connections can hold if every place of its
- * table is taken: WEIR_FLOW_WAYS for every two of these, below 2^WEIR_CONNECTION_COUNT_BITS.
- */
-#define CONNECTIONS_MIN 1024
-#define CONNECTIONS_MAX (1u << 22)
-_Static_assert(CONNECTIONS_MAX / 2ull * WEIR_FLOW_WAYS <= WEIR_CONNECTION_COUNT_MASK, "a count must never wrap");
-#define CONNECTION_FLOWS_MIN 256
-#define CONNECTION_FLOWS_MAX (4 * WEIR_CONNECTION_FLOW_SETS_MAX)
-#define CONNECTION_TIMEOUT_MS_MIN 1000
-#define CONNECTION_TIMEOUT_MS_MAX 86400000
 
 const struct weir_settings weir_default_settings = {
 	.flows_per_cpu = 262144,
@@ -43,15 +22,6 @@ const struct weir_settings weir_default_settings = {
 	.drop_malformed = true,
 	.drop_unsupported = true,
 };
-
-static void read_policy(struct weir_reader *reader, const struct weir_node *node, const char *field, bool *drops)
-{
-	static const char *const policies[] = {"pass", "drop"};
-	unsigned int choice;
-
-	if (node && weir_read_choice(reader, node, field, policies, ARRAY_SIZE(policies), false, &choice))
-		*drops = choice;
-}
 
 /* Read nonIpExcept; the entries of all files are combined. */
 static void read_except(struct weir_reader *reader, const struct weir_node *node, struct weir_settings *settings)
@@ -86,15 +56,6 @@ static void warn_of_arp(struct weir_reader *reader, const struct weir_node *non_
 		  settings->drop_non_ip ? "nonIp: drop" : "nonIpExcept");
 }
 
-static void read_mode(struct weir_reader *reader, const struct weir_node *node, bool *observes)
-{
-	static const char *const modes[] = {"enforce", "observe"};
-	unsigned int choice;
-
-	if (node && weir_read_choice(reader, node, "mode", modes, ARRAY_SIZE(modes), false, &choice))
-		*observes = choice;
-}
-
 static void read_memory(struct weir_reader *reader, const struct weir_node *node, struct weir_settings *settings)
 {
 	static const char prefix[] = "cgroup:";
@@ -118,61 +79,6 @@ static void read_memory(struct weir_reader *reader, const struct weir_node *node
 	free(settings->memory_cgroup);
 	settings->memory_cgroup = strdup(path);
 	reader->is_out_of_memory |= !settings->memory_cgroup;
-}
-
-static void read_throttling(struct weir_reader *reader, const struct weir_node *node, bool *paces)
-{
-	static const char *const choices[] = {"police", "pace"};
-	unsigned int choice;
-
-	if (node && weir_read_choice(reader, node, "throttling", choices, ARRAY_SIZE(choices), false, &choice))
-		*paces = choice;
-}
-
-static void read_timed_when_full(struct weir_reader *reader, const struct weir_node *node, bool *evicts)
-{
-	static const char *const choices[] = {"refuse", "evict"};
-	unsigned int choice;
-
-	if (node && weir_read_choice(reader, node, "timedWhenFull", choices, ARRAY_SIZE(choices), false, &choice))
-		*evicts = choice;
-}
-
-/* Read a 32-bit number; `number` is unchanged if the setting is absent or invalid. */
-static void read_number(struct weir_reader *reader, const struct weir_node *const values[], enum weir_setting setting,
-			uint32_t low, uint32_t high, uint32_t *number)
-{
-	uint64_t read;
-
-	if (values[setting] && weir_read_number(reader, values[setting], weir_setting_names[setting], low, high, &read))
-		*number = read;
-}
-
-/* The same for counts. */
-static void read_count(struct weir_reader *reader, const struct weir_node *const values[], enum weir_setting setting,
-		       uint32_t low, uint32_t high, uint32_t *number)
-{
-	uint64_t read;
-
-	if (values[setting] &&
-	    weir_read_count(reader, values[setting], weir_setting_names[setting], false, low, high, NULL, &read))
-		*number = read;
-}
-
-static void read_connections(struct weir_reader *reader, const struct weir_node *const values[],
-			     struct weir_settings *settings)
-{
-	uint32_t timeout_ms;
-
-	read_count(reader, values, SETTING_CONNECTIONS, CONNECTIONS_MIN, CONNECTIONS_MAX, &settings->connections);
-	read_count(reader, values, SETTING_CONNECTION_FLOWS, CONNECTION_FLOWS_MIN, CONNECTION_FLOWS_MAX,
-		   &settings->connection_flows);
-	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++) {
-		timeout_ms = settings->connection_timeout_ms[i];
-		read_number(reader, values, SETTING_CONNECTION_TIMEOUTS + i, CONNECTION_TIMEOUT_MS_MIN,
-			    CONNECTION_TIMEOUT_MS_MAX, &timeout_ms);
-		settings->connection_timeout_ms[i] = timeout_ms;
-	}
 }
 
 static struct weir_timed_part *find_part(struct weir_settings *settings, const char *by)
@@ -260,24 +166,18 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	const struct weir_node *values[WEIR_SETTING_COUNT];
 
 	weir_read_fields(reader, node, "settings", weir_setting_names, WEIR_SETTING_COUNT, false, values);
-	read_count(reader, values, SETTING_FLOWS_PER_CPU, FLOWS_PER_CPU_MIN, FLOWS_PER_CPU_MAX,
-		   &settings->flows_per_cpu);
-	read_policy(reader, values[SETTING_MALFORMED], "malformed", &settings->drop_malformed);
-	read_policy(reader, values[SETTING_UNSUPPORTED], "unsupported", &settings->drop_unsupported);
-	read_policy(reader, values[SETTING_NON_IP], "nonIp", &settings->drop_non_ip);
+	for (enum weir_setting setting = 0; setting < WEIR_SETTING_COUNT; setting++) {
+		const struct weir_field_row *row = &weir_setting_rows[setting];
+		uint64_t value;
+
+		if (values[setting] && row->form != WEIR_FIELD_OWN &&
+		    weir_read_value(reader, row, values[setting], false, false, &value))
+			weir_set_member(row, settings, value);
+	}
 	read_except(reader, values[SETTING_NON_IP_EXCEPT], settings);
-	read_policy(reader, values[SETTING_UNMATCHED], "unmatched", &settings->drop_unmatched);
-	read_mode(reader, values[SETTING_MODE], &settings->observes);
 	read_memory(reader, values[SETTING_MEMORY], settings);
-	read_throttling(reader, values[SETTING_THROTTLING], &settings->paces);
-	read_number(reader, values, SETTING_CONTROLLER_TIMEOUT, CONTROLLER_TIMEOUT_MS_MIN, CONTROLLER_TIMEOUT_MS_MAX,
-		    &settings->controller_timeout_ms);
-	read_number(reader, values, SETTING_OCCUPY_TIMEOUT, 0, OCCUPY_TIMEOUT_MS_MAX, &settings->occupy_timeout_ms);
-	read_count(reader, values, SETTING_TIMED_ENTRIES, 0, WEIR_LISTED_MAX, &settings->timed_entries);
 	read_timed_parts(reader, values[SETTING_TIMED_PARTS]);
-	read_timed_when_full(reader, values[SETTING_TIMED_WHEN_FULL], &settings->timed_evicts);
 	weir_read_cluster_settings(reader, values[SETTING_CLUSTER]);
-	read_connections(reader, values, settings);
 	if (values[SETTING_UNMATCHED] && settings->drop_unmatched)
 		weir_warn(reader, values[SETTING_UNMATCHED],
 			  "define resources for everything that must get in: SSH, DHCP, DNS, ICMP and the answers to "

@@ -66,6 +66,7 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 				.strategy = info->strategy,
 				.behavior = info->behavior,
 				.relation = info->relation,
+				.queueing_ms_max = info->queueing_ns_max / NSEC_PER_MSEC,
 				.penalty_ms = info->penalty_ms,
 				.penalty_ms_max = info->penalty_ms_max,
 				.memory = {info->memory.low_units, info->memory.high_units, info->memory.low_mark_bytes,
@@ -84,62 +85,52 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 /* ---- the table of fields ---- */
 
 /*
- * Each field has a name, a form, a value, whether the rule uses it, and whether its value is the default. In a rule
- * file, a field appears if its value is not the default, even if the rule does not use it, because the compiler sees
- * the values. `fields` has what value_of() knows about the rule.
+ * RULE and BREAKER: a row of field_rows.h, whether the rule uses it, and whether its value is the default. FIELD: the
+ * same for what is no row's member, with its name, its form and its value. In a rule file, a field appears if its value
+ * is not the default, even if the rule does not use it, because the compiler sees the values.
  */
-#define SHOWN_FIELDS(FIELD)                                                                                            \
+#define SHOWN_FIELDS(RULE, BREAKER, FIELD)                                                                             \
 	FIELD(NAME, "name", WORD, rule->name, true, false)                                                             \
 	FIELD(RESOURCE, "resource", WORD, shown->resource, true, false)                                                \
 	FIELD(PER, "per", KEY, NULL, rule->has_own_key, !rule->has_own_key)                                            \
 	FIELD(METRIC, "metricType", WORD, kind->metric_name, true, !kind->metric_name)                                 \
 	FIELD(RATE, "rate", RATE, NULL, false, !is_rate)                                                               \
 	FIELD(THRESHOLD, "threshold", MICRO, rule->threshold_micro, !adapts, adapts || is_rate)                        \
-	FIELD(INTERVAL, "statIntervalInMs", NUMBER, rule->interval_ns / NSEC_PER_MSEC, true, !counts || is_rate)       \
-	FIELD(SAMPLES, "sampleCount", NUMBER, rule->samples, has_window && !kind->has_tokens,                          \
-	      !counts || rule->samples == WEIR_SAMPLES_MAX)                                                            \
-	FIELD(WINDOW, "window", WORD, weir_window_names[rule->window], has_window,                                     \
-	      !counts || rule->window == WEIR_WINDOW_LEAP)                                                             \
+	RULE(INTERVAL, true, !counts || is_rate)                                                                       \
+	RULE(SAMPLES, has_window && !kind->has_tokens, !counts || rule->samples == WEIR_SAMPLES_MAX)                   \
+	RULE(WINDOW, has_window, !counts || rule->window == WEIR_WINDOW_LEAP)                                          \
 	FIELD(BURST, "burst", MICRO, rule->burst_micro, false, !counts || !rule->burst_micro)                          \
 	FIELD(BUCKET, "burst", MICRO, shown->bucket_micro, has_window && kind->has_tokens, true)                       \
 	FIELD(BURST_COUNT, "burstCount", MICRO, rule->burst_beyond_micro, false, !counts || !rule->has_burst_beyond)   \
-	FIELD(UNIT, "unit", WORD, rule->counts_bytes ? "bytes" : "packets", true,                                      \
-	      !counts || !rule->counts_bytes || is_rate)                                                               \
-	FIELD(STRATEGY, "tokenCalculateStrategy", WORD, weir_strategy_names[rule->strategy], true,                     \
-	      rule->strategy == WEIR_STRATEGY_DIRECT)                                                                  \
-	FIELD(WARM_UP_PERIOD, "warmUpPeriodSec", NUMBER, rule->warm_up.period_s, warms_up, !warms_up)                  \
-	FIELD(COLD_FACTOR, "warmUpColdFactor", NUMBER, rule->warm_up.cold_factor, warms_up, !warms_up)                 \
-	FIELD(LOW_USAGE, "lowMemUsageThreshold", NUMBER, rule->memory.low_units, adapts, !adapts)                      \
-	FIELD(HIGH_USAGE, "highMemUsageThreshold", NUMBER, rule->memory.high_units, adapts, !adapts)                   \
-	FIELD(LOW_MARK, "memLowWaterMarkBytes", NUMBER, rule->memory.low_mark_bytes, adapts, !adapts)                  \
-	FIELD(HIGH_MARK, "memHighWaterMarkBytes", NUMBER, rule->memory.high_mark_bytes, adapts, !adapts)               \
-	FIELD(BEHAVIOR, "controlBehavior", WORD, weir_behavior_names[rule->behavior], true,                            \
-	      rule->behavior == WEIR_BEHAVIOR_REJECT)                                                                  \
-	FIELD(MAX_QUEUEING, "maxQueueingTimeMs", NUMBER, shown->wait_ms, kind->delays && !kind->occupies,              \
-	      !shown->wait_ms)                                                                                         \
+	RULE(UNIT, true, !counts || !rule->counts_bytes || is_rate)                                                    \
+	RULE(STRATEGY, true, rule->strategy == WEIR_STRATEGY_DIRECT)                                                   \
+	RULE(WARM_UP_PERIOD, warms_up, !warms_up)                                                                      \
+	RULE(COLD_FACTOR, warms_up, !warms_up)                                                                         \
+	RULE(LOW_USAGE, adapts, !adapts)                                                                               \
+	RULE(HIGH_USAGE, adapts, !adapts)                                                                              \
+	RULE(LOW_MARK, adapts, !adapts)                                                                                \
+	RULE(HIGH_MARK, adapts, !adapts)                                                                               \
+	RULE(BEHAVIOR, true, rule->behavior == WEIR_BEHAVIOR_REJECT)                                                   \
+	RULE(MAX_QUEUEING, kind->delays && !kind->occupies, !rule->queueing_ms_max)                                    \
 	FIELD(OCCUPIES, "occupiesForMs", NUMBER, shown->wait_ms, kind->occupies, true)                                 \
-	FIELD(RELATION, "relationStrategy", WORD, weir_relation_names[rule->relation], true,                           \
-	      rule->relation == WEIR_RELATION_CURRENT)                                                                 \
+	RULE(RELATION, true, rule->relation == WEIR_RELATION_CURRENT)                                                  \
 	FIELD(REF_RESOURCE, "refResource", WORD, shown->ref_resource, rule->relation == WEIR_RELATION_ASSOCIATED,      \
 	      !shown->ref_resource)                                                                                    \
-	FIELD(BLOCK_DURATION, "blockDurationInMs", NUMBER, rule->penalty_ms, rule->penalty_ms, !rule->penalty_ms)      \
-	FIELD(BLOCK_DURATION_MAX, "blockDurationMaxInMs", NUMBER, rule->penalty_ms_max, rule->penalty_ms,              \
-	      rule->penalty_ms_max == rule->penalty_ms)                                                                \
-	FIELD(MODE, "mode", WORD, rule->observes ? "observe" : "enforce", true, !rule->observes)                       \
+	RULE(BLOCK_DURATION, rule->penalty_ms, !rule->penalty_ms)                                                      \
+	RULE(BLOCK_DURATION_MAX, rule->penalty_ms, rule->penalty_ms_max == rule->penalty_ms)                           \
+	RULE(MODE, true, !rule->observes)                                                                              \
 	FIELD(CLUSTER_MODE, "clusterMode", TRUTH, true, rule->cluster, !rule->cluster)                                 \
 	FIELD(CLUSTER_CONFIG, "clusterConfig", CLUSTER, NULL, rule->cluster, !rule->cluster)                           \
-	FIELD(WHEN_FULL, "whenFull", WORD, "aggregate", rule->aggregates, !rule->aggregates)                           \
+	RULE(WHEN_FULL, rule->aggregates, !rule->aggregates)                                                           \
 	FIELD(OVERRIDES, "overrides", OVERRIDES, NULL, rule->override_count, !rule->override_count)                    \
 	FIELD(STORAGE, "storage", WORD, shown->storage, true, true)                                                    \
-	/* of circuit breakers */                                                                                      \
-	FIELD(BREAKER_STRATEGY, "strategy", WORD, weir_breaker_strategy_names[breaker->strategy], true, false)         \
-	FIELD(RETRY, "retryTimeoutMs", NUMBER, breaker->retry_ns / NSEC_PER_MSEC, true, false)                         \
-	FIELD(MIN_REQUESTS, "minRequestAmount", NUMBER, breaker->min_requests, true, false)                            \
-	FIELD(BREAKER_INTERVAL, "statIntervalMs", NUMBER, breaker->interval_ns / NSEC_PER_MSEC, true, false)           \
-	FIELD(BUCKETS, "statSlidingWindowBucketCount", NUMBER, breaker->buckets, true, breaker->buckets == 1)          \
-	FIELD(MAX_RT, "maxAllowedRtMs", NUMBER, breaker->max_rt_ns / NSEC_PER_MSEC,                                    \
-	      breaker->strategy == WEIR_BREAKER_SLOW_RATIO, !breaker->max_rt_ns)                                       \
-	FIELD(PROBES, "probeNum", NUMBER, breaker->probes, true, !breaker->probes)                                     \
+	BREAKER(STRATEGY, true, false)                                                                                 \
+	BREAKER(RETRY, true, false)                                                                                    \
+	BREAKER(MIN_REQUESTS, true, false)                                                                             \
+	BREAKER(INTERVAL, true, false)                                                                                 \
+	BREAKER(BUCKETS, true, rule->breaker.buckets == 1)                                                             \
+	BREAKER(MAX_RT, rule->breaker.strategy == WEIR_BREAKER_SLOW_RATIO, !rule->breaker.max_rt_ns)                   \
+	BREAKER(PROBES, true, !rule->breaker.probes)                                                                   \
 	/* of system rules */                                                                                          \
 	FIELD(SYSTEM_METRIC, "metricType", WORD,                                                                       \
 	      weir_system_metric_names[rule->system < WEIR_SYSTEM_COUNT ? rule->system : 0], true, false)              \
@@ -147,11 +138,13 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	FIELD(SYSTEM_STRATEGY, "strategy", WORD, rule->is_bbr ? "BBR" : "NoAdaptive",                                  \
 	      rule->system == WEIR_SYSTEM_LOAD || rule->system == WEIR_SYSTEM_CPU_USAGE, !rule->is_bbr)
 
-#define IDENTIFIER(id, name, form, value, is_used, is_usual) SHOWN_##id,
-enum shown_field { SHOWN_FIELDS(IDENTIFIER) SHOWN_COUNT };
+#define RULE_ID(id, ...) SHOWN_##id,
+#define BREAKER_ID(id, ...) SHOWN_BREAKER_##id,
+enum shown_field { SHOWN_FIELDS(RULE_ID, BREAKER_ID, RULE_ID) SHOWN_COUNT };
 
 /* What a rule's kind and strategy determine. */
 struct said {
+	const struct weir_field_row *row; /* or */
 	const char *name;
 	enum { FORM_WORD, FORM_NUMBER, FORM_MICRO, FORM_TRUTH, FORM_RATE, FORM_KEY, FORM_CLUSTER, FORM_OVERRIDES } form;
 	const char *word;
@@ -173,17 +166,22 @@ static struct said value_of(const struct weir_shown_rule *shown, bool says_rate,
 {
 	const struct weir_ruleset_rule *rule = &shown->rule;
 	const struct weir_kind *kind = weir_kind_of(rule);
-	const struct weir_breaker_fields *breaker = &rule->breaker;
 	const bool counts = kind->has_interval, has_window = !kind->delays || kind->occupies;
 	const bool warms_up = rule->strategy == WEIR_STRATEGY_WARM_UP;
 	const bool adapts = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 	const bool is_rate = says_rate && counts && !adapts;
 
 	switch (field) {
+#define SAY_RULE(id, used, usual)                                                                                      \
+	case SHOWN_##id:                                                                                               \
+		return (struct said){.row = &weir_rule_rows[RULE_##id], .is_used = used, .is_usual = usual};
+#define SAY_BREAKER(id, used, usual)                                                                                   \
+	case SHOWN_BREAKER_##id:                                                                                       \
+		return (struct said){.row = &weir_breaker_rows[WEIR_BREAKER_##id], .is_used = used, .is_usual = usual};
 #define SAY(id, named, as, value, used, usual)                                                                         \
 	case SHOWN_##id:                                                                                               \
-		return (struct said){named, FORM_##as, VALUE_OF_##as(value), .is_used = used, .is_usual = usual};
-		SHOWN_FIELDS(SAY)
+		return (struct said){NULL, named, FORM_##as, VALUE_OF_##as(value), .is_used = used, .is_usual = usual};
+		SHOWN_FIELDS(SAY_RULE, SAY_BREAKER, SAY)
 	default:
 		return (struct said){.is_usual = true};
 	}
@@ -215,8 +213,8 @@ static enum sort sort_of(const struct weir_ruleset_rule *rule)
 #define LAST_OF_RATE                                                                                                   \
 	F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(CLUSTER_MODE), F(CLUSTER_CONFIG), F(WHEN_FULL)
 #define BREAKER                                                                                                        \
-	F(BREAKER_STRATEGY), F(THRESHOLD), F(RETRY), F(MIN_REQUESTS), F(BREAKER_INTERVAL), F(BUCKETS), F(MAX_RT),      \
-		F(PROBES)
+	F(BREAKER_STRATEGY), F(THRESHOLD), F(BREAKER_RETRY), F(BREAKER_MIN_REQUESTS), F(BREAKER_INTERVAL),             \
+		F(BREAKER_BUCKETS), F(BREAKER_MAX_RT), F(BREAKER_PROBES)
 #define SYSTEM F(SYSTEM_METRIC), F(TRIGGER), F(SYSTEM_STRATEGY), F(MODE)
 
 /* Each list ends with SHOWN_COUNT. */
@@ -301,6 +299,10 @@ static void write_said(struct weir_writer *writer, const struct said *said, cons
 {
 	char rate[WEIR_RATE_TEXT_BYTES];
 
+	if (said->row) {
+		weir_write_member(writer, said->row, rule);
+		return;
+	}
 	switch (said->form) {
 	case FORM_WORD:
 		weir_write_word(writer, said->name, said->word);

@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "rules/parse.h"
+#include "rules/rule.h"
 
 /* The value that the program compares, in millionths, must fit a threshold word. Chosen, not derived: beyond any host.
  */
@@ -19,32 +20,27 @@ _Static_assert(TRIGGER_MAX_MICRO <= WEIR_THRESHOLD_MASK, "");
 /* ---- words ---- */
 
 /* Sentinel-Go numbers its metrics from 0. */
-static bool read_metric(struct weir_reader *reader, const struct weir_system_draft *draft,
-			enum weir_system_metric *ret_metric)
+static void read_metric(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	static const char *const hint = "write Load (0), AvgRT (1), Concurrency (2), InboundQPS (3) or CpuUsage (4)";
+	const struct weir_node *value = draft->value[RULE_METRIC];
 	const char *word;
 
-	if (draft->is_metric) {
-		*ret_metric = draft->is_metric;
-		return true;
-	}
-	if (!draft->metric) {
+	if (!value) {
 		weir_complain(reader, draft->node, hint, "the system rule has no metricType");
-		return false;
+		return;
 	}
-	if (!weir_check_unquoted(reader, draft->metric) || !weir_read_word(reader, draft->metric, "metricType", &word))
-		return false;
+	if (!weir_check_unquoted(reader, value) || !weir_read_word(reader, value, "metricType", &word))
+		return;
 	for (enum weir_system_metric metric = WEIR_SYSTEM_LOAD; metric < WEIR_SYSTEM_COUNT; metric++) {
 		const char number[] = {'0' + metric - WEIR_SYSTEM_LOAD, '\0'};
 
 		if (strcasecmp(word, weir_system_metric_names[metric]) && strcmp(word, number))
 			continue;
-		*ret_metric = metric;
-		return true;
+		draft->rule->system = metric;
+		return;
 	}
-	weir_complain(reader, draft->metric, hint, "'%.*s' is not a value of 'metricType'", WEIR_SHOWN(word));
-	return false;
+	weir_complain(reader, value, hint, "'%.*s' is not a value of 'metricType'", WEIR_SHOWN(word));
 }
 
 static bool read_strategy(struct weir_reader *reader, const struct weir_node *node)
@@ -62,20 +58,10 @@ static bool read_strategy(struct weir_reader *reader, const struct weir_node *no
 	return false;
 }
 
-static bool read_mode(struct weir_reader *reader, const struct weir_node *node)
+static void read_trigger(struct weir_reader *reader, const struct weir_draft *draft)
 {
-	static const char *const modes[] = {"enforce", "observe"};
-	unsigned int choice = 0;
-
-	if (node)
-		weir_read_choice(reader, node, "mode", modes, ARRAY_SIZE(modes), false, &choice);
-	return choice;
-}
-
-static void read_trigger(struct weir_reader *reader, const struct weir_system_draft *draft,
-			 struct weir_ruleset_rule *rule)
-{
-	const struct weir_node *node = draft->trigger;
+	const struct weir_node *node = draft->value[RULE_THRESHOLD];
+	struct weir_ruleset_rule *rule = draft->rule;
 	struct weir_refusal refusal;
 	const char *word;
 
@@ -98,26 +84,6 @@ static void read_trigger(struct weir_reader *reader, const struct weir_system_dr
 			      "CpuUsage is never above 1: '%.*s' is never reached", WEIR_SHOWN(word));
 }
 
-static void read_name(struct weir_reader *reader, const struct weir_node *node, struct weir_ruleset_rule *rule)
-{
-	size_t number = 0;
-	struct weir_refusal refusal;
-	const char *word = "";
-
-	for (size_t i = 0; i < reader->ruleset->rule_count; i++)
-		number += reader->ruleset->rules[i].system != WEIR_SYSTEM_NONE;
-	if (!node) {
-		if (asprintf(&rule->name, "system#%zu", number) < 0)
-			rule->name = NULL;
-	} else {
-		if (weir_read_word(reader, node, "name", &word) && weir_check_name(word, &refusal))
-			weir_complain(reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
-		rule->name = strdup(word);
-	}
-	if (!rule->name)
-		reader->is_out_of_memory = true;
-}
-
 /* ---- the rule ---- */
 
 /* Choose what the rule becomes: a window, a limit of connections, or a signal. */
@@ -133,12 +99,13 @@ static void choose(struct weir_ruleset_rule *rule)
 		rule->metric = WEIR_METRIC_CONCURRENCY;
 }
 
-static void warn(struct weir_reader *reader, const struct weir_system_draft *draft, struct weir_ruleset_rule *rule)
+static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 {
-	const struct weir_node *trigger = draft->trigger;
+	const struct weir_node *trigger = draft->value[RULE_THRESHOLD];
+	struct weir_ruleset_rule *rule = draft->rule;
 
 	if (rule->is_bbr && !weir_goes_by_samples(rule)) {
-		weir_warn(reader, draft->strategy, "leave it out",
+		weir_warn(reader, draft->value[RULE_STRATEGY], "leave it out",
 			  "'strategy' has no effect: only Load and CpuUsage have BBR");
 		rule->is_bbr = false;
 	}
@@ -148,32 +115,25 @@ static void warn(struct weir_reader *reader, const struct weir_system_draft *dra
 			  rule->system == WEIR_SYSTEM_INBOUND_QPS ? "inbound work" : "new connection");
 }
 
-void weir_read_system_rule(struct weir_reader *reader, const struct weir_system_draft *draft)
+void weir_read_system_rule(struct weir_reader *reader, struct weir_draft *draft)
 {
-	struct weir_ruleset *ruleset = reader->ruleset;
+	const struct weir_node *mode = draft->value[RULE_MODE];
 	const size_t mistakes = reader->mistakes;
-	const struct weir_node **pointed_at;
-	struct weir_ruleset_rule *rule;
+	uint64_t observes;
 
-	rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*rule));
-	pointed_at = weir_array_add((void **)&reader->rule_nodes, ruleset->rule_count, sizeof(*pointed_at));
-	if (!rule || !pointed_at) {
-		reader->is_out_of_memory = true;
+	if (!weir_begin_rule(reader, draft))
 		return;
-	}
-	ruleset->rule_count++;
-	*pointed_at = draft->name ?: draft->node;
-	rule->place = (*pointed_at)->place;
-	rule->resource = rule->ref_resource = WEIR_NO_RESOURCE;
-	rule->system = WEIR_SYSTEM_LOAD; /* it counts as a system rule, even if it has mistakes */
-	read_metric(reader, draft, &rule->system);
-	rule->is_bbr = read_strategy(reader, draft->strategy);
-	rule->observes = read_mode(reader, draft->mode);
-	choose(rule);
-	read_name(reader, draft->name, rule);
-	read_trigger(reader, draft, rule);
+	draft->rule->resource = WEIR_NO_RESOURCE;
+	draft->rule->system = WEIR_SYSTEM_LOAD; /* it counts as a system rule, even if it has mistakes */
+	read_metric(reader, draft);
+	draft->rule->is_bbr = read_strategy(reader, draft->value[RULE_STRATEGY]);
+	if (mode && weir_read_value(reader, &weir_rule_rows[RULE_MODE], mode, false, false, &observes))
+		draft->rule->observes = observes;
+	choose(draft->rule);
+	weir_read_identity(reader, draft);
+	read_trigger(reader, draft);
 	if (reader->mistakes == mistakes)
-		warn(reader, draft, rule);
+		warn(reader, draft);
 }
 
 /* ---- order ---- */
