@@ -66,9 +66,9 @@ static void count(struct weir_sharing *sharing)
 		struct shared_rule *rule = &sharing->rules[i];
 
 		length = run_length(sharing, i);
-		if (weir_percpu_read(sharing->rule_counters_fd, rule->slot, (uint32_t)length, cpus * sizeof(*of_rule),
+		if (weir_entries_read(sharing->rule_counters_fd, rule->slot, (uint32_t)length, cpus * sizeof(*of_rule),
 				     of_rule) ||
-		    weir_percpu_read(sharing->resource_counters_fd, rule->info.resource_slot, (uint32_t)length,
+		    weir_entries_read(sharing->resource_counters_fd, rule->info.resource_slot, (uint32_t)length,
 				     cpus * sizeof(*of_resource), of_resource))
 			continue;
 		for (size_t j = 0; j < length; j++)

@@ -2,6 +2,7 @@
 #include "state/ghosts.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/util.h"
 #include "compile/build_steps.h"
@@ -42,18 +43,17 @@ static bool page_counts(const struct weir_row_ghost_set *table, uint32_t sets, u
 /* Can any ghost still count? Returns 1, 0 or a negative error code. */
 static int any_row_ghost_counts(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns)
 {
-	struct weir_row_ghost_set pages;
+	const uint32_t first = WEIR_ROW_GHOST_PAGES_SET(sets), count = WEIR_ROW_GHOST_ALL_SETS(sets) - first;
+	_cleanup_(weir_freep) struct weir_row_ghost_set *pages = calloc(count, sizeof(*pages));
+	int err =
+		pages ? weir_entries_read(instance->map_fd[WEIR_TABLE_ROW_GHOSTS], first, count, sizeof(*pages), pages)
+		      : -ENOMEM;
 
-	for (uint32_t key = WEIR_ROW_GHOST_PAGES_SET(sets); key < WEIR_ROW_GHOST_ALL_SETS(sets); key++) {
-		int err = weir_map_look_up(instance->map_fd[WEIR_TABLE_ROW_GHOSTS], &key, &pages);
-
-		if (err)
-			return err;
+	for (uint32_t set = 0; !err && set < count; set++)
 		for (int i = 0; i < WEIR_ROW_GHOST_WAYS; i++)
-			if (pages.until_ns[i] > now_ns)
+			if (pages[set].until_ns[i] > now_ns)
 				return 1;
-	}
-	return 0;
+	return err;
 }
 
 /* The table is large, so it is mapped only while a ghost may count. */

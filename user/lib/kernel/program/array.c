@@ -138,7 +138,7 @@ int weir_array_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_
 	return scan(map_fd, count, value_bytes, 1, visit, data);
 }
 
-int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)
+int weir_entries_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)
 {
 	return read_entries(map_fd, first, count, entry_bytes, values);
 }

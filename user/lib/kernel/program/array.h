@@ -31,10 +31,10 @@ int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu
 int weir_array_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data);
 
 /*
- * Entries `first` to first + count - 1 of a per-CPU array. All CPUs' values of an entry are contiguous: entry_bytes is
- * the size of a value times the number of possible CPUs.
+ * Entries `first` to first + count - 1 of an array. In a per-CPU array all CPUs' values of an entry are contiguous:
+ * entry_bytes is the size of a value times the number of possible CPUs.
  */
-int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values);
+int weir_entries_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values);
 
 /*
  * Map the entries of an array into memory, as the program reads and writes them. They may be written only if `writes`

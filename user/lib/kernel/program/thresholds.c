@@ -201,7 +201,7 @@ static void publish(struct weir_thresholds *thresholds, uint32_t index, const st
 static int sync_run(struct weir_thresholds *thresholds, const struct run *run, uint64_t now_ns)
 {
 	uint32_t first_slot = thresholds->slots[run->first];
-	int err = weir_percpu_read(thresholds->fds.rule_seconds, first_slot, run->slots,
+	int err = weir_entries_read(thresholds->fds.rule_seconds, first_slot, run->slots,
 				   thresholds->cpus * sizeof(*thresholds->seconds), thresholds->seconds);
 
 	if (err)
