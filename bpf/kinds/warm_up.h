@@ -228,6 +228,7 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 now_s, units, passed, stored, state;
+	struct weir_warming_set *set;
 	struct weir_warming *flow;
 
 	WEIR_GLOBAL(WARM_UP, s, 0);
@@ -245,6 +246,12 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 	/* The flow is about to become warmer, so it must not be forgotten as cold before its next sync. */
 	stored = READ_ONCE(flow->stored);
 	weir_keep_warming(s, rule, flow, stored > passed ? stored - passed : 0, now_s + 1);
+	/* Evict it after flows of a single packet. By time alone, those of the present second would stay longer than a
+	 * flow that has not sent in it yet, or is over its limit, and a flood of them would cool all flows.
+	 */
+	set = weir_warming_set(s);
+	if (set && passed > units)
+		weir_keep_refused(&set->flows, s->warming_way);
 	return 0;
 }
 

@@ -257,6 +257,67 @@ CLAIM(new_flow_does_not_wait_for_the_one_whose_entry_it_gets)
 	rig_end(&pair.rig);
 }
 
+static bool has_tag(const struct weir_flow_set *set, uint32_t tag)
+{
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++)
+		if (set->tag[way] == tag)
+			return true;
+	return false;
+}
+
+/* The set of a table that has a flow, which is the only one there. */
+static uint32_t set_in_use(const struct rig *rig, struct weir_warming_set *ret_set)
+{
+	const uint32_t sets = rig->image->config.sizes[WEIR_TABLE_WARMING_FLOWS];
+
+	for (uint32_t index = 0; index < sets; index++) {
+		assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_TABLE_WARMING_FLOWS), &index,
+						     ret_set),
+				 0);
+		if (ret_set->flows.tag[0])
+			return index;
+	}
+	fail_msg("no flow is there");
+	return 0;
+}
+
+/* Its first packets of a second are blocked, since it used its limit up before, so it is the first to be cold of all
+ * that are there.
+ */
+CLAIM(flood_of_single_packets_does_not_evict_a_flow_that_warms_up)
+{
+	const uint32_t flow = 0x0100000a;
+	struct weir_ruleset_rule *rule;
+	struct weir_warming_set set;
+	uint32_t index, tag, gone = 0, newcomer = 0x0b000000;
+	struct pair pair = {};
+
+	rig_begin(&pair.rig, FLOWS_PER_CPU);
+	rule = rig_rule(&pair.rig, rig_resource(&pair.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 40, SECOND, 10);
+	rule->strategy = WEIR_STRATEGY_WARM_UP;
+	rule->warm_up = (struct weir_warm_up_fields){.period_s = 2, .cold_factor = 3};
+	rig_load_here(&pair.rig);
+	assert_true(passes(&pair, PORT, flow));
+	index = set_in_use(&pair.rig, &set);
+	tag = set.flows.tag[0];
+	for (uint32_t ms = 1; ms < 5000; ms++) {
+		weir_object_harness(pair.rig.object)->clock_ns = RIG_START_NS + ms * MS;
+		if (ms % 66 == 0) {
+			assert_int_equal(
+				bpf_map_lookup_elem(weir_object_map_fd(pair.rig.object, WEIR_TABLE_WARMING_FLOWS),
+						    &index, &set),
+				0);
+			gone += !has_tag(&set.flows, tag);
+			for (int i = 0; i < 6; i++)
+				passes(&pair, PORT, flow);
+		}
+		for (int i = 0; ms > 1000 && i < 20; i++)
+			passes(&pair, PORT, newcomer++);
+	}
+	assert_int_equal(gone, 0);
+	rig_end(&pair.rig);
+}
+
 /* ---- tables of any fullness, on two CPUs ---- */
 
 /*
