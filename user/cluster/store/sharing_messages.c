@@ -67,9 +67,9 @@ static void count(struct weir_sharing *sharing)
 
 		length = run_length(sharing, i);
 		if (weir_entries_read(sharing->rule_counters_fd, rule->slot, (uint32_t)length, cpus * sizeof(*of_rule),
-				     of_rule) ||
+				      of_rule) ||
 		    weir_entries_read(sharing->resource_counters_fd, rule->info.resource_slot, (uint32_t)length,
-				     cpus * sizeof(*of_resource), of_resource))
+				      cpus * sizeof(*of_resource), of_resource))
 			continue;
 		for (size_t j = 0; j < length; j++)
 			add_up(&rule[j], &of_rule[j * cpus], &of_resource[j * cpus], (int)cpus);

@@ -202,7 +202,7 @@ static int sync_run(struct weir_thresholds *thresholds, const struct run *run, u
 {
 	uint32_t first_slot = thresholds->slots[run->first];
 	int err = weir_entries_read(thresholds->fds.rule_seconds, first_slot, run->slots,
-				   thresholds->cpus * sizeof(*thresholds->seconds), thresholds->seconds);
+				    thresholds->cpus * sizeof(*thresholds->seconds), thresholds->seconds);
 
 	if (err)
 		return err;
