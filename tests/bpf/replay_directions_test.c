@@ -607,8 +607,8 @@ static bool goes_by_direction(const struct weir_ruleset *ruleset)
 	bool goes = false;
 
 	for (size_t i = 0; i < ruleset->rule_count; i++)
-		goes |= weir_kind_of(&ruleset->rules[i])->counts_connections ||
-			weir_kind_of(&ruleset->rules[i])->is_breaker;
+		goes |= ruleset->rules[i].metric == WEIR_METRIC_CONCURRENCY ||
+			ruleset->rules[i].metric == WEIR_METRIC_REQUESTS;
 	return goes;
 }
 

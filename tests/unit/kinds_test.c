@@ -33,8 +33,8 @@ CLAIM(every_kind_has_the_words_that_complaints_and_lists_print)
 		/* What it counts is shown as units over an interval, or by a noun and a metricType of its own; circuit
 		 * breakers stand in a list of their own.
 		 */
-		assert_int_equal(kind->has_interval, kind->noun == NULL);
-		assert_int_equal(kind->has_interval || kind->is_breaker, kind->metric_name == NULL);
+		assert_int_equal(weir_kind_has(kind, RULE_INTERVAL), kind->noun == NULL);
+		assert_int_equal(kind->metric_name != NULL, kind->noun && id != WEIR_KIND_BREAKER);
 		assert_int_equal(!kind->metric_name, !kind->metric_number);
 	}
 }

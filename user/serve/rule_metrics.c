@@ -71,7 +71,7 @@ void weir_metrics_write_thresholds(struct book *book)
 			weir_exposition_count(book->out, &book->rule_labels[i], report->thresholds[i]);
 	weir_exposition_begin(book->out, &interval);
 	for (uint32_t i = 0; i < book->instance->rule_count; i++)
-		if (weir_kind_of_info(weir_metrics_rule_at(book, i))->has_interval)
+		if (weir_has_interval(weir_metrics_rule_at(book, i)))
 			weir_exposition_value(book->out, &book->rule_labels[i],
 					      weir_metrics_rule_at(book, i)->identity.interval_ns / 1e9);
 }

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "compile/compile.h"
 #include "kind/kind.h"
+#include "rules/field_rows.h"
 #include "rules/scalars.h"
 #include "thresholds/token_rates.h"
 #include "words/words.h"
@@ -111,12 +112,12 @@ static void print_evaluating(const struct weir_ruleset *ruleset, const struct we
 {
 	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows", "medium rows"};
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
-	const struct weir_rule *loaded = &image->rules[place];
+	const struct weir_kind *kind = weir_kind_of(rule);
 	char bucket[32];
 
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		printf(", by the traffic of %s", ruleset->resources[rule->ref_resource].name);
-	if (weir_kind_of(rule)->delays && !weir_kind_of(rule)->occupies) {
+	if (!weir_kind_has(kind, RULE_WINDOW)) {
 		printf(", spaced evenly, ");
 		if (rule->queueing_ms_max)
 			printf("waits of up to %llu ms", (unsigned long long)rule->queueing_ms_max);
@@ -124,21 +125,19 @@ static void print_evaluating(const struct weir_ruleset *ruleset, const struct we
 			printf("none waits");
 		return;
 	}
-	if (weir_kinds[loaded->kind]->has_tokens) {
+	if (kind->has_tokens) {
 		weir_format_micro(weir_tokens_burst_micro(rule, rule->threshold_micro), bucket, sizeof(bucket));
 		printf(", token buckets of %s", bucket);
 		return;
 	}
-	if (weir_kinds[loaded->kind]->reads_shadow)
-		loaded = &image->rules[loaded->shadow];
 	printf(", %s, %u bucket%s of ", weir_window_names[rule->window], rule->samples, weir_plural(rule->samples));
 	print_time(rule->interval_ns / rule->samples);
-	if (!weir_kind_of(rule)->occupies) {
-		printf(", %s", rows[loaded->storage]);
+	if (!rule->occupies) {
+		printf(", %s", rows[weir_rows_of(image, place)->storage]);
 		return;
 	}
 	printf(", occupies later buckets for waits below ");
-	print_time(loaded->queueing_ns_max);
+	print_time(image->rules[place].queueing_ns_max);
 }
 
 static void print_breaker(const struct weir_ruleset_rule *rule)
@@ -156,13 +155,14 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
 	const struct weir_kind *kind = weir_kind_of(rule);
+	const bool is_breaker = rule->metric == WEIR_METRIC_REQUESTS;
 	char words[WEIR_WORDS_BYTES], penalty[WEIR_PENALTY_BYTES];
 
-	printf("  %s %s: ", kind->is_breaker ? "breaker" : "rule  ", rule->name);
-	if (kind->has_interval) {
+	printf("  %s %s: ", is_breaker ? "breaker" : "rule  ", rule->name);
+	if (weir_kind_has(kind, RULE_INTERVAL)) {
 		print_limit(ruleset, rule);
 		print_evaluating(ruleset, image, place);
-	} else if (kind->is_breaker) {
+	} else if (is_breaker) {
 		print_breaker(rule);
 		putchar(',');
 		print_whose(ruleset, rule);
@@ -277,9 +277,9 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 	     has_breakers = false, is_shared = false;
 
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
-		delays |= weir_kind_of(&ruleset->rules[i])->delays;
-		counts_connections |= weir_kind_of(&ruleset->rules[i])->counts_connections;
-		has_breakers |= weir_kind_of(&ruleset->rules[i])->is_breaker;
+		delays |= weir_kind_of(&ruleset->rules[i])->longest_wait_ns != NULL;
+		counts_connections |= ruleset->rules[i].metric == WEIR_METRIC_CONCURRENCY;
+		has_breakers |= ruleset->rules[i].metric == WEIR_METRIC_REQUESTS;
 		has_memory |= ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 		has_moving |= ruleset->rules[i].strategy != WEIR_STRATEGY_DIRECT;
 		is_shared |= ruleset->rules[i].cluster;

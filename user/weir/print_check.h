@@ -20,4 +20,12 @@ json_t *weir_json_checked(const struct weir_ruleset *ruleset, const struct weir_
 json_t *weir_json_match(const struct weir_match *match);
 json_t *weir_json_flow(const struct weir_flow *flow);
 
+/* The rule whose rows hold a rule's window: its own, or that of the shadow window that it reads. */
+static inline const struct weir_rule *weir_rows_of(const struct weir_image *image, size_t place)
+{
+	const struct weir_rule *rule = &image->rules[place];
+
+	return rule->kind == WEIR_KIND_ASSOCIATED ? &image->rules[rule->shadow] : rule;
+}
+
 #endif

@@ -41,13 +41,7 @@ json_t *weir_json_flow(const struct weir_flow *flow)
  */
 static const char *storage_name(const struct weir_image *image, size_t place)
 {
-	const struct weir_rule *loaded = &image->rules[place];
-
-	if (weir_kinds[loaded->kind]->storage_name)
-		return weir_kinds[loaded->kind]->storage_name;
-	if (weir_kinds[loaded->kind]->reads_shadow)
-		loaded = &image->rules[loaded->shadow];
-	return storage_names[loaded->storage];
+	return weir_kinds[image->rules[place].kind]->storage_name ?: storage_names[weir_rows_of(image, place)->storage];
 }
 
 /* The fields that a rule uses, by their names in rule files. */
@@ -58,7 +52,7 @@ static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct we
 
 	shown.storage = storage_name(image, place);
 	shown.bucket_micro = weir_tokens_burst_micro(rule, rule->threshold_micro);
-	if (weir_kind_of(rule)->occupies)
+	if (rule->occupies)
 		shown.wait_ms = image->rules[place].queueing_ns_max / NSEC_PER_MSEC;
 	return weir_json_shown_rule(&shown, WEIR_RULE_CHECKED);
 }

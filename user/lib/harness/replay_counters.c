@@ -66,8 +66,8 @@ int weir_attempt_read_rule_counters(struct weir_attempt *attempt, struct weir_re
 				   sizeof(counters), diag);
 		if (err)
 			return err;
-		if (weir_kinds[attempt->image->rules[i].kind]->counts_connections ||
-		    weir_kinds[attempt->image->rules[i].kind]->is_breaker)
+		if (attempt->image->rules[i].kind == WEIR_KIND_CONNECTIONS ||
+		    attempt->image->rules[i].kind == WEIR_KIND_BREAKER)
 			ret_evictions->connections += counters.evicted;
 		else
 			ret_evictions->flows += counters.evicted;
@@ -92,7 +92,7 @@ int weir_attempt_read_connections(struct weir_attempt *attempt, struct weir_diag
 	for (uint32_t i = 0; i < image->rule_count; i++) {
 		int err = 0;
 
-		if (weir_kinds[image->rules[i].kind]->counts_connections)
+		if (image->rules[i].kind == WEIR_KIND_CONNECTIONS)
 			err = weir_connections_read_rule(&fds, image->rules[i].slot, image->rules[i].flows_slot, &clock,
 							 &attempt->report.rules[i].connections);
 		if (err)

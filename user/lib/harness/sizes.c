@@ -31,7 +31,7 @@
 /* Does the rule count connections, or connection openings? */
 static bool is_about_connections(const struct weir_ruleset_rule *rule)
 {
-	return weir_kind_of(rule)->counts_connections || weir_kind_of(rule)->is_breaker;
+	return rule->metric == WEIR_METRIC_CONCURRENCY || rule->metric == WEIR_METRIC_REQUESTS;
 }
 
 /* Count the rules that concern connections, or those that do not; with has_key only those with a flow key. */

@@ -9,6 +9,7 @@
 #include "report/keys.h"
 #include "words/json.h"
 #include "words/state_words.h"
+#include "tables/rule_kind.h"
 
 #define NSEC_PER_MSEC 1000000ull
 #define USEC_PER_MSEC 1000ull
@@ -21,14 +22,13 @@ static void note_sorts(struct weir_flows_view *view, uint32_t rule_slot)
 	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
 		const uint32_t slot = view->instance->rule_order[i];
 		const struct weir_rule_info *rule = &view->instance->rules[slot];
-		const struct weir_kind *kind = weir_kind_of_info(rule);
 
 		if (rule_slot != WEIR_ANY_RULE && rule_slot != slot)
 			continue;
-		view->has_connections |= kind->counts_connections;
-		view->has_breakers |= kind->is_breaker;
+		view->has_connections |= weir_has_connections(rule);
+		view->has_breakers |= weir_is_breaker(rule);
 		view->has_penalties |= rule->penalty_ms != 0;
-		view->has_windows |= !kind->counts_connections && !kind->is_breaker;
+		view->has_windows |= !weir_has_connections(rule) && !weir_is_breaker(rule);
 	}
 	/* If there is no rule at all, show the empty table of windows. */
 	view->has_windows |= !view->has_connections && !view->has_breakers;
@@ -91,7 +91,7 @@ const char *weir_flow_words(const struct weir_instance *instance, const struct w
 	else
 		snprintf(words, WEIR_WORDS_BYTES, "?");
 	length = strlen(words);
-	if (rule && weir_kind_of_info(rule)->reads_shadow)
+	if (rule && weir_reads_shadow(rule))
 		snprintf(words + length, WEIR_WORDS_BYTES - length, ", passed on %s", rule->ref_resource_name);
 	return words;
 }
@@ -133,21 +133,20 @@ void weir_describe_flow_use(struct weir_figures *line, const void *context, cons
 {
 	const struct weir_flow_use *use = record;
 	const struct weir_rule_info *rule = line->is_heading ? NULL : weir_flow_rule(context, use);
-	const struct weir_kind *kind = rule ? weir_kind_of_info(rule) : NULL;
 	char words[WEIR_WORDS_BYTES], amount[WEIR_AMOUNT_BYTES];
 
 	WEIR_FIGURE(line, "rule", "rule", text_or_null(rule ? rule->name : NULL), "%s", rule ? rule->name : "?");
 	WEIR_FIELD(line, "resource", text_or_null(rule ? rule->resource_name : NULL));
 	WEIR_FIELD(line, "key", describe_key(context, rule, use));
 	WEIR_FIGURE(line, "used", ">used", json_integer(use->units), "%s", weir_flow_amount(use, use->units, amount));
-	if (line->put || (kind && kind->occupies))
+	if (line->put || (rule && weir_occupies(rule)))
 		WEIR_COUNT(line, "occupied", ">occupied", use->occupied);
 	WEIR_FIELD(line, "unit", text_or_null(unit_of(rule, use)));
 	WEIR_FIGURE(line, "threshold", ">threshold", use->has_threshold ? json_integer(use->threshold) : json_null(),
 		    "%s", use->has_threshold ? weir_flow_amount(use, use->threshold, amount) : "?");
 	WEIR_PERCENT(line, "share", ">share", use->has_threshold, weir_flow_share(use), "?");
 	WEIR_CELL(line, "flow", "%s", weir_flow_words(context, use, words));
-	if (kind && kind->reads_shadow)
+	if (rule && weir_reads_shadow(rule))
 		WEIR_FIELD(line, "refResource", json_string(rule->ref_resource_name));
 }
 

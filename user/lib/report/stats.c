@@ -146,11 +146,6 @@ void weir_describe_resource(struct weir_figures *line, const void *context, cons
 
 /* ---- rules ---- */
 
-static bool has_interval(const struct weir_rule_info *rule)
-{
-	return weir_kind_of_info(rule)->has_interval;
-}
-
 #define COUNTER(member) offsetof(struct weir_rule_counters, member)
 
 const struct weir_column weir_rule_counters[] = {
@@ -185,20 +180,20 @@ const struct weir_column weir_rule_counters[] = {
 	 COUNTER(evicted),
 	 {"weir_rule_evicted_flows", WEIR_METRIC_COUNTER, NULL,
 	  "Flows evicted from a full table while they still counted."},
-	 has_interval,
+	 weir_has_interval,
 	 false},
 	{"stalled",
 	 "?>stalled",
 	 COUNTER(stalled),
 	 {"weir_rule_stalled_packets", WEIR_METRIC_COUNTER, NULL,
 	  "Packets dropped because a CPU stalled while it evaluated them."},
-	 has_interval,
+	 weir_has_interval,
 	 false},
 	{"leases",
 	 NULL,
 	 COUNTER(leases),
 	 {"weir_rule_leases", WEIR_METRIC_COUNTER, NULL, "Times that a CPU summed what the other CPUs had admitted."},
-	 has_interval,
+	 weir_has_interval,
 	 false},
 	{"delayed",
 	 "?>delayed",

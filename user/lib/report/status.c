@@ -218,19 +218,15 @@ static const char *format_now(const struct weir_status_view *view, const uint32_
 /* "leap" and "10", "tokens" and "-", or "-" twice. */
 static const char *format_window(const struct weir_rule_info *rule)
 {
-	const struct weir_kind *kind = weir_kind_of_info(rule);
-
-	return kind->has_tokens				  ? "tokens"
-	       : kind->keeps_window || kind->reads_shadow ? weir_window_names[rule->identity.window]
-							  : "-";
+	return weir_has_tokens(rule) || weir_has_window(rule) || weir_reads_shadow(rule)
+		       ? weir_window_names[rule->identity.window]
+		       : "-";
 }
 
 static const char *format_buckets(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
-	const struct weir_kind *kind = weir_kind_of_info(rule);
-
 	snprintf(words, WEIR_WORDS_BYTES, "%u", rule->identity.samples);
-	return !kind->has_tokens && (kind->keeps_window || kind->reads_shadow) ? words : "-";
+	return weir_has_window(rule) || weir_reads_shadow(rule) ? words : "-";
 }
 
 void weir_describe_rule_state(struct weir_figures *line, const void *context, const void *record)

@@ -299,11 +299,27 @@ bool weir_sandbox_row(const struct weir_sandbox *sandbox, const struct weir_rule
 	return true;
 }
 
-static int add_window(struct weir_sandbox *sandbox, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
+const struct weir_rule *weir_sandbox_counted(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow,
+					     uint64_t *ret_hash)
 {
+	const struct weir_generation *generation = weir_object_generation(sandbox->object);
+	const struct weir_rule *rule = &generation->rules[flow->place % WEIR_RULES_MAX];
+
+	*ret_hash = flow->hash;
+	if (rule->kind == WEIR_KIND_WINDOW)
+		return rule;
+	*ret_hash = flow->other;
+	return rule->kind == WEIR_KIND_ASSOCIATED ? &generation->rules[rule->shadow % WEIR_RULES_MAX] : NULL;
+}
+
+static int add_window(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_harness_flow *flow)
+{
+	uint64_t hash;
+	const struct weir_rule *counted = weir_sandbox_counted(sandbox, flow, &hash);
+
 	if (counted->storage == WEIR_STORAGE_LONE)
 		return add_element(sandbox, WEIR_TABLE_LONE_ROWS, counted->slot);
-	return add_rows(sandbox, counted, hash, tag);
+	return add_rows(sandbox, counted, hash, flow->tag);
 }
 
 /* ---- connections and breakers ---- */
@@ -347,8 +363,9 @@ static int add_breaker(struct weir_sandbox *sandbox, const struct weir_rule *rul
 }
 
 /* Copy an occupy window, and the ghosts that the flow left. */
-static int add_occupy(struct weir_sandbox *sandbox, const struct weir_rule *rule, uint64_t hash)
+static int add_occupy(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_harness_flow *flow)
 {
+	const uint64_t hash = flow->hash;
 	const uint32_t sets = weir_object_config(sandbox->object)->sizes[WEIR_TABLE_OCCUPY_FLOWS];
 	const uint32_t tag = weir_shared_tag(hash), rows = WEIR_OCCUPY_ROW_SET(weir_shared_set(hash, sets), tag);
 	int err = add_shared(sandbox, rule, hash, WEIR_TABLE_OCCUPY_RESOURCES, WEIR_TABLE_OCCUPY_FLOWS);
@@ -370,23 +387,22 @@ static const struct {
 #include "weir_kinds.def"
 };
 
+/* What else than a flow and its ghost a kind keeps. */
+static int (*const add_state[WEIR_KIND_COUNT])(struct weir_sandbox *sandbox, const struct weir_rule *rule,
+					       const struct weir_harness_flow *flow) = {
+	[WEIR_KIND_WINDOW] = add_window, [WEIR_KIND_ASSOCIATED] = add_window, [WEIR_KIND_CONNECTIONS] = add_connections,
+	[WEIR_KIND_OCCUPY] = add_occupy, [WEIR_KIND_BREAKER] = add_breaker,
+};
+
 static int add_kind(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_harness_flow *flow)
 {
-	const struct weir_generation *generation = weir_object_generation(sandbox->object);
 	const enum weir_kind_id id = rule->kind % WEIR_KIND_COUNT;
-	const struct weir_kind *kind = weir_kinds[id];
 
-	if (kind->occupies)
-		return add_occupy(sandbox, rule, flow->hash);
-	if (kind_tables[id].flows != WEIR_TABLE_NONE)
-		return add_leaving(sandbox, rule, flow->hash, kind_tables[id].lone, kind_tables[id].flows);
-	if (kind->keeps_window)
-		return add_window(sandbox, rule, flow->hash, flow->tag);
-	if (kind->reads_shadow)
-		return add_window(sandbox, &generation->rules[rule->shadow % WEIR_RULES_MAX], flow->other, flow->tag);
-	if (kind->counts_connections)
-		return add_connections(sandbox, rule, flow);
-	return kind->is_breaker ? add_breaker(sandbox, rule, flow) : 0;
+	if (add_state[id])
+		return add_state[id](sandbox, rule, flow);
+	if (kind_tables[id].flows == WEIR_TABLE_NONE)
+		return 0;
+	return add_leaving(sandbox, rule, flow->hash, kind_tables[id].lone, kind_tables[id].flows);
 }
 
 int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)

@@ -44,6 +44,12 @@ void weir_sandbox_free(struct weir_sandbox *sandbox);
 /* A copied element, or NULL. For a per-CPU table, all values, a multiple of eight bytes apart. */
 const void *weir_sandbox_find(const struct weir_sandbox *sandbox, enum weir_table_id map, uint32_t key);
 
+/* The rule whose rows count the flow: its own, or the shadow window that its rule reads; NULL: the rule has no rows.
+ * *ret_hash is the flow's hash there.
+ */
+const struct weir_rule *weir_sandbox_counted(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow,
+					     uint64_t *ret_hash);
+
 /* The row of this flow on `cpu`, for a rule or shadow window with this storage; false if there is none. */
 bool weir_sandbox_row(const struct weir_sandbox *sandbox, const struct weir_rule *counted, uint64_t hash, uint32_t tag,
 		      int cpu, struct weir_row *ret_row);

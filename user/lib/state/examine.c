@@ -21,6 +21,7 @@
 #include "state/system_signals.h"
 #include "tables/entry_state.h"
 #include "timed/timed.h"
+#include "tables/rule_kind.h"
 
 /* Between two readings of the CPUs' usage: some twenty of its ticks of 10 ms. Chosen, not derived. */
 #define LOAD_PAUSE_NS 200000000
@@ -222,11 +223,10 @@ static void sum_evictions(const struct weir_instance *instance, const struct wei
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
 		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
 		const uint64_t evicted = counters->rules[instance->rule_order[i]].evicted;
-		const struct weir_kind *kind = weir_kind_of_info(rule);
 
 		if (rule->system)
 			continue; /* a single flow, which is never evicted */
-		if (kind->counts_connections || kind->is_breaker) {
+		if (weir_has_connections(rule) || weir_is_breaker(rule)) {
 			sum->connections += evicted;
 			sum->of_connections = sum->of_connections ?: evicted ? rule->name : NULL;
 		} else {

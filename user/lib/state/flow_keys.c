@@ -48,7 +48,7 @@ const struct weir_rule_info *weir_shadow_of(const struct weir_instance *instance
 {
 	const struct weir_rule_info *shared = NULL;
 
-	if (!weir_kind_of_info(rule)->reads_shadow)
+	if (!weir_reads_shadow(rule))
 		return NULL;
 	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++) {
 		const struct weir_rule_info *shadow = &instance->rules[slot];

@@ -235,7 +235,7 @@ static bool is_of_shadow(const struct scan *scan, const struct piece *piece, con
 			 enum weir_flow_place place)
 {
 	if (name)
-		return weir_kind_of_info(&scan->instance->rules[name->rule_slot])->reads_shadow;
+		return weir_reads_shadow(&scan->instance->rules[name->rule_slot]);
 	return place == WEIR_FLOW_WIDE && !(piece->threshold & WEIR_THRESHOLD_MASK);
 }
 

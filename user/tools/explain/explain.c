@@ -242,7 +242,7 @@ static int find_all_flows(struct work *work)
  */
 static bool counts_packets(const struct weir_rule *rule)
 {
-	return weir_kinds[rule->kind % WEIR_KIND_COUNT]->has_interval;
+	return weir_kind_has(weir_kinds[rule->kind % WEIR_KIND_COUNT], RULE_INTERVAL);
 }
 
 /* Run the packet with this rule alone. */

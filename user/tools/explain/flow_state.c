@@ -20,26 +20,6 @@ static const struct weir_rule *rule_of(const struct weir_sandbox *sandbox, const
 	return &weir_object_generation(sandbox->object)->rules[flow->place % WEIR_RULES_MAX];
 }
 
-static const struct weir_kind *kind_of(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
-{
-	return weir_kinds[rule_of(sandbox, flow)->kind % WEIR_KIND_COUNT];
-}
-
-/* The rule whose rows count: the rule itself or, for an associated rule, its shadow window. */
-static const struct weir_rule *counted_rule(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
-{
-	const struct weir_rule *rule = rule_of(sandbox, flow);
-
-	if (kind_of(sandbox, flow)->reads_shadow)
-		rule = &weir_object_generation(sandbox->object)->rules[rule->shadow % WEIR_RULES_MAX];
-	return rule;
-}
-
-static uint64_t counted_hash(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
-{
-	return kind_of(sandbox, flow)->reads_shadow ? flow->other : flow->hash;
-}
-
 static const void *find_set(const struct weir_sandbox *sandbox, enum weir_table_id map, uint64_t hash)
 {
 	const uint32_t sets = weir_object_config(sandbox->object)->sizes[map];
@@ -56,21 +36,44 @@ static int find_way(const uint32_t *tags, int ways, uint32_t tag)
 	return -1;
 }
 
+/* Where one flow of a rule is in tables that all CPUs share: the copied element of a resource without a flow key, or
+ * the flow's way of its set. NULL: nowhere. *ret_tag gets the flow's tag, 0 for a resource.
+ */
+static const void *find_shared(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			       enum weir_table_id lone, enum weir_table_id flows, size_t offset, size_t bytes,
+			       uint32_t *ret_tag)
+{
+	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
+	const char *set;
+	int way;
+
+	*ret_tag = 0;
+	if (!rule->key_fields)
+		return weir_sandbox_find(reader->sandbox, lone, rule->slot);
+	*ret_tag = weir_shared_tag(flow->hash);
+	set = find_set(reader->sandbox, flows, flow->hash);
+	way = set ? find_way(((const struct weir_flow_set *)set)->tag, WEIR_FLOW_WAYS, *ret_tag) : -1;
+	return way < 0 ? NULL : set + offset + way * bytes;
+}
+
+#define FIND_SHARED(reader, flow, lone, flows, type, member, ret_tag)                                                  \
+	find_shared(reader, flow, WEIR_TABLE_##lone, WEIR_TABLE_##flows, offsetof(struct type, member),                \
+		    sizeof(((struct type *)NULL)->member[0]), ret_tag)
+
 /* ---- windows ---- */
 
 int weir_find_cpu_of_flow(const struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
 {
-	const struct weir_rule *counted = counted_rule(sandbox, flow);
-	uint64_t newest = 0;
+	uint64_t newest = 0, hash;
+	const struct weir_rule *counted = weir_sandbox_counted(sandbox, flow, &hash);
 	int found = -1;
 
-	if (!weir_kinds[counted->kind % WEIR_KIND_COUNT]->keeps_window)
+	if (!counted)
 		return -1;
 	for (int cpu = 0; cpu < sandbox->cpus; cpu++) {
 		struct weir_row row = {};
 
-		if (!weir_sandbox_row(sandbox, counted, counted_hash(sandbox, flow), flow->tag, cpu, &row) ||
-		    !row.newest)
+		if (!weir_sandbox_row(sandbox, counted, hash, flow->tag, cpu, &row) || !row.newest)
 			continue;
 		if (found < 0 || row.newest > newest) {
 			found = cpu;
@@ -91,9 +94,10 @@ static void add_buckets(const struct weir_row *row, uint64_t first, struct weir_
 }
 
 static void look_at_window(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
-			   struct weir_explained_rule *explained)
+			   const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
-	const struct weir_rule *counted = counted_rule(reader->sandbox, flow);
+	uint64_t hash;
+	const struct weir_rule *counted = weir_sandbox_counted(reader->sandbox, flow, &hash);
 	const struct weir_window_spec spec = {
 		.bucket_ns = counted->bucket_ns,
 		.base_bucket = counted->base_bucket,
@@ -115,8 +119,7 @@ static void look_at_window(const struct weir_flow_reader *reader, const struct w
 	for (int cpu = 0; cpu < reader->sandbox->cpus; cpu++) {
 		struct weir_row row;
 
-		if (!weir_sandbox_row(reader->sandbox, counted, counted_hash(reader->sandbox, flow), flow->tag, cpu,
-				      &row))
+		if (!weir_sandbox_row(reader->sandbox, counted, hash, flow->tag, cpu, &row))
 			continue;
 		weir_row_add(&spec, reader->now_ns, &row, &sum);
 		add_buckets(&row, first, explained);
@@ -127,25 +130,15 @@ static void look_at_window(const struct weir_flow_reader *reader, const struct w
 }
 
 static void look_at_occupy(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
-			   struct weir_explained_rule *explained)
+			   const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
-	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
 	const uint64_t samples = explained->info->identity.samples;
 	const uint64_t bucket_ns = samples ? explained->info->identity.interval_ns / samples : 0;
-	const struct weir_occupy_window *window = NULL;
-	const struct weir_occupy_set *set;
-	uint32_t tag = 0;
+	const struct weir_occupy_window *window;
+	uint32_t tag;
 	uint64_t present;
-	int way;
 
-	if (!rule->key_fields) {
-		window = weir_sandbox_find(reader->sandbox, WEIR_TABLE_OCCUPY_RESOURCES, rule->slot);
-	} else {
-		tag = weir_shared_tag(flow->hash);
-		set = find_set(reader->sandbox, WEIR_TABLE_OCCUPY_FLOWS, flow->hash);
-		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
-		window = way >= 0 ? &set->flow[way] : NULL;
-	}
+	window = FIND_SHARED(reader, flow, OCCUPY_RESOURCES, OCCUPY_FLOWS, weir_occupy_set, flow, &tag);
 	explained->has_window = bucket_ns;
 	if (!bucket_ns || !window || samples > WEIR_SAMPLES_MAX)
 		return;
@@ -164,22 +157,12 @@ static void look_at_occupy(const struct weir_flow_reader *reader, const struct w
 /* ---- TATs, tokens ---- */
 
 static void look_at_tat(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
-			struct weir_explained_rule *explained)
+			const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
-	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
-	const struct weir_throttle_set *set;
-	const uint64_t *word = NULL;
-	uint32_t tag = 0;
-	int way;
+	uint32_t tag;
+	const uint64_t *word =
+		FIND_SHARED(reader, flow, THROTTLED_RESOURCES, THROTTLED_FLOWS, weir_throttle_set, last, &tag);
 
-	if (!rule->key_fields) {
-		word = weir_sandbox_find(reader->sandbox, WEIR_TABLE_THROTTLED_RESOURCES, rule->slot);
-	} else {
-		tag = weir_shared_tag(flow->hash);
-		set = find_set(reader->sandbox, WEIR_TABLE_THROTTLED_FLOWS, flow->hash);
-		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
-		word = way >= 0 ? (const uint64_t *)&set->last[way] : NULL;
-	}
 	explained->has_plan = true;
 	/* TATs and penalties have the same word layout. Past times do not matter. */
 	explained->tat_ns = word ? (int64_t)weir_penalty_left_ns(*word, tag, reader->now_ns) : 0;
@@ -203,20 +186,11 @@ static void look_at_tokens(const struct weir_flow_reader *reader, const struct w
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
 	const struct weir_tokens tokens = tokens_in_force(rule, override);
-	const struct weir_token_bucket *bucket = NULL;
-	const struct weir_token_set *set;
-	uint32_t tag = 0;
+	const struct weir_token_bucket *bucket;
+	uint32_t tag;
 	uint64_t lacks;
-	int way;
 
-	if (!rule->key_fields) {
-		bucket = weir_sandbox_find(reader->sandbox, WEIR_TABLE_TOKEN_RESOURCES, rule->slot);
-	} else {
-		tag = weir_shared_tag(flow->hash);
-		set = find_set(reader->sandbox, WEIR_TABLE_TOKEN_FLOWS, flow->hash);
-		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
-		bucket = way >= 0 ? &set->bucket[way] : NULL;
-	}
+	bucket = FIND_SHARED(reader, flow, TOKEN_RESOURCES, TOKEN_FLOWS, weir_token_set, bucket, &tag);
 	if (!tokens.unit)
 		return;
 	lacks = bucket ? weir_bucket_lacks(bucket, &tokens, tag, reader->now_ns) : 0;
@@ -244,7 +218,7 @@ static void look_at_lone_connections(const struct weir_flow_reader *reader, cons
 }
 
 static void look_at_connections(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
-				struct weir_explained_rule *explained)
+				const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
 	const struct weir_config *config = weir_object_config(reader->sandbox->object);
 	const struct weir_connection_clock clock = weir_connection_clock(config->connection_step_ns, reader->now_ns);
@@ -271,45 +245,28 @@ static void look_at_connections(const struct weir_flow_reader *reader, const str
 }
 
 static void look_at_breaker(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
-			    struct weir_explained_rule *explained)
+			    const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
-	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
-	const struct weir_breaker *breaker = NULL;
-	const struct weir_breaker_set *set;
-	int way;
+	uint32_t tag;
+	const struct weir_breaker *breaker =
+		FIND_SHARED(reader, flow, LONE_BREAKERS, BREAKERS, weir_breaker_set, breaker, &tag);
 
-	if (!rule->key_fields) {
-		breaker = weir_sandbox_find(reader->sandbox, WEIR_TABLE_LONE_BREAKERS, rule->slot);
-	} else {
-		set = find_set(reader->sandbox, WEIR_TABLE_BREAKERS, flow->hash);
-		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, weir_shared_tag(flow->hash)) : -1;
-		breaker = way >= 0 ? &set->breaker[way] : NULL;
-	}
 	explained->has_breaker = true;
 	if (breaker)
 		weir_breaker_view(breaker, &explained->info->breaker, reader->now_ns, &explained->breaker);
 }
 
+/* The word of a rule's penalty begins its element. */
 static void look_at_penalty(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			    struct weir_explained_rule *explained)
 {
-	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
-	const struct weir_rule_penalty *lone;
-	const struct weir_penalty_set *set;
-	const uint32_t tag = weir_shared_tag(flow->hash);
-	int way;
+	const uint64_t *until;
+	uint32_t tag;
 
-	if (!rule->penalty_ms)
+	if (!rule_of(reader->sandbox, flow)->penalty_ms)
 		return;
-	if (!rule->key_fields) {
-		lone = weir_sandbox_find(reader->sandbox, WEIR_TABLE_PENALISED_RULES, rule->slot);
-		explained->penalty_left_ns = lone ? weir_penalty_left_ns(lone->until, 0, reader->now_ns) : 0;
-		return;
-	}
-	set = find_set(reader->sandbox, WEIR_TABLE_PENALISED_FLOWS, flow->hash);
-	way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
-	if (way >= 0)
-		explained->penalty_left_ns = weir_penalty_left_ns(set->until[way], tag, reader->now_ns);
+	until = FIND_SHARED(reader, flow, PENALISED_RULES, PENALISED_FLOWS, weir_penalty_set, until, &tag);
+	explained->penalty_left_ns = until ? weir_penalty_left_ns(*until, tag, reader->now_ns) : 0;
 }
 
 /* ---- the threshold in force, and why ---- */
@@ -370,11 +327,21 @@ static int look_at_moving(const struct weir_flow_reader *reader, const struct we
 	return 0;
 }
 
+/* What the flow has used, by its rule's kind. */
+static void (*const look_at[WEIR_KIND_COUNT])(const struct weir_flow_reader *reader,
+					      const struct weir_harness_flow *flow,
+					      const struct weir_override_units *override,
+					      struct weir_explained_rule *explained) = {
+	[WEIR_KIND_WINDOW] = look_at_window,	       [WEIR_KIND_ASSOCIATED] = look_at_window,
+	[WEIR_KIND_OCCUPY] = look_at_occupy,	       [WEIR_KIND_THROTTLE] = look_at_tat,
+	[WEIR_KIND_TOKENS] = look_at_tokens,	       [WEIR_KIND_BREAKER] = look_at_breaker,
+	[WEIR_KIND_CONNECTIONS] = look_at_connections,
+};
+
 int weir_read_flow_state(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			 struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
-	const struct weir_kind *kind = kind_of(reader->sandbox, flow);
 	struct weir_override_units units;
 	bool is_override = false;
 	int err = 0;
@@ -397,18 +364,8 @@ int weir_read_flow_state(const struct weir_flow_reader *reader, const struct wei
 		explained->threshold = units.units;
 	}
 	look_at_penalty(reader, flow, explained);
-	if (kind->keeps_window || kind->reads_shadow)
-		look_at_window(reader, flow, explained);
-	else if (kind->occupies)
-		look_at_occupy(reader, flow, explained);
-	else if (kind->delays)
-		look_at_tat(reader, flow, explained);
-	else if (kind->has_tokens)
-		look_at_tokens(reader, flow, is_override ? &units : NULL, explained);
-	else if (kind->counts_connections)
-		look_at_connections(reader, flow, explained);
-	else if (kind->is_breaker)
-		look_at_breaker(reader, flow, explained);
+	if (look_at[rule->kind % WEIR_KIND_COUNT])
+		look_at[rule->kind % WEIR_KIND_COUNT](reader, flow, is_override ? &units : NULL, explained);
 	return err;
 }
 

@@ -10,6 +10,7 @@
 #include "report/times.h"
 #include "rules/scalars.h"
 #include "words/state_words.h"
+#include "tables/rule_kind.h"
 
 #define NSEC_PER_MSEC 1000000ull
 #define NSEC_PER_USEC 1000ull
@@ -66,9 +67,7 @@ static const char *format_time(uint64_t ns, char words[WEIR_WORDS_BYTES])
 
 static const char *unit_of(const struct weir_explained_rule *rule)
 {
-	const struct weir_kind *kind = weir_kind_of_info(rule->info);
-
-	if (kind->counts_connections)
+	if (weir_has_connections(rule->info))
 		return "connections";
 	return rule->info->identity.counts_bytes ? "bytes" : "packets";
 }
@@ -177,7 +176,7 @@ static void print_threshold(const struct weir_explanation *explanation, const st
 	const struct weir_controller_report *controller = &explanation->controller;
 	char words[WEIR_WORDS_BYTES];
 
-	if (weir_kind_of_info(rule->info)->is_breaker || weir_kind_of_info(rule->info)->metric == WEIR_METRIC_SIGNAL)
+	if (weir_is_breaker(rule->info) || weir_kind_of_info(rule->info)->metric == WEIR_METRIC_SIGNAL)
 		return;
 	switch (rule->reason) {
 	case WEIR_THRESHOLD_AS_WRITTEN:

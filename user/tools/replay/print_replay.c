@@ -61,11 +61,11 @@ static void describe_rule(struct weir_figures *line, const void *context, const 
 		    report->delayed ? report->delay_ns / 1e6 / report->delayed : 0.0);
 	if (line->put)
 		return;
-	if (weir_kind_of(rule)->counts_connections)
+	if (rule->metric == WEIR_METRIC_CONCURRENCY)
 		WEIR_FIELD(line, "connections", weir_json_connections(&report->connections));
 	if (rule->penalty_ms)
 		WEIR_FIELD(line, "penalties", json_integer(report->penalties));
-	if (weir_kind_of(rule)->is_breaker)
+	if (rule->metric == WEIR_METRIC_REQUESTS)
 		WEIR_FIELD(line, "breaker", weir_figures_describe(weir_describe_breaker_sum, NULL, &report->breaker));
 }
 
@@ -131,15 +131,15 @@ static void print_state(const struct replayed *replayed, bool of_breakers, bool 
 	weir_table_head(&table, describe, replayed);
 	for (size_t i = 0; i < replayed->ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &replayed->ruleset->rules[i];
-		const struct weir_kind *kind = weir_kind_of(rule);
 
-		if (!(of_breakers ? kind->is_breaker : kind->counts_connections))
+		if (rule->metric != (of_breakers ? WEIR_METRIC_REQUESTS : WEIR_METRIC_CONCURRENCY))
 			continue;
 		weir_table_cell(&table, "%s", rule->name);
 		if (shows_limit)
 			weir_table_cell(&table, of_breakers ? "%s, %s" : "%s %s",
 					of_breakers ? weir_format_breaker(rule, words)
-						    : weir_format_count(rule->threshold_micro, kind->noun, words),
+						    : weir_format_count(rule->threshold_micro, weir_kind_of(rule)->noun,
+									words),
 					weir_format_whose_rule(replayed->ruleset, rule, whose));
 		weir_table_add(&table, describe, replayed, (const char *)&replayed->report->rules[i] + offset);
 	}

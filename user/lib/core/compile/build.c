@@ -67,7 +67,7 @@ static uint32_t fields_read_by(const struct weir_rule *rule)
 
 static bool breaks_what_goes_out(const struct weir_ruleset *ruleset, const struct weir_image *image, uint32_t place)
 {
-	return weir_kinds[image->rules[place].kind]->is_breaker &&
+	return ruleset->rules[place].metric == WEIR_METRIC_REQUESTS &&
 	       weir_match_directions(&weir_resource_of(ruleset, &ruleset->rules[place])->match) == WEIR_MATCHES_OUT;
 }
 
@@ -111,7 +111,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->shares_connections |= rule->shares_with != i;
 		config->asks_out_of_line |= rule->storage != WEIR_STORAGE_NARROW || rule->penalty_ms;
 		kind = weir_kinds[rule->kind];
-		if (kind->delays)
+		if (kind->longest_wait_ns)
 			delays |= weir_match_directions(
 				&weir_resource_of(&list->ruleset, &list->ruleset.rules[i])->match);
 		if (kind->configure)

@@ -273,12 +273,12 @@ static int compare_context_weights(const void *left, const void *right)
 
 static uint32_t cost_of_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	const struct weir_kind *kind = weir_kind_of(rule);
+	const bool counts_connections = rule->metric == WEIR_METRIC_CONCURRENCY;
 	const size_t place = rule - ruleset->rules;
 
-	if (kind->is_breaker || (kind->counts_connections && weir_shares_with(ruleset, place) == place))
+	if (rule->metric == WEIR_METRIC_REQUESTS || (counts_connections && weir_shares_with(ruleset, place) == place))
 		return COST_OF_CONNECTIONS;
-	if (kind->counts_connections)
+	if (counts_connections)
 		return COST_OF_RESOURCE; /* the earlier rule finds what both count */
 	return weir_flow_of(ruleset, rule)->fields ? COST_OF_FLOW : COST_OF_RESOURCE;
 }

@@ -14,7 +14,7 @@
 /* A rule that observes remembers connections that it would have refused, so its count may be another one. */
 static bool may_share(const struct weir_ruleset_rule *rule)
 {
-	return rule->resource != WEIR_NO_RESOURCE && !rule->observes && weir_kind_of(rule)->counts_connections;
+	return rule->resource != WEIR_NO_RESOURCE && !rule->observes && rule->metric == WEIR_METRIC_CONCURRENCY;
 }
 
 static bool share(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *a,
@@ -96,7 +96,7 @@ void weir_slot_share_connections(struct slotting *slotting)
 			struct plan *plan = &slotting->plans[i];
 
 			if (plan->shares_with != i || may_share(&ruleset->rules[i]) == observes ||
-			    !weir_kind_of(&ruleset->rules[i])->counts_connections)
+			    ruleset->rules[i].metric != WEIR_METRIC_CONCURRENCY)
 				continue;
 			/* What a rule has counted that enforced comes first, too. */
 			plan->flows_slot = find_earlier_slot(slotting, i, false);

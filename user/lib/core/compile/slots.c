@@ -226,7 +226,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->penalty_ms = rule->penalty_ms;
 	info->penalty_ms_max = rule->penalty_ms_max;
 	info->occupies = rule->occupies;
-	if (weir_kind_of(rule)->is_breaker)
+	if (rule->metric == WEIR_METRIC_REQUESTS)
 		info->breaker = breaker_terms(rule, since_ns);
 	else
 		info->warm_up = terms->warm_up;
@@ -386,14 +386,14 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->queueing_ns_max = weir_slot_queueing_ns_max(slotting, rule);
 	written->penalty_ms = rule->penalty_ms;
 	written->penalty_ms_max = rule->penalty_ms_max;
-	if (weir_kinds[terms->kind]->occupies)
+	if (terms->kind == WEIR_KIND_OCCUPY)
 		written->unit_bits = weir_occupy_unit_bits(rule->interval_ns);
 	written->emission = terms->emission;
 	if (terms->warms_flows)
 		written->warm_up = terms->warm_up;
 	if (weir_kinds[terms->kind]->has_tokens)
 		written->tokens = plan->tokens;
-	if (weir_kinds[terms->kind]->is_breaker)
+	if (terms->kind == WEIR_KIND_BREAKER)
 		written->breaker = slotting->image->rule_info[plan->slot].breaker;
 }
 
@@ -440,7 +440,7 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	written->shares_with = plan->shares_with;
 	written->drops_mark = drops_mark_of(slotting, place);
 	written->flows_slot = first->flows_slot == NONE ? first->slot : first->flows_slot;
-	if (weir_kind_of(rule)->counts_connections)
+	if (rule->metric == WEIR_METRIC_CONCURRENCY)
 		slotting->image->rule_info[plan->slot].flows_slot_and_one = written->flows_slot + 1;
 	written->counts_bytes = rule->counts_bytes;
 	written->observes = rule->observes;

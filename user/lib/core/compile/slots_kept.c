@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "compile/build_steps.h"
 #include "compile/slotting.h"
+#include "rules/field_rows.h"
 
 /* ---- properties of a rule ----
  *
@@ -22,7 +23,7 @@ const struct weir_terms *weir_slot_terms_of(const struct slotting *slotting, con
 
 bool weir_slot_has_spec(const struct weir_ruleset_rule *rule)
 {
-	return weir_kind_of(rule)->has_interval;
+	return weir_kind_has(weir_kind_of(rule), RULE_INTERVAL);
 }
 
 uint64_t weir_slot_bucket_ns(const struct weir_ruleset_rule *rule)
@@ -73,13 +74,13 @@ struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting,
 	/* Compared as memory, so no byte may be left unset. */
 	memset(&identity, 0, sizeof(identity));
 	identity.metric = rule->metric;
-	if (weir_kind_of(rule)->has_interval) {
+	if (weir_slot_has_spec(rule)) {
 		identity.interval_ns = rule->interval_ns;
 		identity.samples = rule->samples;
 		identity.window = rule->window;
 		identity.counts_bytes = rule->counts_bytes;
 	}
-	if (weir_kind_of(rule)->is_breaker) {
+	if (rule->metric == WEIR_METRIC_REQUESTS) {
 		identity.interval_ns = rule->breaker.interval_ns;
 		identity.samples = rule->breaker.buckets;
 	}
@@ -227,7 +228,7 @@ static const char *find_difference(const struct slotting *slotting, const struct
 	 */
 	if (info->is_shadow != weir_slot_terms_of(slotting, rule)->is_shadow)
 		return "it was not a rule of its own";
-	if (weir_kind_of_info(info)->has_interval && info->spec >= slotting->previous->spec_count)
+	if (weir_has_interval(info) && info->spec >= slotting->previous->spec_count)
 		return "its description is damaged";
 	return NULL;
 }

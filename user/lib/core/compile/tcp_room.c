@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "thresholds/token_rates.h"
+#include "rules/field_rows.h"
 
 /* A super-frame has the most segments with the smallest MSS that all hosts accept (RFC 9293, 3.7.1), and the most bytes
  * with that of an Ethernet with an MTU of 1500 bytes (timestamps are on).
@@ -27,7 +28,7 @@ bool weir_match_limits_tcp(const struct weir_match *match)
 /* The most packets or bytes that the rule can ever admit at once, in millionths. */
 static uint64_t most_at_once_micro(const struct weir_ruleset_rule *rule)
 {
-	if (weir_kind_of(rule)->has_tokens)
+	if (weir_kind_id_of(rule) == WEIR_KIND_TOKENS)
 		return weir_tokens_burst_micro(rule, rule->threshold_micro);
 	return rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? rule->memory.low_units * WEIR_MICRO
 							       : rule->threshold_micro;
@@ -51,8 +52,8 @@ bool weir_tcp_room_is_short(const struct weir_ruleset *ruleset, const struct wei
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 		const struct weir_match *match = &weir_resource_of(ruleset, rule)->match;
 
-		if (rule->system || !weir_kind_of(rule)->has_interval || !weir_match_limits_tcp(match) ||
-		    !(weir_match_directions(match) & WEIR_MATCHES_OUT) ||
+		if (rule->system || !weir_kind_has(weir_kind_of(rule), RULE_INTERVAL) ||
+		    !weir_match_limits_tcp(match) || !(weir_match_directions(match) & WEIR_MATCHES_OUT) ||
 		    (device->interface && !weir_match_means(match, device->interface)) ||
 		    most_at_once_micro(rule) >= (rule->counts_bytes ? bytes : segments) * WEIR_MICRO)
 			continue;

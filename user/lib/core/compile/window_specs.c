@@ -88,7 +88,7 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 			plan->spec = 0;
 			continue;
 		}
-		plan->storage = weir_slot_has_flows(slotting, rule) && !weir_kind_of(rule)->occupies
+		plan->storage = weir_slot_has_flows(slotting, rule) && !rule->occupies
 					? WEIR_STORAGE_WIDE
 					: WEIR_STORAGE_LONE; /* occupy windows have no rows */
 		if (!weir_slot_fits(slotting, rule, storage))
@@ -105,10 +105,8 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 /* Only the first window specs have overflow windows. */
 static int check_overflow(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t spec)
 {
-	const struct weir_kind *kind = weir_kind_of(rule);
-
 	if (!rule->aggregates || spec < WEIR_OVERFLOW_SPECS || !weir_slot_has_flows(slotting, rule) ||
-	    !(kind->keeps_window || kind->occupies))
+	    !(weir_kind_of(rule)->keeps_window || rule->occupies))
 		return 0;
 	return weir_diag_error(
 		slotting->diag, &rule->place, NULL,

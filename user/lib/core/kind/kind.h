@@ -61,23 +61,18 @@ struct weir_kind {
 
 	/* ---- properties of rules of this kind ---- */
 
-	bool has_interval;	 /* it counts units over an interval, and so has a window spec */
-	bool keeps_window;	 /* it keeps a window, in rows of its own at its slot */
-	bool reads_shadow;	 /* the window that it evaluates is a shadow window */
-	bool has_emission;	 /* each unit takes up time of its flow: struct weir_emission */
-	bool delays;		 /* it may ask packets to wait */
-	bool occupies;		 /* ... by occupying units of later buckets, in a window that all CPUs share */
-	bool needs_allowed;	 /* the program looks up the threshold in force, even if the threshold is constant */
-	bool has_tokens;	 /* it takes tokens from buckets: struct weir_tokens */
-	bool counts_connections; /* in the tables of connections */
-	bool is_breaker;	 /* it evaluates the outcome of requests, in the tables of breakers */
-	uint32_t packet_fields;	 /* packet fields that it reads, beside match and key: enum weir_match_field, or-ed */
+	bool keeps_window;	/* it keeps a window, in rows of its own at its slot */
+	bool reads_shadow;	/* the window that it evaluates is a shadow window */
+	bool has_emission;	/* each unit takes up time of its flow: struct weir_emission */
+	bool needs_allowed;	/* the program looks up the threshold in force, even if the threshold is constant */
+	bool has_tokens;	/* it takes tokens from buckets: struct weir_tokens */
+	uint32_t packet_fields; /* packet fields that it reads, beside match and key: enum weir_match_field, or-ed */
 
 	/* ---- compiling ---- */
 
 	/* Fill in what one rule needs in the program's configuration, beside weir_config.kinds. */
 	void (*configure)(const struct weir_ruleset_rule *rule, struct weir_config *config);
-	/* The longest wait in ns, for a kind that delays. */
+	/* The longest wait in ns, for a kind that may ask packets to wait. */
 	uint64_t (*longest_wait_ns)(const struct weir_ruleset_rule *rule, const struct weir_settings *settings);
 	/* Can this kind distinguish times that are span_ns apart? Returns -EINVAL, with the reason in *diag, if not. */
 	int (*check_span)(uint64_t span_ns, struct weir_diag *diag);
@@ -95,6 +90,7 @@ struct weir_kind {
 
 	/* ---- words for people ---- */
 
+	const char *manner;	  /* what follows its limit: ", spaced"; NULL: nothing */
 	const char *noun;	  /* singular noun for what it counts; NULL: the rule's unit */
 	const char *storage_name; /* the name of its storage in JSON; NULL: that of its rows */
 };

@@ -64,7 +64,6 @@ const struct weir_kind weir_kind_associated = {
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
 	.check = weir_check_reference,
-	.has_interval = true,
 	.reads_shadow = true,
 	.needs_allowed = true,
 };

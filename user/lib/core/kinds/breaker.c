@@ -110,7 +110,6 @@ const struct weir_kind weir_kind_breaker = {
 	.below_one = "a threshold of 0 opens the breaker with the first outcomes, good or bad",
 	.below_one_hint = "write the share of bad requests that opens it, such as 0.5",
 	.warn_of_room = warn_of_room,
-	.is_breaker = true,
 	.packet_fields = WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |
 			 WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_TCP_FLAGS,
 	.check_span = check_span,

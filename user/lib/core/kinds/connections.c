@@ -185,7 +185,6 @@ const struct weir_kind weir_kind_connections = {
 	.below_one_hint = "connections already open stay open",
 	.warn = warn,
 	.warn_of_room = warn_of_room,
-	.counts_connections = true,
 	.packet_fields = WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |
 			 WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_TCP_FLAGS,
 	.size_tables = size_tables,

@@ -59,12 +59,10 @@ const struct weir_kind weir_kind_occupy = {
 	.threshold_hint = "write how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
-	.has_interval = true,
-	.delays = true,
-	.occupies = true,
 	.needs_allowed = true,
 	.longest_wait_ns = longest_wait_ns,
 	.size_tables = size_tables,
 	.flow_memory_ns = flow_memory_ns,
+	.manner = ", occupies",
 	.storage_name = "occupy",
 };

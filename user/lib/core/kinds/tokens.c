@@ -74,7 +74,6 @@ const struct weir_kind weir_kind_tokens = {
 	.below_one_hint = "a flow that gains no tokens has none",
 	.check = check,
 	.warn = warn,
-	.has_interval = true,
 	.has_tokens = true,
 	.size_tables = size_tables,
 	.storage_name = "shared",

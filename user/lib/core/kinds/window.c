@@ -179,7 +179,6 @@ const struct weir_kind weir_kind_window = {
 	.threshold_hint = "write how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
-	.has_interval = true,
 	.keeps_window = true,
 	.size_tables = size_tables,
 };

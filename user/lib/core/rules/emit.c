@@ -213,7 +213,7 @@ static enum section section_of(const struct weir_ruleset_rule *rule)
 {
 	if (rule->system)
 		return SECTION_SYSTEM;
-	return weir_kind_of(rule)->is_breaker ? SECTION_BREAKERS : SECTION_RULES;
+	return rule->metric == WEIR_METRIC_REQUESTS ? SECTION_BREAKERS : SECTION_RULES;
 }
 
 static void write_rule(struct weir_writer *writer, const struct weir_ruleset *ruleset,

@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kind/kind.h"
 #include "rules/ruleset.h"
 #include "rules/writer.h"
 
-struct weir_reader;
 struct weir_node;
 
 enum weir_field_form {
@@ -144,6 +144,12 @@ extern const struct weir_field_row weir_breaker_rows[WEIR_BREAKER_FIELD_COUNT]; 
 extern const char *const weir_rule_fields[RULE_FIELD_COUNT];
 extern const char *const weir_setting_names[WEIR_SETTING_COUNT];
 extern const char *const weir_breaker_field_names[WEIR_BREAKER_FIELD_COUNT];
+
+/* Do rules of this kind have the field, such as an interval? */
+static inline bool weir_kind_has(const struct weir_kind *kind, enum weir_rule_field field)
+{
+	return kind->fields >> field & 1;
+}
 
 /* A day. Chosen, not derived: Sentinel's field is 32 bits wide. */
 #define WEIR_INTERVAL_MS_MAX 86400000

@@ -179,7 +179,7 @@ static int take_rate(const struct weir_ruleset_rule *rule, const char *word, uin
 
 	if (err)
 		return err;
-	if (!weir_kind_of(rule)->has_interval) {
+	if (!weir_kind_has(weir_kind_of(rule), RULE_INTERVAL)) {
 		weir_refuse(refusal, "the rule of this override has no rate");
 		return weir_advise(refusal, "write 'threshold', a number without a time");
 	}

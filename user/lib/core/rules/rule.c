@@ -339,7 +339,7 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 	rule->metric = read_metric(reader, draft);
 	weir_read_cluster(reader, draft);
 	kind = weir_kind_of(rule);
-	if (draft->has_rate && !kind->has_interval)
+	if (draft->has_rate && !weir_kind_has(kind, RULE_INTERVAL))
 		weir_complain(reader, draft->value[RULE_RATE], "write 'threshold', a number without a time",
 			      "%s limits how many are open at once and has no rate", kind->metric_name);
 	if (kind->check_choices)

@@ -97,10 +97,10 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	FIELD(RATE, "rate", RATE, NULL, false, !is_rate)                                                               \
 	FIELD(THRESHOLD, "threshold", MICRO, rule->threshold_micro, !adapts, adapts || is_rate)                        \
 	RULE(INTERVAL, true, !counts || is_rate)                                                                       \
-	RULE(SAMPLES, has_window && !kind->has_tokens, !counts || rule->samples == WEIR_SAMPLES_MAX)                   \
-	RULE(WINDOW, has_window, !counts || rule->window == WEIR_WINDOW_LEAP)                                          \
+	RULE(SAMPLES, weir_kind_has(kind, RULE_SAMPLES), !counts || rule->samples == WEIR_SAMPLES_MAX)                 \
+	RULE(WINDOW, weir_kind_has(kind, RULE_WINDOW), !counts || rule->window == WEIR_WINDOW_LEAP)                    \
 	FIELD(BURST, "burst", MICRO, rule->burst_micro, false, !counts || !rule->burst_micro)                          \
-	FIELD(BUCKET, "burst", MICRO, shown->bucket_micro, has_window && kind->has_tokens, true)                       \
+	FIELD(BUCKET, "burst", MICRO, shown->bucket_micro, kind->own_fields >> RULE_BURST & 1, true)                   \
 	FIELD(BURST_COUNT, "burstCount", MICRO, rule->burst_beyond_micro, false, !counts || !rule->has_burst_beyond)   \
 	RULE(UNIT, true, !counts || !rule->counts_bytes || is_rate)                                                    \
 	RULE(STRATEGY, true, rule->strategy == WEIR_STRATEGY_DIRECT)                                                   \
@@ -111,8 +111,8 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	RULE(LOW_MARK, adapts, !adapts)                                                                                \
 	RULE(HIGH_MARK, adapts, !adapts)                                                                               \
 	RULE(BEHAVIOR, true, rule->behavior == WEIR_BEHAVIOR_REJECT)                                                   \
-	RULE(MAX_QUEUEING, kind->delays && !kind->occupies, !rule->queueing_ms_max)                                    \
-	FIELD(OCCUPIES, "occupiesForMs", NUMBER, shown->wait_ms, kind->occupies, true)                                 \
+	RULE(MAX_QUEUEING, kind->own_fields >> RULE_MAX_QUEUEING & 1, !rule->queueing_ms_max)                          \
+	FIELD(OCCUPIES, "occupiesForMs", NUMBER, shown->wait_ms, rule->occupies, true)                                 \
 	RULE(RELATION, true, rule->relation == WEIR_RELATION_CURRENT)                                                  \
 	FIELD(REF_RESOURCE, "refResource", WORD, shown->ref_resource, rule->relation == WEIR_RELATION_ASSOCIATED,      \
 	      !shown->ref_resource)                                                                                    \
@@ -166,7 +166,7 @@ static struct said value_of(const struct weir_shown_rule *shown, bool says_rate,
 {
 	const struct weir_ruleset_rule *rule = &shown->rule;
 	const struct weir_kind *kind = weir_kind_of(rule);
-	const bool counts = kind->has_interval, has_window = !kind->delays || kind->occupies;
+	const bool counts = weir_kind_has(kind, RULE_INTERVAL);
 	const bool warms_up = rule->strategy == WEIR_STRATEGY_WARM_UP;
 	const bool adapts = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 	const bool is_rate = says_rate && counts && !adapts;
@@ -194,11 +194,11 @@ enum sort { SORT_RATE, SORT_COUNT, SORT_BREAKER, SORT_SYSTEM, SORTS };
 
 static enum sort sort_of(const struct weir_ruleset_rule *rule)
 {
-	const struct weir_kind *kind = weir_kind_of(rule);
-
 	if (rule->system)
 		return SORT_SYSTEM;
-	return kind->is_breaker ? SORT_BREAKER : kind->has_interval ? SORT_RATE : SORT_COUNT;
+	if (rule->metric == WEIR_METRIC_REQUESTS)
+		return SORT_BREAKER;
+	return weir_kind_has(weir_kind_of(rule), RULE_INTERVAL) ? SORT_RATE : SORT_COUNT;
 }
 
 #define F(field) SHOWN_##field

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "kind/kind.h"
+#include "rules/field_rows.h"
 #include "rules/ruleset.h"
 #include "weir_abi.h"
 
@@ -33,7 +34,7 @@
 /* Does it count connections? Such a rule has no window. */
 static inline bool weir_has_connections(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->counts_connections;
+	return weir_kind_id_of_info(rule) == WEIR_KIND_CONNECTIONS;
 }
 
 /* The slot at which the rule in `slot` counts connections: its own, or that of rules that share them
@@ -47,31 +48,43 @@ static inline uint32_t weir_connections_slot(const struct weir_rule_info *rule, 
 /* Is it a circuit breaker? */
 static inline bool weir_is_breaker(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->is_breaker;
+	return weir_kind_id_of_info(rule) == WEIR_KIND_BREAKER;
 }
 
 /* Does it keep a window? Others use connections, TATs, or a shadow window. */
 static inline bool weir_has_window(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->keeps_window;
+	return weir_kind_id_of_info(rule) == WEIR_KIND_WINDOW;
 }
 
 /* Does it space packets evenly? */
 static inline bool weir_throttles(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->delays && !weir_kind_of_info(rule)->occupies;
+	return weir_kind_id_of_info(rule) == WEIR_KIND_THROTTLE;
+}
+
+/* Does it go by a shadow window, of what passed on another resource? */
+static inline bool weir_reads_shadow(const struct weir_rule_info *rule)
+{
+	return weir_kind_id_of_info(rule) == WEIR_KIND_ASSOCIATED;
+}
+
+/* Does it count over an interval? Others count what is open, or go by outcomes or signals. */
+static inline bool weir_has_interval(const struct weir_rule_info *rule)
+{
+	return weir_kind_has(weir_kind_of_info(rule), RULE_INTERVAL);
 }
 
 /* Can its window be occupied? Such a window is shared by all CPUs. */
 static inline bool weir_occupies(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->occupies;
+	return weir_kind_id_of_info(rule) == WEIR_KIND_OCCUPY;
 }
 
 /* Does it use token buckets? */
 static inline bool weir_has_tokens(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->has_tokens;
+	return weir_kind_id_of_info(rule) == WEIR_KIND_TOKENS;
 }
 
 /* Is it a system rule that compares a signal of the host, and counts nothing? */

@@ -8,6 +8,7 @@
 #include "kind/kind.h"
 #include "rules/emit.h"
 #include "rules/quantity.h"
+#include "tables/rule_kind.h"
 #include "rules/scalars.h"
 
 const char *const weir_verdict_names[WEIR_VERDICT_COUNT] = {
@@ -239,7 +240,7 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 	if (rule->system)
 		return weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words);
 	weir_format_whose_limit(rule, whose);
-	if (kind->is_breaker) {
+	if (weir_is_breaker(rule)) {
 		const struct weir_shown_rule shown = weir_shown_rule_of_info(rule);
 
 		snprintf(words, WEIR_WORDS_BYTES, "%.200s, %.200s", weir_format_breaker(&shown.rule, limit), whose);
@@ -257,11 +258,8 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 		 : rule->cluster == WEIR_CLUSTER_GLOBAL	   ? ", for all hosts"
 		 : rule->cluster == WEIR_CLUSTER_AVG_LOCAL ? ", times the hosts"
 							   : "",
-		 kind->occupies ? ", occupies"
-		 : kind->delays ? ", spaced"
-				: "",
-		 is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "", penalty,
-		 rule->aggregates ? ", aggregate when full" : "");
+		 kind->manner ?: "", is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "",
+		 penalty, rule->aggregates ? ", aggregate when full" : "");
 	return words;
 }
 
