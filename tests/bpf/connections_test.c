@@ -100,10 +100,10 @@ static bool passes(struct rig *rig, uint64_t now_ns, uint32_t source, uint16_t p
 static struct weir_connection_figures figures_of(const struct rig *rig, size_t rule, uint64_t now_ns)
 {
 	struct weir_connection_clock clock = weir_connection_clock(rig->image->config.connection_step_ns, now_ns);
-	struct weir_connection_fds fds = weir_object_connection_fds(rig->object);
+	const struct weir_tables tables = weir_object_tables(rig->object, rig->image);
 	struct weir_connection_figures figures;
 
-	assert_int_equal(weir_connections_read_rule(&fds, rig->image->rules[rule].slot,
+	assert_int_equal(weir_connections_read_rule(&tables, rig->image->rules[rule].slot,
 						    rig->image->rules[rule].flows_slot, &clock, &figures),
 			 0);
 	return figures;

@@ -55,13 +55,9 @@ static struct weir_ruleset_rule *begin(struct rig *rig, uint32_t key_fields, uin
 
 static void map_penalties(const struct rig *rig, struct weir_penalties *ret_penalties)
 {
-	int err =
-		weir_penalties_map(ret_penalties, weir_object_map_fd(rig->object, WEIR_TABLE_PENALISED_FLOWS),
-				   weir_object_map_fd(rig->object, WEIR_TABLE_PENALTY_KEYS),
-				   weir_object_map_fd(rig->object, WEIR_TABLE_PENALISED_RULES),
-				   rig->image->config.sizes[WEIR_TABLE_PENALISED_FLOWS], rig->image->rule_slots, true);
+	const struct weir_tables tables = weir_object_tables(rig->object, rig->image);
 
-	assert_int_equal(err, 0);
+	assert_int_equal(weir_penalties_map(ret_penalties, &tables, true), 0);
 }
 
 /* ---- two CPUs ---- */

@@ -379,7 +379,7 @@ static bool connections_agree(const struct harness *harness)
 {
 	struct weir_connection_clock clock =
 		weir_connection_clock(harness->image->config.connection_step_ns, harness->latest_ns);
-	struct weir_connection_fds fds = weir_object_connection_fds(harness->object);
+	const struct weir_tables tables = weir_object_tables(harness->object, harness->image);
 	uint64_t open = 0, open_in_entries;
 	bool agreed = true;
 
@@ -392,8 +392,8 @@ static bool connections_agree(const struct harness *harness)
 		if (!is_concurrency(rule))
 			continue;
 		counts = model_connections(harness->model, i);
-		assert_int_equal(weir_connections_read_rule(&fds, loaded->slot, loaded->flows_slot, &clock, &figures),
-				 0);
+		assert_int_equal(
+			weir_connections_read_rule(&tables, loaded->slot, loaded->flows_slot, &clock, &figures), 0);
 		agreed = figures_agree(rule->name, &figures, &counts) && agreed;
 		if (weir_flow_of(harness->ruleset, rule)->fields && loaded->shares_with == i)
 			open += counts.now;

@@ -36,7 +36,7 @@ static void *copy(const struct rig *rig, enum weir_table_id map, uint32_t count,
 
 static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *tables)
 {
-	struct weir_connection_fds fds = weir_object_connection_fds(rig->object);
+	const struct weir_tables state = weir_object_tables(rig->object, rig->image);
 	const struct weir_config *config = &rig->image->config;
 
 	*tables = (struct tables){
@@ -54,7 +54,7 @@ static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *t
 	assert_non_null(tables->found_of_rule);
 	assert_non_null(tables->rules);
 	for (uint32_t i = 0; i < rig->image->rule_count; i++)
-		assert_int_equal(weir_connections_read_rule(&fds, rig->image->rules[i].slot,
+		assert_int_equal(weir_connections_read_rule(&state, rig->image->rules[i].slot,
 							    rig->image->rules[i].flows_slot, &tables->clock,
 							    &tables->rules[i]),
 				 0);

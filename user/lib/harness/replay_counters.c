@@ -87,14 +87,14 @@ int weir_attempt_read_connections(struct weir_attempt *attempt, struct weir_diag
 	const struct weir_image *image = attempt->image;
 	struct weir_connection_clock clock =
 		weir_connection_clock(image->config.connection_step_ns, attempt->survey->latest_ns);
-	struct weir_connection_fds fds = weir_object_connection_fds(attempt->object);
+	const struct weir_tables tables = weir_object_tables(attempt->object, image);
 
 	for (uint32_t i = 0; i < image->rule_count; i++) {
 		int err = 0;
 
 		if (image->rules[i].kind == WEIR_KIND_CONNECTIONS)
-			err = weir_connections_read_rule(&fds, image->rules[i].slot, image->rules[i].flows_slot, &clock,
-							 &attempt->report.rules[i].connections);
+			err = weir_connections_read_rule(&tables, image->rules[i].slot, image->rules[i].flows_slot,
+							 &clock, &attempt->report.rules[i].connections);
 		if (err)
 			return weir_diag_fail(diag, -err, NULL, "cannot read the connections");
 	}
@@ -106,14 +106,8 @@ int weir_attempt_read_breakers(struct weir_attempt *attempt, struct weir_replay_
 {
 	const struct weir_image *image = attempt->image;
 	_cleanup_(weir_freep) struct weir_breaker_sum *sums = calloc(image->rule_slots + 1, sizeof(*sums));
-	const struct weir_breaker_maps maps = {
-		.breakers = weir_object_map_fd(attempt->object, WEIR_TABLE_BREAKERS),
-		.lone_breakers = weir_object_map_fd(attempt->object, WEIR_TABLE_LONE_BREAKERS),
-		.breaker_sets = image->config.sizes[WEIR_TABLE_BREAKERS],
-		.rules = image->rule_info,
-		.rule_slots = image->rule_slots,
-	};
-	int err = sums ? weir_breakers_sum(&maps, attempt->survey->latest_ns, sums) : -ENOMEM;
+	const struct weir_tables tables = weir_object_tables(attempt->object, image);
+	int err = sums ? weir_breakers_sum(&tables, attempt->survey->latest_ns, sums) : -ENOMEM;
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the circuit breakers");

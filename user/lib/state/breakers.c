@@ -20,20 +20,9 @@ bool weir_has_breaker_rules(const struct weir_instance *instance)
 	return false;
 }
 
-static struct weir_breaker_maps maps_of(const struct weir_instance *instance)
-{
-	return (struct weir_breaker_maps){
-		.breakers = instance->map_fd[WEIR_TABLE_BREAKERS],
-		.lone_breakers = instance->map_fd[WEIR_TABLE_LONE_BREAKERS],
-		.breaker_sets = instance->info.tables[WEIR_TABLE_BREAKERS].size,
-		.rules = instance->rules,
-		.rule_slots = instance->info.rule_slots,
-	};
-}
-
 static int visit(const struct weir_instance *instance, weir_breaker_visitor visitor, void *data, struct weir_diag *diag)
 {
-	const struct weir_breaker_maps maps = maps_of(instance);
+	const struct weir_tables tables = weir_instance_tables(instance);
 	int err;
 
 	if (!weir_has_breaker_rules(instance))
@@ -41,7 +30,7 @@ static int visit(const struct weir_instance *instance, weir_breaker_visitor visi
 	err = weir_instance_expect_tables(instance, TABLES, "the circuit breakers", diag);
 	if (err)
 		return err;
-	err = weir_breakers_visit(&maps, weir_host_now_ns(), visitor, data);
+	err = weir_breakers_visit(&tables, weir_host_now_ns(), visitor, data);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the circuit breakers of instance '%s'",
 				      instance->name);

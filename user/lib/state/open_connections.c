@@ -59,21 +59,13 @@ bool weir_connections_are_counted(const struct weir_instance *instance)
 
 /* ---- whole rules ---- */
 
-static struct weir_connection_fds fds_of(const struct weir_instance *instance)
-{
-	return (struct weir_connection_fds){
-		.totals = instance->map_fd[WEIR_TABLE_CONNECTION_TOTALS],
-		.lone = instance->map_fd[WEIR_TABLE_LONE_CONNECTIONS],
-	};
-}
-
 int weir_connections_read(const struct weir_instance *instance, struct weir_connection_figures **ret_figures,
 			  struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) struct weir_connection_figures *rules =
 		calloc(instance->info.rule_slots + 1, sizeof(*rules));
 	struct weir_connection_clock clock = clock_of(instance);
-	struct weir_connection_fds fds = fds_of(instance);
+	const struct weir_tables tables = weir_instance_tables(instance);
 	int err = 0;
 
 	if (weir_connections_are_counted(instance))
@@ -86,7 +78,7 @@ int weir_connections_read(const struct weir_instance *instance, struct weir_conn
 	err = rules ? 0 : -ENOMEM;
 	for (uint32_t slot = 0; !err && slot < instance->info.rule_slots; slot++)
 		if (counts_connections(&instance->rules[slot]))
-			err = weir_connections_read_rule(&fds, slot, flows_slot_of(instance, slot), &clock,
+			err = weir_connections_read_rule(&tables, slot, flows_slot_of(instance, slot), &clock,
 							 &rules[slot]);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the connections of instance '%s'", instance->name);
@@ -140,7 +132,7 @@ static void add_use(struct scan *scan, uint32_t slot, const struct weir_flow_key
 /* A resource without a flow key is a single flow: its figures are the rule's. */
 static int add_lone_flows(struct scan *scan)
 {
-	struct weir_connection_fds fds = fds_of(scan->instance);
+	const struct weir_tables tables = weir_instance_tables(scan->instance);
 	int err = 0;
 
 	for (uint32_t slot = 0; !err && slot < scan->instance->info.rule_slots; slot++) {
@@ -149,7 +141,7 @@ static int add_lone_flows(struct scan *scan)
 
 		if (!counts_connections(rule) || rule->identity.key_fields)
 			continue;
-		err = weir_connections_read_rule(&fds, slot, flows_slot_of(scan->instance, slot), &scan->clock,
+		err = weir_connections_read_rule(&tables, slot, flows_slot_of(scan->instance, slot), &scan->clock,
 						 &figures);
 		if (!err)
 			add_use(scan, slot, &(struct weir_flow_key){}, &figures);

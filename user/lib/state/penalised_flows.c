@@ -60,7 +60,7 @@ static void add(const struct weir_penalty *penalty, void *data)
 int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_penalty_visit *visit, void *data,
 			struct weir_diag *diag)
 {
-	const struct weir_instance_info *info = &instance->info;
+	const struct weir_tables tables = weir_instance_tables(instance);
 	struct weir_penalties penalties = {};
 	int err;
 
@@ -69,10 +69,7 @@ int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_
 	err = weir_instance_expect_tables(instance, PENALTY_TABLES, "the penalties", diag);
 	if (err)
 		return err;
-	err = weir_penalties_map(&penalties, instance->map_fd[WEIR_TABLE_PENALISED_FLOWS],
-				 instance->map_fd[WEIR_TABLE_PENALTY_KEYS],
-				 instance->map_fd[WEIR_TABLE_PENALISED_RULES],
-				 info->tables[WEIR_TABLE_PENALISED_FLOWS].size, info->rule_slots, writes);
+	err = weir_penalties_map(&penalties, &tables, writes);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the penalties of instance '%s'", instance->name);
 	weir_penalties_visit(&penalties, instance->rules, weir_host_now_ns(), visit, data);

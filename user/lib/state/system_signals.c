@@ -61,10 +61,7 @@ static void look_at_handshakes(const struct weir_handshakes *ring, uint64_t now_
 static int look_at_connections(const struct weir_instance *instance, uint32_t tracker, uint64_t now_ns,
 			       struct weir_host_signals *signals)
 {
-	const struct weir_connection_fds fds = {
-		.totals = instance->map_fd[WEIR_TABLE_CONNECTION_TOTALS],
-		.lone = instance->map_fd[WEIR_TABLE_LONE_CONNECTIONS],
-	};
+	const struct weir_tables tables = weir_instance_tables(instance);
 	struct weir_connection_figures figures;
 	struct weir_connection_clock clock;
 	__u64 step_ns[WEIR_CONNECTION_CLASSES];
@@ -73,7 +70,7 @@ static int look_at_connections(const struct weir_instance *instance, uint32_t tr
 	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
 		step_ns[class] = weir_connection_step_ns(instance->info.connection_timeout_ms[class]);
 	clock = weir_connection_clock(step_ns, now_ns);
-	err = weir_connections_read_rule(&fds, tracker, tracker, &clock, &figures);
+	err = weir_connections_read_rule(&tables, tracker, tracker, &clock, &figures);
 	if (err)
 		return err;
 	signals->has_connections = true;

@@ -206,12 +206,12 @@ static void look_at_lone_connections(const struct weir_flow_reader *reader, cons
 {
 	const struct weir_instance *instance = reader->sandbox->instance;
 	struct weir_connection_figures figures;
+	struct weir_tables tables;
 
 	if (!instance)
 		return;
-	if (weir_connections_read_rule(&(struct weir_connection_fds){instance->map_fd[WEIR_TABLE_CONNECTION_TOTALS],
-								     instance->map_fd[WEIR_TABLE_LONE_CONNECTIONS]},
-				       rule->slot, rule->flows_slot, clock, &figures))
+	tables = weir_instance_tables(instance);
+	if (weir_connections_read_rule(&tables, rule->slot, rule->flows_slot, clock, &figures))
 		return; /* shown as none, ignoring */
 	explained->connections = figures.now;
 	explained->learned = figures.learned;

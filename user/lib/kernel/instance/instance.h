@@ -77,6 +77,17 @@ struct weir_instance {
 int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t tables, const char *what,
 				struct weir_diag *diag);
 
+static inline struct weir_tables weir_instance_tables(const struct weir_instance *instance)
+{
+	struct weir_tables tables = {.rules = instance->rules, .rule_slots = instance->info.rule_slots};
+
+	for (enum weir_table_id table = 0; table < WEIR_STATE_TABLE_COUNT; table++) {
+		tables.fd[table] = instance->map_fd[table];
+		tables.size[table] = instance->info.tables[table].size;
+	}
+	return tables;
+}
+
 /* Call `visit` for each entry of one of the instance's tables (program/array.h). Returns 0, -errno, or the result of
  * the visit that stopped the scan.
  */

@@ -276,11 +276,9 @@ static int forget_shares(const struct weir_object *object, const struct weir_ima
 /* Shared sets are searched by slot and key, and would find flows of a slot's former owner. */
 static int forget_penalties(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_bpf *skel = object->skel;
+	const struct weir_tables tables = weir_object_tables(object, image);
 	struct weir_penalties penalties = {};
-	int err = weir_penalties_map(&penalties, bpf_map__fd(skel->maps.penalised_flows),
-				     bpf_map__fd(skel->maps.penalty_keys), bpf_map__fd(skel->maps.penalised_rules),
-				     bpf_map__max_entries(skel->maps.penalised_flows), image->rule_slots, true);
+	int err = weir_penalties_map(&penalties, &tables, true);
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", "penalised_flows");

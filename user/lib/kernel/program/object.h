@@ -37,6 +37,17 @@ int weir_table_is_shaped(enum weir_table_id table, int map_fd);
  */
 int weir_table_scan(enum weir_table_id table, int map_fd, uint32_t size, weir_percpu_visit *visit, void *data);
 
+/*
+ * The tables in which a loaded program keeps state, and the rules that they are of. What reads the state of a kind
+ * takes these, so that it serves an object (weir_object_tables()) and what is attached (weir_instance_tables()) alike.
+ */
+struct weir_tables {
+	int fd[WEIR_STATE_TABLE_COUNT];
+	uint32_t size[WEIR_STATE_TABLE_COUNT];
+	const struct weir_rule_info *rules; /* by slot */
+	uint32_t rule_slots;
+};
+
 struct weir_object_options {
 	bool is_virtual;	 /* the harness provides the clock and the interface (replay, tests) */
 	const __u64 *seed;	 /* 16 words; NULL: use fresh random bytes */
@@ -73,6 +84,18 @@ int weir_object_hook_fd(const struct weir_object *object, enum weir_hook hook);
 /* The hook whose program evaluates incoming frames: XDP if that was requested. */
 enum weir_hook weir_object_hook_in(const struct weir_object *object);
 int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map);
+
+static inline struct weir_tables weir_object_tables(const struct weir_object *object, const struct weir_image *image)
+{
+	struct weir_tables tables = {.rules = image->rule_info, .rule_slots = image->rule_slots};
+
+	for (enum weir_table_id table = 0; table < WEIR_STATE_TABLE_COUNT; table++) {
+		tables.fd[table] = weir_object_map_fd(object, table);
+		tables.size[table] = image->config.sizes[table];
+	}
+	return tables;
+}
+
 /* One of the program's own maps, by name; negative if there is none. The object keeps the descriptor. */
 int weir_object_own_map_fd(const struct weir_object *object, const char *name);
 int weir_object_thresholds_fd(const struct weir_object *object);

@@ -6,17 +6,20 @@
 #include "program/array.h"
 #include "tables/entry_state.h"
 
-int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int keys_fd, int rules_fd,
-		       uint32_t set_count, uint32_t rule_slots, bool writes)
+int weir_penalties_map(struct weir_penalties *ret_penalties, const struct weir_tables *tables, bool writes)
 {
-	struct weir_penalties penalties = {.set_count = set_count, .rule_slots = rule_slots};
+	const uint32_t set_count = tables->size[WEIR_TABLE_PENALISED_FLOWS];
+	struct weir_penalties penalties = {.set_count = set_count, .rule_slots = tables->rule_slots};
 	int err = 0;
 
-	penalties.sets = weir_array_map(flows_fd, set_count, sizeof(*penalties.sets), writes);
+	penalties.sets =
+		weir_array_map(tables->fd[WEIR_TABLE_PENALISED_FLOWS], set_count, sizeof(*penalties.sets), writes);
 	if (penalties.sets)
-		penalties.keys = weir_array_map(keys_fd, set_count * WEIR_FLOW_WAYS, sizeof(*penalties.keys), writes);
+		penalties.keys = weir_array_map(tables->fd[WEIR_TABLE_PENALTY_KEYS], set_count * WEIR_FLOW_WAYS,
+						sizeof(*penalties.keys), writes);
 	if (penalties.keys)
-		penalties.rules = weir_array_map(rules_fd, rule_slots, sizeof(*penalties.rules), writes);
+		penalties.rules = weir_array_map(tables->fd[WEIR_TABLE_PENALISED_RULES], tables->rule_slots,
+						 sizeof(*penalties.rules), writes);
 	if (!penalties.rules)
 		err = -errno;
 	if (err)

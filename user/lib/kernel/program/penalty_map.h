@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "weir_abi.h"
+#include "program/object.h"
 
 struct weir_penalties {
 	struct weir_penalty_set *sets;	 /* set_count */
@@ -20,8 +20,7 @@ struct weir_penalties {
 };
 
 /* Map the three tables. 0, or -errno with nothing mapped. The unmap function accepts a struct that is all zero. */
-int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int keys_fd, int rules_fd,
-		       uint32_t set_count, uint32_t rule_slots, bool writes);
+int weir_penalties_map(struct weir_penalties *ret_penalties, const struct weir_tables *tables, bool writes);
 void weir_penalties_unmap(struct weir_penalties *penalties);
 
 /* A running penalty. */

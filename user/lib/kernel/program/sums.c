@@ -12,7 +12,7 @@
 /* ---- breakers ---- */
 
 struct scan {
-	const struct weir_breaker_maps *maps;
+	const struct weir_tables *tables;
 	uint64_t now_ns;
 	weir_breaker_visitor visit;
 	void *data;
@@ -29,12 +29,12 @@ static int visit_lone(const struct scan *scan)
 	struct weir_breaker_view view;
 	struct weir_breaker breaker;
 
-	for (uint32_t slot = 0; slot < scan->maps->rule_slots; slot++) {
-		const struct weir_rule_info *rule = &scan->maps->rules[slot];
+	for (uint32_t slot = 0; slot < scan->tables->rule_slots; slot++) {
+		const struct weir_rule_info *rule = &scan->tables->rules[slot];
 
 		if (!is_in_use(rule) || rule->identity.key_fields)
 			continue;
-		if (bpf_map_lookup_elem(scan->maps->lone_breakers, &slot, &breaker) < 0)
+		if (bpf_map_lookup_elem(scan->tables->fd[WEIR_TABLE_LONE_BREAKERS], &slot, &breaker) < 0)
 			return -errno;
 		if (weir_breaker_view(&breaker, &rule->breaker, scan->now_ns, &view))
 			scan->visit(scan->data, slot, &none, &view);
@@ -52,27 +52,28 @@ static int visit_set(uint32_t index, const void *values, int cpus, void *data)
 		const struct weir_breaker *breaker = &set->breaker[way];
 		uint32_t slot = breaker->slot;
 
-		if (set->flows.tag[way] && slot < scan->maps->rule_slots && is_in_use(&scan->maps->rules[slot]) &&
-		    weir_breaker_view(breaker, &scan->maps->rules[slot].breaker, scan->now_ns, &view))
+		if (set->flows.tag[way] && slot < scan->tables->rule_slots && is_in_use(&scan->tables->rules[slot]) &&
+		    weir_breaker_view(breaker, &scan->tables->rules[slot].breaker, scan->now_ns, &view))
 			scan->visit(scan->data, slot, &breaker->key, &view);
 	}
 	return 0;
 }
 
-int weir_breakers_visit(const struct weir_breaker_maps *maps, uint64_t now_ns, weir_breaker_visitor visit, void *data)
+int weir_breakers_visit(const struct weir_tables *tables, uint64_t now_ns, weir_breaker_visitor visit, void *data)
 {
-	struct scan scan = {.maps = maps, .now_ns = now_ns, .visit = visit, .data = data};
+	struct scan scan = {.tables = tables, .now_ns = now_ns, .visit = visit, .data = data};
 	bool has_any = false, has_flows = false;
 	int err = 0;
 
-	for (uint32_t slot = 0; slot < maps->rule_slots; slot++) {
-		has_any |= is_in_use(&maps->rules[slot]);
-		has_flows |= is_in_use(&maps->rules[slot]) && maps->rules[slot].identity.key_fields;
+	for (uint32_t slot = 0; slot < tables->rule_slots; slot++) {
+		has_any |= is_in_use(&tables->rules[slot]);
+		has_flows |= is_in_use(&tables->rules[slot]) && tables->rules[slot].identity.key_fields;
 	}
 	if (has_any)
 		err = visit_lone(&scan);
 	if (!err && has_flows)
-		err = weir_table_scan(WEIR_TABLE_BREAKERS, maps->breakers, maps->breaker_sets, visit_set, &scan);
+		err = weir_table_scan(WEIR_TABLE_BREAKERS, tables->fd[WEIR_TABLE_BREAKERS],
+				      tables->size[WEIR_TABLE_BREAKERS], visit_set, &scan);
 	return err;
 }
 
@@ -84,24 +85,16 @@ static void add(void *data, uint32_t slot, const struct weir_flow_key *key, cons
 	sums[slot].lone = *view;
 }
 
-int weir_breakers_sum(const struct weir_breaker_maps *maps, uint64_t now_ns, struct weir_breaker_sum *ret_sums)
+int weir_breakers_sum(const struct weir_tables *tables, uint64_t now_ns, struct weir_breaker_sum *ret_sums)
 {
-	for (uint32_t slot = 0; slot < maps->rule_slots; slot++)
-		ret_sums[slot].has_flows = maps->rules[slot].identity.key_fields != 0;
-	return weir_breakers_visit(maps, now_ns, add, ret_sums);
+	for (uint32_t slot = 0; slot < tables->rule_slots; slot++)
+		ret_sums[slot].has_flows = tables->rules[slot].identity.key_fields != 0;
+	return weir_breakers_visit(tables, now_ns, add, ret_sums);
 }
 
 /* ---- connections ---- */
 
-struct weir_connection_fds weir_object_connection_fds(const struct weir_object *object)
-{
-	return (struct weir_connection_fds){
-		.totals = weir_object_map_fd(object, WEIR_TABLE_CONNECTION_TOTALS),
-		.lone = weir_object_map_fd(object, WEIR_TABLE_LONE_CONNECTIONS),
-	};
-}
-
-int weir_connections_read_rule(const struct weir_connection_fds *fds, uint32_t slot, uint32_t flows_slot,
+int weir_connections_read_rule(const struct weir_tables *tables, uint32_t slot, uint32_t flows_slot,
 			       const struct weir_connection_clock *clock, struct weir_connection_figures *ret_figures)
 {
 	_cleanup_(weir_freep) struct weir_connection_total *totals = NULL;
@@ -114,12 +107,12 @@ int weir_connections_read_rule(const struct weir_connection_fds *fds, uint32_t s
 	totals = calloc(cpus, sizeof(*totals));
 	if (!totals)
 		return -ENOMEM;
-	if (bpf_map_lookup_elem(fds->lone, &flows_slot, &lone) < 0 ||
-	    bpf_map_lookup_elem(fds->totals, &flows_slot, totals) < 0)
+	if (bpf_map_lookup_elem(tables->fd[WEIR_TABLE_LONE_CONNECTIONS], &flows_slot, &lone) < 0 ||
+	    bpf_map_lookup_elem(tables->fd[WEIR_TABLE_CONNECTION_TOTALS], &flows_slot, totals) < 0)
 		return -errno;
 	weir_connection_rule_figures(totals, cpus, &lone, clock, &figures);
 	if (slot != flows_slot) { /* only refusals are each rule's own */
-		if (bpf_map_lookup_elem(fds->totals, &slot, totals) < 0)
+		if (bpf_map_lookup_elem(tables->fd[WEIR_TABLE_CONNECTION_TOTALS], &slot, totals) < 0)
 			return -errno;
 		figures.refused = 0;
 		for (int cpu = 0; cpu < cpus; cpu++)

@@ -14,36 +14,22 @@
 
 /* ---- circuit breakers ---- */
 
-struct weir_breaker_maps {
-	int breakers, lone_breakers; /* file descriptors */
-	uint32_t breaker_sets;
-	const struct weir_rule_info *rules; /* rules by slot */
-	uint32_t rule_slots;
-};
-
 /* Called with each breaker that has seen a packet. For a whole resource, `key` is meaningless. */
 typedef void (*weir_breaker_visitor)(void *data, uint32_t slot, const struct weir_flow_key *key,
 				     const struct weir_breaker_view *view);
 
 /* Returns 0 or -errno, with no message. */
-int weir_breakers_visit(const struct weir_breaker_maps *maps, uint64_t now_ns, weir_breaker_visitor visit, void *data);
+int weir_breakers_visit(const struct weir_tables *tables, uint64_t now_ns, weir_breaker_visitor visit, void *data);
 
 /* The sums by slot. `sums` has rule_slots elements, zeroed before the call. */
-int weir_breakers_sum(const struct weir_breaker_maps *maps, uint64_t now_ns, struct weir_breaker_sum *ret_sums);
+int weir_breakers_sum(const struct weir_tables *tables, uint64_t now_ns, struct weir_breaker_sum *ret_sums);
 
 /* ---- connections ---- */
-
-/* Maps `connection_totals` and `lone_connections`. */
-struct weir_connection_fds {
-	int totals, lone;
-};
-
-struct weir_connection_fds weir_object_connection_fds(const struct weir_object *object);
 
 /* The figures of the rule in `slot`, which counts connections at `flows_slot` (weir_connections_slot()). Returns 0 or
  * -errno, with no message.
  */
-int weir_connections_read_rule(const struct weir_connection_fds *fds, uint32_t slot, uint32_t flows_slot,
+int weir_connections_read_rule(const struct weir_tables *tables, uint32_t slot, uint32_t flows_slot,
 			       const struct weir_connection_clock *clock, struct weir_connection_figures *ret_figures);
 
 #endif
