@@ -5,9 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -15,8 +14,7 @@
 #include "base/util.h"
 
 #define COPY_BYTES 65536
-#define LINKS_MAX 40	    /* the kernel's own limit (path_resolution(7)) */
-#define TEMPORARY_TRIES 100 /* names in use are retried this often; chosen, not derived */
+#define LINKS_MAX 40 /* the kernel's own limit (path_resolution(7)) */
 
 static int cannot_write(struct weir_diag *diag, int err, const char *path)
 {
@@ -27,22 +25,6 @@ static int cannot_write(struct weir_diag *diag, int err, const char *path)
 
 /* ---- resolving a path ---- */
 
-/* Another user who can create a symbolic link, or replace a file by one after we have checked it, could make us write
- * where he cannot. So the path is walked component by component. Each is opened once, and no name is looked up again.
- */
-struct walk {
-	int directory;	  /* the current directory of the walk (O_PATH) */
-	char *path;	  /* owned; `rest` points into it */
-	const char *rest; /* the part of the path that has not been walked yet */
-	int links;	  /* number of links followed */
-};
-
-static void end_walk(struct walk *walk)
-{
-	weir_closep(&walk->directory);
-	free(walk->path);
-}
-
 /* A link in /proc is not a name but an open object, such as the target of /dev/stdout. */
 static bool is_in_proc(int fd)
 {
@@ -51,106 +33,59 @@ static bool is_in_proc(int fd)
 	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-static bool is_link_of_others(const struct stat *status)
-{
-	return S_ISLNK(status->st_mode) && status->st_uid != 0 && status->st_uid != geteuid();
-}
-
-static int enter(struct walk *walk, int fd)
-{
-	if (fd < 0)
-		return -errno;
-	close(walk->directory);
-	walk->directory = fd;
-	return 0;
-}
-
-/* Replace the link's name in the path by its target. */
-static int follow(struct walk *walk, int link, const char *behind)
-{
-	char target[PATH_MAX], *path;
-	ssize_t bytes = readlinkat(link, "", target, sizeof(target) - 1);
-
-	if (bytes < 0)
-		return -errno;
-	if (++walk->links > LINKS_MAX)
-		return -ELOOP;
-	target[bytes] = '\0';
-	if (asprintf(&path, "%s%s", target, behind) < 0)
-		return -ENOMEM;
-	free(walk->path);
-	walk->rest = walk->path = path;
-	return *target == '/' ? enter(walk, open("/", O_PATH | O_CLOEXEC)) : 0;
-}
-
-/* The path ends with a name in the current directory of the walk. */
-static int end_at_name(struct walk *walk, struct weir_output *output, char *name)
-{
-	output->name = name;
-	output->fd = TAKE_FD(walk->directory);
-	output->is_found = true;
-	return 0;
-}
-
-static int end_at_thing(struct weir_output *output, int fd)
-{
-	output->fd = fd;
-	output->is_found = true;
-	return 0;
-}
-
-/* Walk one component of the path. Returns 0 or -errno. */
-static int take_step(struct walk *walk, struct weir_output *output)
-{
-	const char *name = walk->rest + strspn(walk->rest, "/"), *behind = name + strcspn(name, "/");
-	_cleanup_(weir_freep) char *part = *name ? strndup(name, behind - name) : strdup(".");
-	_cleanup_(weir_closep) int fd = -1;
-	bool is_name = true;
-	struct stat status;
-
-	if (!part)
-		return -ENOMEM;
-	fd = openat(walk->directory, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT && !*behind ? end_at_name(walk, output, TAKE_PTR(part)) : -errno;
-	if (fstat(fd, &status))
-		return -errno;
-	if (is_link_of_others(&status))
-		return -EPERM;
-	if (S_ISLNK(status.st_mode)) {
-		if (!is_in_proc(fd))
-			return follow(walk, fd, behind);
-		weir_closep(&fd);
-		fd = openat(walk->directory, part, O_PATH | O_CLOEXEC);
-		if (fd < 0)
-			return -errno;
-		is_name = false;
-	}
-	walk->rest = behind;
-	if (*behind)
-		return enter(walk, TAKE_FD(fd));
-	return is_name && S_ISREG(status.st_mode) ? end_at_name(walk, output, TAKE_PTR(part))
-						  : end_at_thing(output, TAKE_FD(fd));
-}
-
 /*
  * Find where a result is to appear. It is either a name in a directory, of a regular file or not in use yet; or an
  * existing object (a device, a pipe), which must be filled because renaming would replace it. Returns 0 or -errno.
+ *
+ * Another user who can create a symbolic link, or replace a file by one after we have checked it, could make us write
+ * where he cannot. The kernel can refuse to follow links, but not only those of others. So the path is walked component
+ * by component. Each is opened once, and no name is looked up again.
  */
 static int find_place(struct weir_output *output)
 {
-	_cleanup_(end_walk) struct walk walk = {
-		.directory = open(*output->path == '/' ? "/" : ".", O_PATH | O_CLOEXEC),
-		.path = strdup(output->path),
-	};
-	int err = walk.directory < 0 ? -errno : *output->path ? 0 : -ENOENT;
+	char path[PATH_MAX], target[PATH_MAX];
+	const char *rest = output->path;
+	int links = 0;
 
-	if (!walk.path)
-		return -ENOMEM;
-	walk.rest = walk.path;
-	while (!err && !output->is_found)
-		err = take_step(&walk, output);
-	return err;
+	output->fd = open(*rest == '/' ? "/" : ".", O_PATH | O_CLOEXEC);
+	output->is_found = output->fd >= 0;
+	if (!output->is_found || !*rest)
+		return output->is_found ? -ENOENT : -errno;
+	do {
+		const char *name = rest + strspn(rest, "/");
+		_cleanup_(weir_freep) char *part = *name ? strndup(name, strcspn(name, "/")) : strdup(".");
+		_cleanup_(weir_closep) int fd = part ? openat(output->fd, part, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+		struct stat status = {};
+		int directory = output->fd;
+
+		rest = name + strcspn(name, "/");
+		if (fd < 0 ? errno != ENOENT || *rest : fstat(fd, &status))
+			return -errno;
+		if (!*rest && (fd < 0 || S_ISREG(status.st_mode))) {
+			output->name = TAKE_PTR(part);
+			return 0;
+		}
+		if (S_ISLNK(status.st_mode)) {
+			bool is_object = is_in_proc(fd);
+			ssize_t bytes = readlinkat(fd, "", target, sizeof(target));
+
+			if (status.st_uid != 0 && status.st_uid != geteuid())
+				return -EPERM;
+			if (bytes < 0 || ++links > LINKS_MAX)
+				return bytes < 0 ? -errno : -ELOOP;
+			if (!is_object && !memccpy(target + bytes, rest, '\0', sizeof(target) - bytes))
+				return -ENAMETOOLONG;
+			if (!is_object)
+				rest = strcpy(path, target);
+			weir_closep(&fd);
+			fd = openat(directory, is_object ? part : *rest == '/' ? "/" : ".", O_PATH | O_CLOEXEC);
+			if (fd < 0)
+				return -errno;
+		}
+		output->fd = TAKE_FD(fd);
+		close(directory);
+	} while (*rest);
+	return 0;
 }
 
 /* ---- the file ---- */
@@ -170,35 +105,20 @@ static int use_mode(int fd, const struct weir_output *output)
 	return fchmod(fd, 0666 & ~mask);
 }
 
-/* Create a file next to the final place, with an unpredictable name. Returns a descriptor, or -errno. */
-static int make_temporary(struct weir_output *output)
-{
-	for (int tries = 0; tries < TEMPORARY_TRIES; tries++) {
-		_cleanup_(weir_freep) char *temporary = NULL;
-		uint32_t drawn;
-		int fd;
-
-		if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn))
-			return -errno;
-		if (asprintf(&temporary, "%s.%06x", output->name, drawn & 0xffffff) < 0) {
-			temporary = NULL;
-			return -ENOMEM;
-		}
-		fd = openat(output->fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd >= 0)
-			output->temporary = TAKE_PTR(temporary);
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
-	}
-	return -EEXIST;
-}
-
+/* Create a file next to the final place, with an unpredictable name. Returns 0 or -errno. */
 static int open_beside(struct weir_output *output)
 {
-	_cleanup_(weir_closep) int fd = make_temporary(output);
+	_cleanup_(weir_freep) char *temporary = NULL;
+	_cleanup_(weir_closep) int fd = -1;
 
+	if (asprintf(&temporary, "/proc/self/fd/%d/%s.XXXXXX", output->fd, output->name) < 0) {
+		temporary = NULL;
+		return -ENOMEM;
+	}
+	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
-		return fd;
+		return -errno;
+	output->temporary = TAKE_PTR(temporary);
 	if (use_mode(fd, output))
 		return -errno;
 	output->stream = fdopen(fd, "w+");
@@ -281,7 +201,7 @@ static int fill(const struct weir_output *output)
 
 static int put_in_place(const struct weir_output *output)
 {
-	return output->name && renameat(output->fd, output->temporary, output->fd, output->name) < 0 ? -errno : 0;
+	return output->name && renameat(AT_FDCWD, output->temporary, output->fd, output->name) < 0 ? -errno : 0;
 }
 
 int weir_outputs_commit(struct weir_output *const *outputs, size_t count, struct weir_diag *diag)
@@ -334,7 +254,7 @@ void weir_output_close(struct weir_output *output)
 	if (output->stream)
 		fclose(output->stream);
 	if (output->temporary)
-		unlinkat(output->fd, output->temporary, 0);
+		unlink(output->temporary);
 	if (output->is_found)
 		close(output->fd);
 	free(output->temporary);

@@ -23,7 +23,7 @@ struct weir_output {
 	/* The directory in which it is to appear; if there is no name, the thing itself (O_PATH). */
 	int fd;
 	char *name;	 /* in that directory; NULL: it is not a regular file */
-	char *temporary; /* temporary name; NULL: unnamed, or already renamed */
+	char *temporary; /* its path, through /proc/self/fd; NULL: unnamed, or already renamed */
 };
 
 /* Start a new output. On failure *output is empty; an empty output may be closed. */
