@@ -64,11 +64,10 @@ int weir_replay_read_limited(const struct weir_object *object, const struct weir
 	weir_top_drops_unmap(&top_drops);
 	if (!scan.limited)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the drops of flows");
-	if (scan.count)
-		qsort(scan.limited, scan.count, sizeof(*scan.limited), compare);
 	limits.most = scan.limited;
 	limits.flows = scan.count;
-	limits.count = scan.count < WEIR_REPLAY_LIMITED_MAX ? scan.count : WEIR_REPLAY_LIMITED_MAX;
+	limits.count =
+		weir_keep_first(scan.limited, scan.count, WEIR_REPLAY_LIMITED_MAX, sizeof(*scan.limited), compare);
 	*ret_limits = limits;
 	return 0;
 }

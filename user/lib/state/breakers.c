@@ -69,13 +69,12 @@ struct scan {
 	const struct weir_instance *instance;
 	struct weir_breaker_flows flows;
 	uint32_t rule_slot; /* whose flows are wanted, or WEIR_ANY_RULE */
-	size_t most; /* there is space for twice as many; when full, they are sorted and the lesser half is dropped */
+	size_t most;	    /* there is room for twice as many: weir_keep_first() */
 };
 
-static double share(const struct weir_instance *instance, const struct weir_breaker_use *use)
+static double share_of(const struct weir_rule_info *rule, const struct weir_breaker_view *view)
 {
-	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
-	double value = weir_breaker_value_micro(&use->view);
+	const double value = weir_breaker_value_micro(view);
 
 	return rule->threshold_micro ? value / rule->threshold_micro : value;
 }
@@ -85,23 +84,21 @@ static int rank(const struct weir_breaker_view *view)
 	return view->kind == WEIR_BREAKER_OPEN ? 2 : view->kind == WEIR_BREAKER_HALF_OPEN;
 }
 
-static int compare_uses(const void *left, const void *right, void *instance)
+static int compare_uses(const void *left, const void *right)
 {
 	const struct weir_breaker_use *a = left, *b = right;
-	double share_a = share(instance, a), share_b = share(instance, b);
 
 	if (rank(&a->view) != rank(&b->view))
 		return rank(&b->view) - rank(&a->view);
-	if (share_a != share_b)
-		return share_a > share_b ? -1 : 1;
+	if (a->share != b->share)
+		return a->share > b->share ? -1 : 1;
 	return (b->view.bad > a->view.bad) - (b->view.bad < a->view.bad);
 }
 
 static void keep_most(struct scan *scan)
 {
-	qsort_r(scan->flows.most, scan->flows.count, sizeof(*scan->flows.most), compare_uses, (void *)scan->instance);
-	if (scan->flows.count > scan->most)
-		scan->flows.count = scan->most;
+	scan->flows.count = weir_keep_first(scan->flows.most, scan->flows.count, scan->most, sizeof(*scan->flows.most),
+					    compare_uses);
 }
 
 static void add_use(void *data, uint32_t slot, const struct weir_flow_key *key, const struct weir_breaker_view *view)
@@ -112,7 +109,8 @@ static void add_use(void *data, uint32_t slot, const struct weir_flow_key *key, 
 		return;
 	scan->flows.open += view->kind == WEIR_BREAKER_OPEN;
 	scan->flows.half_open += view->kind == WEIR_BREAKER_HALF_OPEN;
-	scan->flows.most[scan->flows.count] = (struct weir_breaker_use){.rule_slot = slot, .key = *key, .view = *view};
+	scan->flows.most[scan->flows.count] = (struct weir_breaker_use){
+		.rule_slot = slot, .key = *key, .view = *view, .share = share_of(&scan->instance->rules[slot], view)};
 	if (++scan->flows.count == 2 * scan->most)
 		keep_most(scan);
 }

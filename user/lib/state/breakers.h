@@ -20,6 +20,7 @@ struct weir_breaker_use {
 	uint32_t rule_slot;
 	struct weir_flow_key key; /* meaningless if the rule has no key */
 	struct weir_breaker_view view;
+	double share; /* of the threshold that its evaluated value is */
 };
 
 struct weir_breaker_flows {

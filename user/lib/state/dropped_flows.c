@@ -108,10 +108,8 @@ static void sum_up(struct scan *scan, const struct weir_top_drops *top_drops, si
 		drops->packets += scan->dropped[i].packets;
 		drops->bytes += scan->dropped[i].bytes;
 	}
-	if (scan->count)
-		qsort(scan->dropped, scan->count, sizeof(*scan->dropped), compare_packets);
 	drops->flows = scan->count;
-	drops->count = scan->count < most ? scan->count : most;
+	drops->count = weir_keep_first(scan->dropped, scan->count, most, sizeof(*scan->dropped), compare_packets);
 	for (size_t i = 0; i < drops->count; i++)
 		scan->dropped[i].missed = weir_dropped_flow_missed(top_drops, &scan->dropped[i]);
 	drops->missed = weir_top_drops_missed(top_drops);

@@ -91,9 +91,7 @@ static int compare_uses(const void *left, const void *right)
 
 void weir_flows_keep_busiest(struct scan *scan)
 {
-	qsort(scan->uses, scan->use_count, sizeof(*scan->uses), compare_uses);
-	if (scan->use_count > scan->most)
-		scan->use_count = scan->most;
+	scan->use_count = weir_keep_first(scan->uses, scan->use_count, scan->most, sizeof(*scan->uses), compare_uses);
 }
 
 void weir_flows_add_use(struct scan *scan, const struct weir_flow_use *use)

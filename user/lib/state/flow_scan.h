@@ -27,7 +27,6 @@ struct scan {
 	uint32_t *sole_rules;		    /* results of guess_rule(), by place and window spec */
 	struct piece *pieces;		    /* of the current chunk */
 	size_t piece_count, counted_pieces; /* counted: those already in rows_by_cpu */
-	/* Twice `most` entries: when it is full, it is sorted and the lesser half is dropped. */
 	struct weir_flow_use *uses;
 	size_t use_count, most;
 	uint32_t rule_slot; /* the rule whose flows are wanted, or WEIR_ANY_RULE */

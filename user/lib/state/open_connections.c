@@ -16,7 +16,6 @@ struct scan {
 	const struct weir_instance *instance;
 	struct weir_connection_clock clock;
 	struct weir_controller_report controller; /* has the thresholds in force */
-	/* Twice `most` entries: when it is full, it is sorted and the lesser half is dropped. */
 	struct weir_connection_use *uses;
 	size_t use_count, most;
 	uint32_t rule_slot; /* the rule whose flows are wanted, or WEIR_ANY_RULE */
@@ -104,9 +103,7 @@ static int compare_uses(const void *left, const void *right)
 
 static void keep_most(struct scan *scan)
 {
-	qsort(scan->uses, scan->use_count, sizeof(*scan->uses), compare_uses);
-	if (scan->use_count > scan->most)
-		scan->use_count = scan->most;
+	scan->use_count = weir_keep_first(scan->uses, scan->use_count, scan->most, sizeof(*scan->uses), compare_uses);
 }
 
 /* Add a flow if it has a connection. */

@@ -12,7 +12,6 @@
 struct scan {
 	struct weir_penalised_flows flows;
 	uint32_t rule_slot; /* the rule whose penalties are wanted, or WEIR_ANY_RULE */
-	/* Twice `most` entries: when it is full, it is sorted and the lesser half is dropped. */
 	size_t most;
 };
 
@@ -33,10 +32,8 @@ static int compare_left(const void *left, const void *right)
 
 static void keep_longest(struct scan *scan)
 {
-	if (scan->flows.count)
-		qsort(scan->flows.longest, scan->flows.count, sizeof(*scan->flows.longest), compare_left);
-	if (scan->flows.count > scan->most)
-		scan->flows.count = scan->most;
+	scan->flows.count = weir_keep_first(scan->flows.longest, scan->flows.count, scan->most,
+					    sizeof(*scan->flows.longest), compare_left);
 }
 
 static void add(const struct weir_penalty *penalty, void *data)

@@ -60,6 +60,17 @@ static inline void weir_fclosep(FILE **file)
  */
 void *weir_array_add(void **items, size_t count, size_t item_bytes);
 
+/* Sort, and return how many to keep: at most `most`. Whoever collects the first of many has room for twice as many, and
+ * calls this whenever that is full, and at the end.
+ */
+static inline size_t weir_keep_first(void *items, size_t count, size_t most, size_t item_bytes,
+				     int (*compare)(const void *left, const void *right))
+{
+	if (count) /* qsort() takes no NULL */
+		qsort(items, count, item_bytes, compare);
+	return count < most ? count : most;
+}
+
 /* ---- digests, to distinguish things where there is no attacker: FNV-1a, 64 bits (Fowler, Noll, Vo) ---- */
 
 /* The initial value. */
