@@ -21,16 +21,15 @@ static void assert_changes(const struct weir_rule_info *before, uint32_t before_
 			   const struct weir_rule_info *after, uint32_t after_slots, const char *wanted,
 			   const char *renumbered)
 {
-	_cleanup_(weir_rule_changes_free) struct weir_rule_changes changes = {};
+	_cleanup_(weir_changes_free) struct weir_changes changes = {};
 	const char *resource;
 	char text[512] = "";
 
 	assert_int_equal(weir_rule_changes_find(before, before_slots, after, after_slots, &changes), 0);
 	for (size_t i = 0; i < changes.count; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%c%s", i ? " " : "",
-			 "-~+"[changes.all[i].fate], changes.all[i].name);
+			 "-~+"[changes.all[i].kind], changes.all[i].name);
 	assert_string_equal(text, wanted);
-	assert_int_equal(changes.of_fate[0] + changes.of_fate[1] + changes.of_fate[2], changes.count);
 	resource = weir_rule_changes_renumber(&changes, after, after_slots);
 	assert_string_equal(resource ? resource : "", renumbered);
 }

@@ -57,15 +57,6 @@ static void print_list(const char *name, uint32_t before, uint32_t now, bool is_
 		printf("%s: %u prefix%s, as many as before, but not all the same\n", name, now, now == 1 ? "" : "es");
 }
 
-static size_t count_unchanged(const struct weir_changes *changes)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < changes->count; i++)
-		count += changes->all[i].kind == WEIR_CHANGE_NONE;
-	return count;
-}
-
 static void print_cost(const struct weir_reload_forecast *forecast)
 {
 	printf("memory: %.1f MB", forecast->total_bytes / 1e6);
@@ -81,7 +72,8 @@ static void print_cost(const struct weir_reload_forecast *forecast)
 static void print_text(const struct weir_reload_forecast *forecast)
 {
 	const struct weir_forecast *changes = &forecast->changes;
-	const size_t rules = count_unchanged(&changes->rules), resources = count_unchanged(&changes->resources);
+	const size_t rules = weir_changes_count(&changes->rules, WEIR_CHANGE_NONE),
+		     resources = weir_changes_count(&changes->resources, WEIR_CHANGE_NONE);
 
 	if (changes->settings.kind != WEIR_CHANGE_NONE) {
 		puts("settings: changed");

@@ -7,18 +7,18 @@
 /* Most names on a line. The JSON has all of them. */
 #define NAMES_MAX 10
 
-static const char *const fates[WEIR_RULE_FATES] = {"removed", "changed", "added"};
+static const char *const kinds[] = {"removed", "changed", "added"}; /* by enum weir_change_kind */
 
-static void print_fate(const struct weir_rule_changes *changes, enum weir_rule_fate fate, FILE *stream)
+static void print_kind(const struct weir_changes *changes, enum weir_change_kind kind, FILE *stream)
 {
-	const size_t count = changes->of_fate[fate];
+	const size_t count = weir_changes_count(changes, kind);
 	size_t printed = 0;
 
 	if (!count)
 		return;
-	fprintf(stream, "%zu rule%s %s:", count, weir_plural(count), fates[fate]);
+	fprintf(stream, "%zu rule%s %s:", count, weir_plural(count), kinds[kind]);
 	for (size_t i = 0; i < changes->count && printed < NAMES_MAX; i++)
-		if (changes->all[i].fate == fate)
+		if (changes->all[i].kind == kind)
 			fprintf(stream, "%s %s", printed++ ? "," : "", changes->all[i].name);
 	if (count > printed)
 		fprintf(stream, ", and %zu more", count - printed);
@@ -35,8 +35,8 @@ void weir_print_reload(const struct weir_reload_result *result, FILE *stream)
 {
 	fprintf(stream, "%u rule%s (%u %s)\n", result->rules, weir_plural(result->rules), result->kept_rules,
 		result->kept_rules == 1 ? "keeps its counts" : "keep their counts");
-	for (int fate = 0; fate < WEIR_RULE_FATES; fate++)
-		print_fate(&result->changes, fate, stream);
+	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++)
+		print_kind(&result->changes, kind, stream);
 	print_list("allow", result->allow_before, result->allow_now, stream);
 	print_list("deny", result->deny_before, result->deny_now, stream);
 	if (result->observes_now)
@@ -45,12 +45,12 @@ void weir_print_reload(const struct weir_reload_result *result, FILE *stream)
 		fputs("dropping from now on: before, it only observed\n", stream);
 }
 
-static json_t *names_of(const struct weir_rule_changes *changes, enum weir_rule_fate fate)
+static json_t *names_of(const struct weir_changes *changes, enum weir_change_kind kind)
 {
 	json_t *names = json_array();
 
 	for (size_t i = 0; i < changes->count; i++)
-		if (changes->all[i].fate == fate)
+		if (changes->all[i].kind == kind)
 			weir_json_append(&names, weir_json_text(changes->all[i].name));
 	return names;
 }
@@ -60,9 +60,9 @@ static json_t *describe(const char *instance, const struct weir_reload_result *r
 	return json_pack("{s:s, s:I, s:s, s:i, s:i, s:o, s:o, s:o, s:{s:i, s:i}, s:{s:i, s:i}, s:o}", "instance",
 			 instance, "generation", (json_int_t)result->generation, "mode",
 			 result->observes_now ? "observe" : "enforce", "ruleCount", result->rules, "keptRuleCount",
-			 result->kept_rules, "removed", names_of(&result->changes, WEIR_RULE_REMOVED), "changed",
-			 names_of(&result->changes, WEIR_RULE_CHANGED), "added",
-			 names_of(&result->changes, WEIR_RULE_ADDED), "allow", "before", result->allow_before, "now",
+			 result->kept_rules, "removed", names_of(&result->changes, WEIR_CHANGE_REMOVED), "changed",
+			 names_of(&result->changes, WEIR_CHANGE_CHANGED), "added",
+			 names_of(&result->changes, WEIR_CHANGE_ADDED), "allow", "before", result->allow_before, "now",
 			 result->allow_now, "deny", "before", result->deny_before, "now", result->deny_now,
 			 "returnsSeconds", result->returns_s ? json_integer(result->returns_s) : json_null());
 }

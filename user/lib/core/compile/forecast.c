@@ -12,6 +12,81 @@
 #include "rules/scalars.h"
 #include "tables/rule_kind.h"
 
+/* ---- changes ---- */
+
+static struct weir_change *add(struct weir_changes *changes, enum weir_change_kind kind, const char *name)
+{
+	struct weir_change *change = weir_array_add((void **)&changes->all, changes->count, sizeof(*change));
+
+	if (!change)
+		return NULL;
+	change->name = strndup(name, WEIR_NAME_BYTES);
+	change->kind = kind;
+	changes->count++;
+	return change->name ? change : NULL;
+}
+
+size_t weir_changes_count(const struct weir_changes *changes, enum weir_change_kind kind)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < changes->count; i++)
+		count += changes->all[i].kind == kind;
+	return count;
+}
+
+static void free_change(struct weir_change *change)
+{
+	free(change->name);
+	free(change->before);
+	free(change->after);
+}
+
+void weir_changes_free(struct weir_changes *changes)
+{
+	for (size_t i = 0; i < changes->count; i++)
+		free_change(&changes->all[i]);
+	free(changes->all);
+	*changes = (struct weir_changes){};
+}
+
+/* ---- names ---- */
+
+/* Rules or resources, sorted by name, or by their places in the files. */
+struct list {
+	struct named {
+		const char *name;
+		size_t place;
+		const struct weir_rule_info *loaded; /* of a rule that is loaded */
+	} * all;
+	size_t count;
+};
+
+static int compare_names(const void *left, const void *right)
+{
+	return strncmp(((const struct named *)left)->name, ((const struct named *)right)->name, WEIR_NAME_BYTES);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct named *a = left, *b = right;
+
+	return (a->place > b->place) - (a->place < b->place);
+}
+
+/* In a list that is sorted by name. */
+static const struct named *find(const struct list *list, const char *name)
+{
+	const struct named wanted = {.name = name};
+
+	return bsearch(&wanted, list->all, list->count, sizeof(*list->all), compare_names);
+}
+
+static void free_list(struct list *list)
+{
+	free(list->all);
+}
+
 /* ---- loaded rules ---- */
 
 static bool is_of_user(const struct weir_rule_info *rule)
@@ -19,49 +94,19 @@ static bool is_of_user(const struct weir_rule_info *rule)
 	return rule->state == WEIR_SLOT_USED && !rule->is_shadow;
 }
 
-/* ---- rules by name ---- */
-
-struct loaded_list {
-	const struct weir_rule_info **rules; /* sorted by name; names are unique */
-	size_t count;
-};
-
-static int compare_loaded_names(const void *left, const void *right)
+static int list_loaded(const struct weir_rule_info *rules, uint32_t slots,
+		       int (*compare)(const void *left, const void *right), struct list *ret_list)
 {
-	const struct weir_rule_info *const *a = left, *const *b = right;
-
-	return strncmp((*a)->name, (*b)->name, WEIR_NAME_BYTES);
-}
-
-static int compare_places(const void *left, const void *right)
-{
-	const struct weir_rule_info *const *a = left, *const *b = right;
-
-	return (*a)->place < (*b)->place ? -1 : (*a)->place > (*b)->place;
-}
-
-static int list_rules(const struct weir_rule_info *rules, uint32_t slots,
-		      int (*compare)(const void *left, const void *right), struct loaded_list *ret_list)
-{
-	ret_list->rules = calloc(slots + 1ul, sizeof(*ret_list->rules));
-	if (!ret_list->rules)
+	ret_list->all = calloc(slots + 1ul, sizeof(*ret_list->all));
+	if (!ret_list->all)
 		return -ENOMEM;
 	for (uint32_t slot = 0; slot < slots; slot++)
 		if (is_of_user(&rules[slot]))
-			ret_list->rules[ret_list->count++] = &rules[slot];
-	qsort(ret_list->rules, ret_list->count, sizeof(*ret_list->rules), compare);
+			ret_list->all[ret_list->count++] =
+				(struct named){rules[slot].name, rules[slot].place, &rules[slot]};
+	qsort(ret_list->all, ret_list->count, sizeof(*ret_list->all), compare);
 	return 0;
 }
-
-static const struct weir_rule_info *find_loaded(const struct loaded_list *list, const struct weir_rule_info *rule)
-{
-	const struct weir_rule_info **found =
-		bsearch(&rule, list->rules, list->count, sizeof(*list->rules), compare_loaded_names);
-
-	return found ? *found : NULL;
-}
-
-/* ---- changes ---- */
 
 /* Only the fields that the user writes. Those that a load decides are cleared, rather than listing fields to compare,
  * so that a new field is compared.
@@ -93,60 +138,39 @@ static bool is_changed(const struct weir_rule_info *before, const struct weir_ru
 	return memcmp(old_bytes, new_bytes, sizeof(old)) != 0;
 }
 
-static void add_loaded(struct weir_rule_changes *changes, enum weir_rule_fate fate, const struct weir_rule_info *rule)
-{
-	struct weir_rule_change *change = &changes->all[changes->count++];
-
-	change->fate = fate;
-	memcpy(change->name, rule->name, WEIR_NAME_BYTES);
-	change->name[WEIR_NAME_BYTES - 1] = '\0';
-	changes->of_fate[fate]++;
-}
-
-/* Add the rules in `list` with this type of change; `others` are those on the other side of the load. */
-static void add_all(struct weir_rule_changes *changes, enum weir_rule_fate fate, const struct loaded_list *list,
-		    const struct loaded_list *others)
+/* Add the rules in `list` that have changed in this way; `others` are those on the other side of the load. */
+static int add_all(struct weir_changes *changes, enum weir_change_kind kind, const struct list *list,
+		   const struct list *others)
 {
 	for (size_t i = 0; i < list->count; i++) {
-		const struct weir_rule_info *rule = list->rules[i], *other = find_loaded(others, rule);
+		const struct named *rule = &list->all[i], *other = find(others, rule->name);
 
-		if (fate == WEIR_RULE_CHANGED ? other && is_changed(other, rule) : !other)
-			add_loaded(changes, fate, rule);
+		if (kind == WEIR_CHANGE_CHANGED ? !other || !is_changed(other->loaded, rule->loaded) : other != NULL)
+			continue;
+		if (!add(changes, kind, rule->name))
+			return -ENOMEM;
 	}
-}
-
-static void free_loaded(struct loaded_list *list)
-{
-	free(list->rules);
-}
-
-int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_slots,
-			   const struct weir_rule_info *after, uint32_t after_slots,
-			   struct weir_rule_changes *ret_changes)
-{
-	_cleanup_(free_loaded) struct loaded_list old = {}, new = {}, old_names = {}, new_names = {};
-
-	*ret_changes = (struct weir_rule_changes){};
-	if (!before)
-		return 0;
-	if (list_rules(before, before_slots, compare_places, &old) ||
-	    list_rules(after, after_slots, compare_places, &new) ||
-	    list_rules(before, before_slots, compare_loaded_names, &old_names) ||
-	    list_rules(after, after_slots, compare_loaded_names, &new_names))
-		return -ENOMEM;
-	ret_changes->all = calloc(old.count + new.count + 1, sizeof(*ret_changes->all));
-	if (!ret_changes->all)
-		return -ENOMEM;
-	add_all(ret_changes, WEIR_RULE_REMOVED, &old, &new_names);
-	add_all(ret_changes, WEIR_RULE_CHANGED, &new, &old_names);
-	add_all(ret_changes, WEIR_RULE_ADDED, &new, &old_names);
 	return 0;
 }
 
-void weir_rule_changes_free(struct weir_rule_changes *changes)
+int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_slots,
+			   const struct weir_rule_info *after, uint32_t after_slots, struct weir_changes *ret_changes)
 {
-	free(changes->all);
-	*changes = (struct weir_rule_changes){};
+	_cleanup_(free_list) struct list old = {}, new = {}, old_names = {}, new_names = {};
+
+	*ret_changes = (struct weir_changes){};
+	if (!before)
+		return 0;
+	if (!list_loaded(before, before_slots, compare_places, &old) &&
+	    !list_loaded(after, after_slots, compare_places, &new) &&
+	    !list_loaded(before, before_slots, compare_names, &old_names) &&
+	    !list_loaded(after, after_slots, compare_names, &new_names) &&
+	    !add_all(ret_changes, WEIR_CHANGE_REMOVED, &old, &new_names) &&
+	    !add_all(ret_changes, WEIR_CHANGE_CHANGED, &new, &old_names) &&
+	    !add_all(ret_changes, WEIR_CHANGE_ADDED, &new, &old_names))
+		return 0;
+	weir_changes_free(ret_changes);
+	return -ENOMEM;
 }
 
 /* ---- rules without a name ---- */
@@ -159,10 +183,12 @@ static bool is_default_name(const char *name, const char *resource)
 	return !strncmp(name, resource, bytes) && name[bytes] == '#';
 }
 
-const char *weir_rule_changes_renumber(const struct weir_rule_changes *changes, const struct weir_rule_info *after,
+const char *weir_rule_changes_renumber(const struct weir_changes *changes, const struct weir_rule_info *after,
 				       uint32_t after_slots)
 {
-	if (!changes->of_fate[WEIR_RULE_CHANGED] || changes->of_fate[WEIR_RULE_CHANGED] == changes->count)
+	const size_t changed = weir_changes_count(changes, WEIR_CHANGE_CHANGED);
+
+	if (!changed || changed == changes->count)
 		return NULL;
 	for (uint32_t slot = 0; slot < after_slots; slot++) {
 		const char *resource = after[slot].resource_name;
@@ -171,10 +197,10 @@ const char *weir_rule_changes_renumber(const struct weir_rule_changes *changes, 
 		if (!is_of_user(&after[slot]) || !is_default_name(after[slot].name, resource))
 			continue;
 		for (size_t i = 0; i < changes->count; i++) {
-			const struct weir_rule_change *change = &changes->all[i];
+			const struct weir_change *change = &changes->all[i];
 
-			is_here |= change->fate == WEIR_RULE_CHANGED && !strcmp(change->name, after[slot].name);
-			has_moved |= change->fate != WEIR_RULE_CHANGED && is_default_name(change->name, resource);
+			is_here |= change->kind == WEIR_CHANGE_CHANGED && !strcmp(change->name, after[slot].name);
+			has_moved |= change->kind != WEIR_CHANGE_CHANGED && is_default_name(change->name, resource);
 		}
 		if (is_here && has_moved)
 			return resource;
@@ -184,25 +210,11 @@ const char *weir_rule_changes_renumber(const struct weir_rule_changes *changes, 
 
 /* ---- rule sets ---- */
 
-static void free_change(struct weir_change *change)
-{
-	free(change->name);
-	free(change->before);
-	free(change->after);
-}
-
-static void free_changes(struct weir_changes *changes)
-{
-	for (size_t i = 0; i < changes->count; i++)
-		free_change(&changes->all[i]);
-	free(changes->all);
-}
-
 void weir_forecast_free(struct weir_forecast *forecast)
 {
 	free_change(&forecast->settings);
-	free_changes(&forecast->resources);
-	free_changes(&forecast->rules);
+	weir_changes_free(&forecast->resources);
+	weir_changes_free(&forecast->rules);
 	*forecast = (struct weir_forecast){};
 }
 
@@ -290,57 +302,17 @@ static int compare(const struct weir_ruleset *before, size_t before_place, const
 	return err ? err : lines_beside(new, old, &change->after);
 }
 
-/* ---- names ---- */
-
-static struct weir_change *add(struct weir_changes *changes, enum weir_change_kind kind, const char *name)
+static int sort_names(const struct weir_ruleset *ruleset, enum part part, struct list *ret_list)
 {
-	struct weir_change *change = weir_array_add((void **)&changes->all, changes->count, sizeof(*change));
-
-	if (!change)
-		return NULL;
-	change->name = strndup(name, WEIR_NAME_BYTES);
-	change->kind = kind;
-	changes->count++;
-	return change->name ? change : NULL;
-}
-
-/* Sorted pointers to names. */
-struct by_name {
-	struct named {
-		const char *name;
-		size_t place;
-	} * all;
-	size_t count;
-};
-
-static int compare_names(const void *left, const void *right)
-{
-	return strcmp(((const struct named *)left)->name, ((const struct named *)right)->name);
-}
-
-static void free_names(struct by_name *names)
-{
-	free(names->all);
-}
-
-static int sort_names(const struct weir_ruleset *ruleset, enum part part, struct by_name *ret_names)
-{
-	ret_names->count = !ruleset ? 0 : part == PART_RULE ? ruleset->rule_count : ruleset->resource_count;
-	ret_names->all = calloc(ret_names->count + 1, sizeof(*ret_names->all));
-	if (!ret_names->all)
+	ret_list->count = !ruleset ? 0 : part == PART_RULE ? ruleset->rule_count : ruleset->resource_count;
+	ret_list->all = calloc(ret_list->count + 1, sizeof(*ret_list->all));
+	if (!ret_list->all)
 		return -ENOMEM;
-	for (size_t i = 0; i < ret_names->count; i++)
-		ret_names->all[i] =
-			(struct named){part == PART_RULE ? ruleset->rules[i].name : ruleset->resources[i].name, i};
-	qsort(ret_names->all, ret_names->count, sizeof(*ret_names->all), compare_names);
+	for (size_t i = 0; i < ret_list->count; i++)
+		ret_list->all[i] = (struct named){
+			part == PART_RULE ? ruleset->rules[i].name : ruleset->resources[i].name, i, NULL};
+	qsort(ret_list->all, ret_list->count, sizeof(*ret_list->all), compare_names);
 	return 0;
-}
-
-static const struct named *find(const struct by_name *names, const char *name)
-{
-	const struct named wanted = {.name = name};
-
-	return bsearch(&wanted, names->all, names->count, sizeof(*names->all), compare_names);
 }
 
 /* ---- resources ---- */
@@ -348,7 +320,7 @@ static const struct named *find(const struct by_name *names, const char *name)
 static int forecast_resources(const struct weir_ruleset *before, const struct weir_ruleset *after,
 			      struct weir_forecast *forecast)
 {
-	_cleanup_(free_names) struct by_name old = {}, new = {};
+	_cleanup_(free_list) struct list old = {}, new = {};
 	int err = sort_names(before, PART_RESOURCE, &old);
 
 	if (!err)
@@ -376,16 +348,16 @@ static int forecast_resources(const struct weir_ruleset *before, const struct we
 
 /* ---- rules ---- */
 
-static enum weir_change_kind kind_of(const struct weir_rule_changes *changes, const char *name)
+static enum weir_change_kind kind_of(const struct weir_changes *changes, const char *name)
 {
 	for (size_t i = 0; i < changes->count; i++)
 		if (!strncmp(changes->all[i].name, name, WEIR_NAME_BYTES))
-			return changes->all[i].fate == WEIR_RULE_ADDED ? WEIR_CHANGE_ADDED : WEIR_CHANGE_CHANGED;
+			return changes->all[i].kind;
 	return WEIR_CHANGE_NONE;
 }
 
-static int forecast_rule(const struct weir_ruleset *before, const struct by_name *old, const struct weir_ruleset *after,
-			 size_t place, const struct weir_rule_changes *changes, const struct weir_image *image,
+static int forecast_rule(const struct weir_ruleset *before, const struct list *old, const struct weir_ruleset *after,
+			 size_t place, const struct weir_changes *changes, const struct weir_image *image,
 			 struct weir_forecast *forecast)
 {
 	const struct weir_ruleset_rule *rule = &after->rules[place];
@@ -411,8 +383,8 @@ static int forecast_rules(const struct weir_ruleset *before, const struct weir_r
 			  const struct weir_previous *previous, const struct weir_image *image,
 			  struct weir_forecast *forecast)
 {
-	_cleanup_(weir_rule_changes_free) struct weir_rule_changes changes = {};
-	_cleanup_(free_names) struct by_name old = {};
+	_cleanup_(weir_changes_free) struct weir_changes changes = {};
+	_cleanup_(free_list) struct list old = {};
 	int err = weir_rule_changes_find(previous->rules, previous->rule_slots, image->rule_info, image->rule_slots,
 					 &changes);
 
@@ -421,7 +393,7 @@ static int forecast_rules(const struct weir_ruleset *before, const struct weir_r
 	for (size_t i = 0; !err && i < after->rule_count; i++)
 		err = forecast_rule(before, &old, after, i, &changes, image, forecast);
 	for (size_t i = 0; !err && i < changes.count; i++)
-		if (changes.all[i].fate == WEIR_RULE_REMOVED &&
+		if (changes.all[i].kind == WEIR_CHANGE_REMOVED &&
 		    !add(&forecast->rules, WEIR_CHANGE_REMOVED, changes.all[i].name))
 			err = -ENOMEM;
 	return err;
@@ -459,10 +431,7 @@ static bool are_same_lists(const struct weir_ruleset *before, const struct weir_
 
 static bool changes_any(const struct weir_changes *changes)
 {
-	for (size_t i = 0; i < changes->count; i++)
-		if (changes->all[i].kind != WEIR_CHANGE_NONE)
-			return true;
-	return false;
+	return weir_changes_count(changes, WEIR_CHANGE_NONE) < changes->count;
 }
 
 int weir_forecast_make(const struct weir_ruleset *before, const struct weir_ruleset *after,

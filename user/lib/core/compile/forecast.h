@@ -13,46 +13,6 @@
 #include "compile/compile.h"
 #include "weir_abi.h"
 
-/* ---- loaded rules, by name: which ones a reload removes, changes and adds ---- */
-
-enum weir_rule_fate {
-	WEIR_RULE_REMOVED,
-	WEIR_RULE_CHANGED, /* exists before and after, and a field that the user writes differs */
-	WEIR_RULE_ADDED,
-};
-#define WEIR_RULE_FATES 3
-
-struct weir_rule_change {
-	enum weir_rule_fate fate;
-	char name[WEIR_NAME_BYTES];
-};
-
-struct weir_rule_changes {
-	struct weir_rule_change *all; /* by type of change, and within a type in the order of the files */
-	size_t count;
-	size_t of_fate[WEIR_RULE_FATES];
-};
-
-/*
- * Compare the rules in use before a load with those after it, one entry per slot. Shadow windows are left out, since
- * the user did not write them. `before` may be NULL if nothing is known about it; then the result is empty. Returns 0
- * or -ENOMEM. The caller frees *ret_changes.
- */
-int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_slots,
-			   const struct weir_rule_info *after, uint32_t after_slots,
-			   struct weir_rule_changes *ret_changes);
-void weir_rule_changes_free(struct weir_rule_changes *changes);
-
-/*
- * Unnamed rules are matched, and keep their windows, by their number among the rules of their resource: when a rule is
- * added or removed before them, each inherits another rule's windows. Returns the first resource to which that may have
- * happened, or NULL.
- */
-const char *weir_rule_changes_renumber(const struct weir_rule_changes *changes, const struct weir_rule_info *after,
-				       uint32_t after_slots);
-
-/* ---- rule sets ---- */
-
 enum weir_change_kind { WEIR_CHANGE_REMOVED, WEIR_CHANGE_CHANGED, WEIR_CHANGE_ADDED, WEIR_CHANGE_NONE };
 
 struct weir_change {
@@ -70,6 +30,30 @@ struct weir_changes {
 	struct weir_change *all;
 	size_t count;
 };
+
+size_t weir_changes_count(const struct weir_changes *changes, enum weir_change_kind kind);
+void weir_changes_free(struct weir_changes *changes);
+
+/* ---- loaded rules, by name: which ones a reload removes, changes and adds ---- */
+
+/*
+ * Compare the rules in use before a load with those after it, one entry per slot. Shadow windows are left out, since
+ * the user did not write them. Removed rules come first, then changed and added ones, each in the order of the files.
+ * `before` may be NULL if nothing is known about it; then the result is empty. Returns 0 or -ENOMEM. The caller frees
+ * *ret_changes.
+ */
+int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_slots,
+			   const struct weir_rule_info *after, uint32_t after_slots, struct weir_changes *ret_changes);
+
+/*
+ * Unnamed rules are matched, and keep their windows, by their number among the rules of their resource: when a rule is
+ * added or removed before them, each inherits another rule's windows. Returns the first resource to which that may have
+ * happened, or NULL.
+ */
+const char *weir_rule_changes_renumber(const struct weir_changes *changes, const struct weir_rule_info *after,
+				       uint32_t after_slots);
+
+/* ---- rule sets ---- */
 
 struct weir_forecast {
 	struct weir_change settings;

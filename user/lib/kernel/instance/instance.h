@@ -305,7 +305,7 @@ struct weir_reload_result {
 	uint64_t generation;
 	uint64_t returns_s;	    /* seconds left to confirm it; 0: it need not be confirmed */
 	uint32_t rules, kept_rules; /* kept: with their windows and counters */
-	struct weir_rule_changes changes;
+	struct weir_changes changes;
 	/* Prefixes in the lists. The numbers before the reload are 0 if another version attached the instance. */
 	uint32_t allow_before, allow_now, deny_before, deny_now;
 	bool observed_before, observes_now;

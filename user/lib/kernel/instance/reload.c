@@ -577,5 +577,5 @@ int weir_instance_transition(const char *name, enum weir_transition_kind kind, c
 
 void weir_reload_result_free(struct weir_reload_result *result)
 {
-	weir_rule_changes_free(&result->changes);
+	weir_changes_free(&result->changes);
 }

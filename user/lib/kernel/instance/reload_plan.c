@@ -287,7 +287,7 @@ static int check_timed(const struct weir_instance *instance, const struct weir_i
 static int warn_of_renumbering(const struct weir_previous *previous, const struct weir_image *image,
 			       struct weir_diag *diag)
 {
-	_cleanup_(weir_rule_changes_free) struct weir_rule_changes changes = {};
+	_cleanup_(weir_changes_free) struct weir_changes changes = {};
 	const char *resource;
 
 	if (weir_rule_changes_find(previous->rules, previous->rule_slots, image->rule_info, image->rule_slots,
