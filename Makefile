@@ -8,7 +8,7 @@
 # ---- settings ----
 
 # WITHOUT="page", "metrics", "cluster" or "confine" leaves out features, and with them their libraries: `metrics` is `weir run --listen` (libmicrohttpd), `page` what it shows at / (libjs-dygraphs), `cluster` limits that hosts share (hiredis, nettle, gnutls),
-# `confine` what processes that stay give up (libcap-ng, libseccomp).
+# `confine` what processes that stay give up (libcap-ng, libseccomp). `metrics` and `cluster` are a house each, user/serve and user/cluster, of which only no_NAME.c is left.
 # Variables: PREFIX (default /usr/local) and DESTDIR (for packages) of `make install`, CC (gcc or clang, for user/ and tests/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
 # DEFINES (-D options for all of it: tests build other versions of weir), V=1 (show whole commands), SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
 SANITIZE ?= 0
@@ -159,7 +159,7 @@ help:
 
 # Two archives: what is pure (core, sentinel, and a room each of cluster and suggest), which unit tests link alone; and everything else but main().
 # Of a feature that is left out there is only what says so, no_NAME.c.
-left_out := $(if $(call has,cluster),%/no_flow_name.c %/no_store.c,%/flow_name.c user/cluster/store/store% %/replies.c %/tls.c) \
+left_out := $(if $(call has,cluster),%/no_cluster.c,$(filter-out %/no_cluster.c,$(call sources,user/cluster))) \
 	%/host/$(if $(call has,confine),no_)confine.c user/serve/$(if $(and $(call has,page),$(call has,metrics)),no_)page.c \
 	$(if $(call has,metrics),%/no_server.c,$(filter-out %/no_server.c,$(call sources,user/serve)))
 core_SRC := $(filter-out $(left_out),$(call sources,user/lib/core user/cluster/shares user/sentinel user/tools/suggest/peaks))

@@ -6,20 +6,6 @@
 #include "cluster/ledgers.h"
 #include "store/farewell.h"
 #include "store/sharing.h"
-#include "store/store.h"
-
-/* Report features that this build lacks now, rather than have a limit that stays at nothing. */
-static int check(const struct weir_ruleset *ruleset, struct weir_diag *diag)
-{
-	for (size_t i = 0; i < ruleset->rule_count; i++)
-		if (ruleset->rules[i].cluster && !weir_store_is_built())
-			return weir_diag_error(
-				diag, &ruleset->rules[i].place, NULL,
-				"leave 'clusterMode' out, or use a weir that was built without WITHOUT=cluster",
-				"rule '%s' is shared by hosts, which this build of weir does not support",
-				ruleset->rules[i].name);
-	return 0;
-}
 
 static int describe(const struct weir_instance *instance, json_t **ret_document, struct weir_diag *diag)
 {
@@ -40,7 +26,6 @@ const struct weir_calculator weir_cluster_calculator = {
 	.step = weir_sharing_step,
 	.leave = weir_sharing_leave,
 	.rule_count = weir_sharing_rule_count,
-	.check = check,
 	.examine = weir_examine_store,
 	.describe = describe,
 	.prepare_farewell = weir_farewell_prepare,

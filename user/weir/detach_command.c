@@ -50,7 +50,8 @@ static void prepare_farewells(const char *name, void *farewells[WEIR_CALCULATORS
 
 	if (!weir_instance_open_now(name, &instance, &ignored) && instance->is_settled)
 		for (size_t i = 0; weir_calculators()[i]; i++)
-			farewells[i] = weir_calculators()[i]->prepare_farewell(instance);
+			if (weir_calculators()[i]->prepare_farewell)
+				farewells[i] = weir_calculators()[i]->prepare_farewell(instance);
 	weir_diag_free(&ignored);
 }
 
@@ -64,7 +65,9 @@ static int detach(const struct weir_options *options, struct weir_diag *diag)
 	err = take_off(options, diag);
 	weir_pin_path(options->instance, NULL, path);
 	for (size_t i = 0; weir_calculators()[i]; i++) {
-		if (!err && farewells[i] && access(path, F_OK))
+		if (!farewells[i])
+			continue;
+		if (!err && access(path, F_OK))
 			weir_calculators()[i]->say_farewell(farewells[i]);
 		weir_calculators()[i]->free_farewell(farewells[i]);
 	}

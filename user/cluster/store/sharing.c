@@ -130,7 +130,7 @@ struct pollfd weir_sharing_poll(const void *state)
 {
 	const struct weir_sharing *sharing = state;
 
-	return sharing ? weir_store_poll(sharing->store) : (struct pollfd){.fd = -1};
+	return weir_store_poll(sharing->store);
 }
 
 uint64_t weir_sharing_due_ns(const void *state)
@@ -138,8 +138,6 @@ uint64_t weir_sharing_due_ns(const void *state)
 	const struct weir_sharing *sharing = state;
 	uint64_t due_ns, turn_ns, next_ns;
 
-	if (!sharing)
-		return UINT64_MAX;
 	due_ns = weir_store_due_ns(sharing->store);
 	if (weir_store_is_ready(sharing->store)) {
 		turn_ns = sharing->member.asked_ns +
@@ -190,7 +188,7 @@ uint32_t weir_sharing_rule_count(const void *state)
 {
 	const struct weir_sharing *sharing = state;
 
-	return sharing ? (uint32_t)sharing->rule_count : 0;
+	return sharing->rule_count;
 }
 
 /* ---- calls for the controller ---- */

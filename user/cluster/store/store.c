@@ -244,11 +244,6 @@ struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const 
 	return weir_store_ask_until(store, count, words, bytes, weir_host_now_ns() + TIMEOUT_NS);
 }
 
-bool weir_store_is_built(void)
-{
-	return true;
-}
-
 const char *weir_store_version(void)
 {
 	static char words[64];

@@ -19,10 +19,7 @@
 
 struct weir_store;
 
-/* False in a build with make WITHOUT=cluster. */
-bool weir_store_is_built(void);
-
-/* Does not connect yet. -EINVAL: the description is damaged, or this build has no clusters. */
+/* Does not connect yet. -EINVAL: the description is damaged. */
 int weir_store_open(const struct weir_cluster_info *cluster, struct weir_store **ret_store, struct weir_diag *diag);
 void weir_store_free(struct weir_store *store);
 
@@ -61,7 +58,7 @@ struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const 
 struct weir_reply *weir_store_ask_until(struct weir_store *store, size_t count, const char **words, const size_t *bytes,
 					uint64_t end_ns);
 
-/* "hiredis 0.14.1, GnuTLS 3.7.9", or a text saying that this build has no clusters. */
+/* "hiredis 0.14.1, GnuTLS 3.7.9"; in a build with make WITHOUT=cluster: "no clusters". */
 const char *weir_store_version(void);
 
 #endif

@@ -30,12 +30,13 @@ int weir_calculators_check(const struct weir_ruleset *ruleset, struct weir_diag 
 	int err = 0;
 
 	for (size_t i = 0; !err && calculators[i]; i++)
-		err = calculators[i]->check(ruleset, diag);
+		err = calculators[i]->check ? calculators[i]->check(ruleset, diag) : 0;
 	return err;
 }
 
 void weir_calculators_examine(const struct weir_ruleset *ruleset, struct weir_findings *findings)
 {
 	for (size_t i = 0; calculators[i]; i++)
-		calculators[i]->examine(ruleset, findings);
+		if (calculators[i]->examine)
+			calculators[i]->examine(ruleset, findings);
 }

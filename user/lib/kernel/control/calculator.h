@@ -17,13 +17,15 @@
 
 struct weir_findings;
 
-/* `state` is the calculator's own; NULL: no rule of the instance needs it. */
+/* `state` is the calculator's own, and never NULL but for follow(). What commands ask may be NULL: nothing to do. */
 struct weir_calculator {
 	const char *name;
 
 	/* ---- in the controller ---- */
 
-	/* Bring *state in line with the instance: at the start (*state is NULL), and after each reload. */
+	/* Bring *state in line with the instance: at the start, when it is NULL, and after each reload. It stays NULL
+	 * if no rule needs the calculator.
+	 */
 	int (*follow)(void **state, const struct weir_instance *instance, struct weir_diag *diag);
 	void (*free)(void *state);
 	/* What to poll for, and until when. Call step() when the descriptor is ready or the time has come. */

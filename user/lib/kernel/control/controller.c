@@ -204,7 +204,8 @@ static int arm(const struct weir_controller *controller, struct weir_diag *diag)
 	struct itimerspec due = {};
 
 	for (size_t i = 0; weir_calculators()[i]; i++) {
-		uint64_t due_ns = weir_calculators()[i]->due_ns(controller->calculated[i]) + 1; /* 0 means no time */
+		const void *state = controller->calculated[i];
+		uint64_t due_ns = state ? weir_calculators()[i]->due_ns(state) + 1 : 0; /* 0 means no time */
 
 		if (due_ns && due_ns < next_ns)
 			next_ns = due_ns;
@@ -249,7 +250,8 @@ static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct
 	if (pause_ms < 0)
 		polled[3].fd = controller->link_watch_fd;
 	for (size_t i = 0; weir_calculators()[i]; i++)
-		polled[count++] = weir_calculators()[i]->poll(controller->calculated[i]);
+		if (controller->calculated[i])
+			polled[count++] = weir_calculators()[i]->poll(controller->calculated[i]);
 	if (poll(polled, count, pause_ms) < 0 && errno != EINTR)
 		return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
 	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* its cgroup is gone: it would stay ready */
@@ -364,7 +366,8 @@ void weir_controller_free(struct weir_controller *controller)
 	}
 	weir_thresholds_free(controller->thresholds);
 	for (size_t i = 0; weir_calculators()[i]; i++)
-		weir_calculators()[i]->free(controller->calculated[i]);
+		if (controller->calculated[i])
+			weir_calculators()[i]->free(controller->calculated[i]);
 	weir_memory_free(controller->memory);
 	weir_signals_close(controller->signals);
 	weir_instance_free(controller->instance);
@@ -398,6 +401,7 @@ uint32_t weir_controller_rule_count(const struct weir_controller *controller)
 	uint32_t count = weir_thresholds_count(controller->thresholds) + controller->sampled_rules;
 
 	for (size_t i = 0; weir_calculators()[i]; i++)
-		count += weir_calculators()[i]->rule_count(controller->calculated[i]);
+		if (controller->calculated[i])
+			count += weir_calculators()[i]->rule_count(controller->calculated[i]);
 	return count;
 }
