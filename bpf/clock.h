@@ -121,7 +121,7 @@ static __always_inline void weir_clock_set(struct weir_clock *clk, __u64 jiffies
 /* Make *clk the bucket of s->tick, or of s->now_ns. Out of line, as it runs once a bucket. */
 __noinline int weir_clock_turn(struct weir_scratch *s, struct weir_clock *clk, __u32 spec, __u32 wide)
 {
-	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&window_specs, &spec);
 
 	if (!s || !clk || !t)
 		return 0;

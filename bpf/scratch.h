@@ -494,7 +494,7 @@ struct weir_scratch {
 	__u64 group_position;	     /* of the group that was joined last or is due first */
 	__u64 earliest_due;	     /* when that group is due */
 	__u32 outcome_fails;	     /* the packet that ends the request resets or finishes it */
-	__u32 is_prioritised;	     /* one of the packet's resources is prioritised: it may occupy later buckets */
+	__u32 is_prioritized;	     /* one of the packet's resources is prioritized: it may occupy later buckets */
 	struct weir_occupy_view occupy;
 	struct weir_occupy_reservation occupy_reservation[WEIR_PACKET_RULES_MAX];
 	struct weir_packet closing; /* this packet, parsed once more */

@@ -145,7 +145,7 @@ struct weir_pace_counters {
 	__u64 unpaced;	/* passed at once: the kernel keeps no delivery time for frames with two VLAN tags */
 };
 
-/* Map `talkers`, per CPU, in chunks: the keys of flows, for `weir flows` only, as rows have hashes. A flow is recorded
+/* Map `key_samples`, per CPU, in chunks: keys of flows, for `weir flows` only, as rows have hashes. A flow is recorded
  * when it goes over its limit, and now and then when it takes a lease (bpf/observe/key_samples.h). A later flow may
  * overwrite it; the next record brings it back.
  */
@@ -164,7 +164,7 @@ struct weir_key_sample_chunk {
 };
 
 /*
- * Maps `offenders` and `offender_keys`, top drops: flows that rules have blocked, or would have if they did not observe
+ * Maps `top_drops` and `top_drop_keys`, top drops: flows that rules have blocked, or would have if they did not observe
  * (bpf/observe/top_drops.h). Every CPU has WEIR_TOP_DROPS_SETS sets, one CPU's behind the other's, and writes no
  * others; userspace writes tags alone, to forget rules that are gone. Times are CLOCK_MONOTONIC, as of the
  * tick, in steps of 2^24 ns (17 ms): they wrap after 2.3 years.

@@ -180,7 +180,7 @@ struct weir_resource {
 	__u8 rule_count;
 	__u8 is_both; /* it matches incoming and outgoing packets */
 	__u8 shadow_count;
-	__u8 is_prioritised;		   /* its packets occupy */
+	__u8 is_prioritized;		   /* its packets occupy */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */
 	struct weir_shadow shadow[WEIR_RESOURCE_SHADOWS_MAX];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Map `remnants`, shared by all CPUs: the ghosts of rows that were evicted while they counted
+ * Map `row_ghosts`, shared by all CPUs: the ghosts of rows that were evicted while they counted
  * (bpf/window/row_ghosts.h). A ghost is one word, so that a compare-and-swap changes all of it, and a set of them is a
  * cache line. A flow has two candidate sets, one beside each of its two sets of rows, and may have several ghosts: they
  * add up. So a ghost is mostly in a line that the new flow has had to read anyway. Both sets lie in one page. After the
@@ -20,7 +20,7 @@
  * looks valid again, for one window, after 27 minutes. Before that, the page's word shows that no ghost of the page
  * counts any more, unless flows are evicted there all the time; but then ghosts are also replaced all the time.
  *
- * Map `strangers`, also shared by all CPUs: with `whenFull: aggregate`, the counts that found no slot among the ghosts.
+ * Map `overflow_windows`, also shared by all CPUs: with `whenFull: aggregate`, counts that found no slot among ghosts.
  * An eighth of a page's flows are a *group*. For each class of windows, a group has one word, the *overflow window*, to
  * which all such counts are added.
  */

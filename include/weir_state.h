@@ -123,7 +123,7 @@ struct weir_wide_chunk {
 #define WEIR_WIDE_PAGE_SETS 8
 #define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets)-1)) | 1u))
 
-/* Map `presence`, shared by all CPUs: sharers, the CPUs that have counted a flow lately (bpf/window/sharers.h). A cell
+/* Map `sharers`, shared by all CPUs: which CPUs have counted a flow lately (bpf/window/sharers.h). A cell
  * holds an epoch, the CPUs seen in it and those seen in the one before. There is one cell for each row of each CPU's
  * table, so that flows seldom share one.
  */
@@ -138,7 +138,7 @@ _Static_assert(sizeof(struct weir_sharers_line) == 64, "one cache line, at an of
 #define WEIR_SHARERS_SHIFT_MIN 32 /* an epoch of 4.3 s: long compared with any stall of a CPU */
 #define WEIR_SHARERS_SHIFT_MAX 48 /* longer than any window: two buckets of 24 h are 2^47.3 ns */
 
-/* Map `timings`, window specs: how long a bucket is, and how many of them a window looks at. A window spec never
+/* Map `window_specs`: how long a bucket is, and how many of them a window looks at. A window spec never
  * changes once it is published, because rows in the tables are evaluated against it. Userspace writes it.
  */
 struct weir_window_spec {
@@ -374,7 +374,7 @@ struct weir_token_set {
 _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
 
 /*
- * Maps `borrowing_flows` and, by rule slot, `borrowing_resources`: one flow's occupy window. It has a cell for each of
+ * Maps `occupy_flows` and, by rule slot, `occupy_resources`: one flow's occupy window. It has a cell for each of
  * the n buckets of the window and of the n after it (n: sampleCount), each used again when 2n buckets have gone by.
  *
  * A cell holds, from the lowest bit, the units of its bucket (weir_occupy_unit_bits() of them), and the round of the

@@ -6,7 +6,7 @@
 #include "weir_abi.h"
 #include "weir_timed.h"
 
-#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, size, entries, part, users, lost)     \
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, ...)                                  \
 	_Static_assert(sizeof(row) == (bytes), "another layout of " #map " needs another version");                    \
 	_Static_assert(sizeof(#map) <= WEIR_TABLE_NAME_BYTES, "the name of " #map " is too long for a description");
 #include "weir_tables.def"

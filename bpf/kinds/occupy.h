@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Occupy windows: sliding windows whose later buckets prioritised packets may occupy. A packet of a prioritised
+ * Occupy windows: sliding windows whose later buckets prioritized packets may occupy. A packet of a prioritized
  * resource that does not fit now may be counted in a future bucket; it then waits until that bucket begins
  * (docs/semantics.md, 10; Sentinel (Java)'s StatisticNode.tryOccupyNext).
  *
@@ -38,7 +38,7 @@ static __always_inline struct weir_occupy_set *weir_occupy_set(const struct weir
 {
 	__u32 index = s->view.flow.set;
 
-	return bpf_map_lookup_elem(&borrowing_flows, &index);
+	return bpf_map_lookup_elem(&occupy_flows, &index);
 }
 
 /* Buckets as ghosts number them. */
@@ -96,7 +96,7 @@ __noinline int weir_leave_occupy(struct weir_scratch *s, const struct weir_occup
 	leaves = READ_ONCE(flow->leaves);
 	name = leaves >> WEIR_ROW_GHOST_NAME_SHIFT;
 	spec = name & 15;
-	t = bpf_map_lookup_elem(&timings, &spec);
+	t = bpf_map_lookup_elem(&window_specs, &spec);
 	if (!t || !t->bucket_ns || spec == WEIR_ROW_GHOST_SPECS || name != WEIR_ROW_GHOST_NAME(tag, spec))
 		return 0;
 	bucket = newest_ns / t->bucket_ns;
@@ -214,7 +214,7 @@ static __always_inline struct weir_occupy_window *weir_get_occupy(struct weir_sc
 	s->view.slot = rule->slot;
 	s->view.flow.tag = 0;
 	if (!rule->key_fields)
-		return bpf_map_lookup_elem(&borrowing_resources, &index);
+		return bpf_map_lookup_elem(&occupy_resources, &index);
 	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_OCCUPY_FLOWS]);
 	set = weir_occupy_set(s);
 	if (!set)
@@ -392,7 +392,7 @@ __noinline __u32 weir_find_occupiable(struct weir_scratch *s, __u32 place)
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 sum, allowed, wait_ns;
 
-	WEIR_GLOBAL(OCCUPY, s && s->is_prioritised, WEIR_NO_BUCKET);
+	WEIR_GLOBAL(OCCUPY, s && s->is_prioritized, WEIR_NO_BUCKET);
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (s->occupy.occupied + WEIR_SEGMENTS(s) > allowed)
 		return WEIR_NO_BUCKET;
@@ -500,10 +500,10 @@ static __always_inline __u64 *weir_reserved_cell(const struct weir_occupy_reserv
 	struct weir_occupy_window *flow;
 
 	if (reservation->is_keyed) {
-		set = bpf_map_lookup_elem(&borrowing_flows, &index);
+		set = bpf_map_lookup_elem(&occupy_flows, &index);
 		flow = set ? WEIR_ELEMENT(set->flow, reservation->way) : NULL;
 	} else {
-		flow = bpf_map_lookup_elem(&borrowing_resources, &index);
+		flow = bpf_map_lookup_elem(&occupy_resources, &index);
 	}
 	return flow ? WEIR_ELEMENT(flow->cell, reservation->cell) : NULL;
 }

@@ -38,7 +38,7 @@ __noinline int weir_write_key_sample(struct weir_scratch *s, __u32 place)
 		return 0;
 	index = s->flow.tag >> 4;
 	chunk_index = index / WEIR_KEY_SAMPLES_PER_CHUNK % WEIR_KEY_SAMPLE_CHUNKS;
-	chunk = bpf_map_lookup_elem(&talkers, &chunk_index);
+	chunk = bpf_map_lookup_elem(&key_samples, &chunk_index);
 	if (!chunk)
 		return 0;
 	OPAQUE(index);

@@ -30,7 +30,7 @@
 
 static __always_inline struct weir_top_drops_set *weir_top_drops_at(__u32 index)
 {
-	return bpf_map_lookup_elem(&offenders, &index);
+	return bpf_map_lookup_elem(&top_drops, &index);
 }
 
 /* The packet's time, in the unit of slots. */
@@ -107,7 +107,7 @@ static __always_inline void weir_place_dropped(struct weir_scratch *s, const str
 	struct weir_top_drop_key *whose;
 
 	index = index * WEIR_TOP_DROPS_WAYS + way;
-	whose = bpf_map_lookup_elem(&offender_keys, &index);
+	whose = bpf_map_lookup_elem(&top_drop_keys, &index);
 	if (!whose || !at || way >= WEIR_TOP_DROPS_WAYS)
 		return;
 	/* Readers take a slot to be valid if both tags are equal before and after they have read it. So everything that

@@ -38,7 +38,7 @@ __noinline int weir_list_rules(struct weir_scratch *s, __u32 place)
 
 	if (!s)
 		return -1;
-	s->is_prioritised |= resource->is_prioritised;
+	s->is_prioritized |= resource->is_prioritized;
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < resource->rule_count; i++) {
 		__u32 count = s->rule_count, rule = resource->rule[i];
 
@@ -61,7 +61,7 @@ __noinline int weir_list_all_rules(struct weir_scratch *s)
 	if (!s)
 		return -1;
 	__builtin_memset(s->rule, 0xff, sizeof(s->rule));
-	s->is_prioritised = 0;
+	s->is_prioritized = 0;
 	if (config.system_rules && weir_list_system_rules(s))
 		return -1;
 	for (__u32 i = 0; i < WEIR_PACKET_RESOURCES_MAX && i < s->resource_count; i++)
@@ -85,7 +85,7 @@ static __always_inline int weir_gather_rules(struct weir_scratch *s)
 	s->rule[0] = resource->rule[0];
 	s->rule_count = resource->rule_count;
 	if (WEIR_PART_OCCUPY)
-		s->is_prioritised = resource->is_prioritised;
+		s->is_prioritized = resource->is_prioritized;
 	return 0;
 }
 

@@ -24,7 +24,7 @@
 
 static __always_inline struct weir_row_ghost_set *weir_row_ghost_set(__u32 set)
 {
-	return bpf_map_lookup_elem(&remnants, &set);
+	return bpf_map_lookup_elem(&row_ghosts, &set);
 }
 
 /* This CPU's counters of lost ghosts. */
@@ -57,7 +57,7 @@ static __always_inline bool weir_row_ghosts_count(const struct weir_scratch *s, 
 static __always_inline __u64 *weir_overflow_window(struct weir_scratch *s)
 {
 	__u32 group = WEIR_OVERFLOW_GROUP(s->row_ghost.set, s->row_ghost.tag), class = s->row_ghost.overflow_class;
-	struct weir_overflow_windows *words = bpf_map_lookup_elem(&strangers, &group);
+	struct weir_overflow_windows *words = bpf_map_lookup_elem(&overflow_windows, &group);
 
 	OPAQUE(class);
 	return words ? &words->word[class & (WEIR_OVERFLOW_CLASSES - 1)] : NULL;
@@ -460,7 +460,7 @@ static __always_inline void weir_stamp_row_ghost(struct weir_scratch *s, const s
 static __always_inline void weir_leave(struct weir_scratch *s, void *row, __u32 number, const enum weir_width wide)
 {
 	__u32 tag = ROW_GET(row, wide, tag), spec = weir_row_spec(row, tag, wide);
-	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&window_specs, &spec);
 	__u64 newest = ROW_GET(row, wide, newest);
 
 	if (!t)

@@ -257,7 +257,7 @@ static __always_inline __u64 weir_top_bit(__u64 difference)
  */
 static __always_inline __u64 weir_find_expired(struct weir_scratch *s, __u32 spec, __u32 wide)
 {
-	const struct weir_window_spec *t = bpf_map_lookup_elem(&timings, &spec);
+	const struct weir_window_spec *t = bpf_map_lookup_elem(&window_specs, &spec);
 	struct weir_clock *clk;
 
 	if (!t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sharers, as a cache directory has them: which CPUs may have counted a flow lately. A table that all CPUs share (map
- * `presence`) has a small cell for each flow, found by its hash. A CPU that takes a lease reads the rows of the CPUs
+ * `sharers`) has a small cell for each flow, found by its hash. A CPU that takes a lease reads the rows of the CPUs
  * that the cell names, and no others: so a flow that one CPU sees costs the same however many CPUs there are. The table
  * itself admits nothing; it only says which CPUs need not be asked.
  *
@@ -33,7 +33,7 @@ static __always_inline __u32 *weir_sharers_cell(const struct weir_flow_id *id)
 {
 	__u32 number = (id->set << 12 | id->tag >> 20) & (config.sizes[WEIR_TABLE_SHARERS] - 1);
 	__u32 index = number / WEIR_SHARERS_LINE_CELLS;
-	struct weir_sharers_line *line = bpf_map_lookup_elem(&presence, &index);
+	struct weir_sharers_line *line = bpf_map_lookup_elem(&sharers, &index);
 
 	if (!line)
 		return NULL;

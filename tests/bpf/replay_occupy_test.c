@@ -8,7 +8,7 @@
 
 #define START (5 * SECOND) /* a bucket begins, whatever its length here */
 
-/* A prioritised resource keyed by source, with one rule; packets wait for less than timeout_ms. */
+/* A prioritized resource keyed by source, with one rule; packets wait for less than timeout_ms. */
 static void setup_occupy(struct setup *setup, double threshold, uint64_t interval_ns, uint32_t samples,
 			 uint32_t timeout_ms)
 {
@@ -205,7 +205,7 @@ HARNESS_CLAIM(a_blocked_packet_counts_in_no_occupy_window)
 	assert_int_equal(harness_send(harness, HOST, START + 60 * MS, 50), 1);
 }
 
-/* Rules of a prioritised resource that cannot be occupied block, as everywhere. */
+/* Rules of a prioritized resource that cannot be occupied block, as everywhere. */
 HARNESS_CLAIM(only_direct_reject_leap_in_packets_can_be_occupied)
 {
 	struct weir_ruleset_rule others[] = {
@@ -228,7 +228,7 @@ HARNESS_CLAIM(only_direct_reject_leap_in_packets_can_be_occupied)
 	}
 }
 
-/* Ports 54 and 55 are prioritised, 53 and 55 have the rule: 55 occupies, and 53 does not. */
+/* Ports 54 and 55 are prioritized, 53 and 55 have the rule: 55 occupies, and 53 does not. */
 HARNESS_CLAIM(a_packet_occupies_windows_of_all_its_resources)
 {
 	setup_ports(setup);
@@ -248,7 +248,7 @@ HARNESS_CLAIM(a_packet_occupies_windows_of_all_its_resources)
 }
 
 /* Without `prioritized` the same rule blocks. */
-HARNESS_CLAIM(a_resource_that_is_not_prioritised_occupies_nothing)
+HARNESS_CLAIM(a_resource_that_is_not_prioritized_occupies_nothing)
 {
 	setup_occupy(setup, 10, SECOND, 1, 500);
 	setup->resource[0].is_prioritized = false;

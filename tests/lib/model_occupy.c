@@ -9,7 +9,7 @@
 
 bool model_occupies(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	if (!rule->occupies) /* no prioritised packet can belong to its resource, or it is not such a rule */
+	if (!rule->occupies) /* no prioritized packet can belong to its resource, or it is not such a rule */
 		return false;
 	if (rule->metric != WEIR_METRIC_RATE || rule->relation == WEIR_RELATION_ASSOCIATED)
 		return false;
@@ -43,9 +43,9 @@ static bool fits(const struct model_occupy *occupier, const struct weir_ruleset_
 	return true;
 }
 
-static bool borrows(struct model_occupy *occupier, const struct weir_ruleset *ruleset,
-		    const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns, uint64_t units,
-		    uint64_t *ret_wait_ns)
+static bool occupies(struct model_occupy *occupier, const struct weir_ruleset *ruleset,
+		     const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns, uint64_t units,
+		     uint64_t *ret_wait_ns)
 {
 	uint64_t bucket_ns = rule->interval_ns / rule->samples;
 	uint64_t timeout_ns = (uint64_t)ruleset->settings.occupy_timeout_ms * 1000000;
@@ -92,7 +92,7 @@ bool model_occupy_admits(struct model_occupy *occupier, const struct weir_rulese
 	occupier->taken = own;
 	occupier->is_occupied = false;
 	return fits(occupier, rule, allowed, own, units) ||
-	       (is_prioritized && borrows(occupier, ruleset, rule, allowed, time_ns, units, ret_wait_ns));
+	       (is_prioritized && occupies(occupier, ruleset, rule, allowed, time_ns, units, ret_wait_ns));
 }
 
 bool model_occupy_count(struct model_occupy *occupier, const struct weir_ruleset_rule *rule, uint64_t units)

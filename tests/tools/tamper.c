@@ -8,6 +8,7 @@
  *                                    SIGUSR1 ends the waiting
  * tamper INSTANCE leave MS           take its pins away as a detach does that takes MS at it; says "half" in the middle
  *
+ * tamper INSTANCE rename             give its tables the names that they had before, as an older version did
  * tamper INSTANCE resize TABLE       put a table in the place of this one whose values are eight bytes longer
  *
  * What other versions of weir, the years, or commands at work leave behind, for tests. Exit 1 when it cannot be done.
@@ -102,6 +103,28 @@ static int displace(const char *instance, uint64_t ms)
 	return fflush(stdout); /* and only then the lock is let go */
 }
 
+static int rename_tables(const char *instance)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_INSTANCE));
+	struct weir_instance_info info;
+	char from[PATH_MAX], to[PATH_MAX];
+
+	if (fd < 0 || weir_array_read(fd, &info, 1, sizeof(info)))
+		return fail("cannot read the description");
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
+		const char *before = weir_table_name_before(table);
+
+		if (!before[0])
+			continue;
+		strcpy(info.tables[table].name, before);
+		weir_pin_path(instance, weir_table_name(table), from);
+		weir_pin_path(instance, before, to);
+		if (rename(from, to))
+			return fail("cannot rename a pin");
+	}
+	return weir_array_write(fd, &info, 1, sizeof(info)) ? fail("cannot write the description") : 0;
+}
+
 /* As a build between two versions may have laid it out, under the same number. */
 static int resize(const char *instance, const char *table)
 {
@@ -152,8 +175,11 @@ int main(int argc, char **argv)
 		return displace(argv[1], atoi(argv[3]));
 	if (argc == 4 && !strcmp(argv[2], "leave"))
 		return leave(argv[1], atoi(argv[3]));
+	if (argc == 3 && !strcmp(argv[2], "rename"))
+		return rename_tables(argv[1]);
 	if (argc == 4 && !strcmp(argv[2], "resize"))
 		return resize(argv[1], argv[3]);
-	fprintf(stderr, "tamper INSTANCE version N | make N BYTES | days N | displace MS | leave MS | resize TABLE\n");
+	fprintf(stderr,
+		"tamper INSTANCE version N | make N BYTES | days N | displace MS | leave MS | rename | resize TABLE\n");
 	return 1;
 }

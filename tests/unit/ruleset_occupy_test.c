@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rule files with resources that are prioritised: which rules can be occupied, what is refused, and what is warned of.
+/* Rule files with resources that are prioritized: which rules can be occupied, what is refused, and what is warned of.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 	"{name: web, match: {destinationPort: 5999}}, {name: dns, match: {destinationPort: [53, 6000]}}, "             \
 	"{name: ssh, match: {protocol: tcp}}]\n"
 
-BENCH_CLAIM(a_rule_that_may_meet_prioritised_packets_occupies_if_it_can)
+BENCH_CLAIM(a_rule_that_may_meet_prioritized_packets_occupies_if_it_can)
 {
 	static const struct {
 		const char *fields;
@@ -44,7 +44,7 @@ BENCH_CLAIM(a_rule_that_may_meet_prioritised_packets_occupies_if_it_can)
 	}
 }
 
-BENCH_CLAIM(rules_of_sentinels_lists_occupy_on_a_prioritised_resource)
+BENCH_CLAIM(rules_of_sentinels_lists_occupy_on_a_prioritized_resource)
 {
 	assert_int_equal(read_texts(bench, VOICE, "[{\"resource\": \"voice\", \"threshold\": 5}]\n", NULL), 0);
 	assert_true(bench->ruleset->rules[0].occupies);
@@ -70,7 +70,7 @@ BENCH_CLAIM(mistakes_are_reported_at_their_place)
 		{"resources: [{name: r, prioritized: True}]\n", 1, 36, "'True' is not a value of 'prioritized'",
 		 "'true'"},
 		{"resources: [{name: r, prioritized: [true]}]\n", 1, 36, "must be a single value, not a list", NULL},
-		{"resources: [{name: r, prioritised: true}]\n", 1, 23, "no field 'prioritised'", "'prioritized'"},
+		{"resources: [{name: r, prioritize: true}]\n", 1, 23, "no field 'prioritize'", "'prioritized'"},
 		{"settings: {occupyTimeoutInMs: -1}\n", 1, 31, "occupyTimeoutInMs", NULL},
 		{"settings: {occupyTimeoutInMs: 86400001}\n", 1, 31, "out of range", "0 to 86400000"},
 		{RULE("prioritized: true"), 5, 3, "rule has no field 'prioritized'", NULL},

@@ -201,11 +201,11 @@ static double mean(double *values, size_t count)
 static bool is_counted(const char *map)
 {
 	static const char *const counted[] = {
-		"narrow_flows",	    "medium_flows", "wide_flows",    "presence",       "remnants",
-		"strangers",	    "offenders",    "offender_keys", "events",	       "throttled_flows",
+		"narrow_flows",	    "medium_flows", "wide_flows",    "sharers",	       "row_ghosts",
+		"overflow_windows", "top_drops",    "top_drop_keys", "events",	       "throttled_flows",
 		"penalised_flows",  "penalty_keys", "token_flows",   "warming_flows",  "connections",
 		"connection_flows", "handshakes",   "signals",	     "control",	       "notes",
-		"borrowing_flows",  "requests",	    "breakers",	     "request_groups",
+		"occupy_flows",	    "requests",	    "breakers",	     "request_groups",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(counted); i++)
@@ -599,8 +599,8 @@ CLAIM(packets_under_breakers)
 	bench_end(&bench);
 }
 
-/* One packet of a prioritised resource again and again, after so many that use up the window of a day. */
-static void count_prioritised(const char *name, const char *threshold, int before)
+/* One packet of a prioritized resource again and again, after so many that use up the window of a day. */
+static void count_prioritized(const char *name, const char *threshold, int before)
 {
 	struct packet_spec spec = udp(0);
 	struct bench bench;
@@ -621,9 +621,9 @@ CLAIM(packets_that_occupy)
 {
 	if (!lines_only)
 		skip();
-	count_prioritised("occupy.fits", "1000000000", 1);
-	count_prioritised("occupy.borrows", "1000", 1000);
-	count_prioritised("occupy.blocked", "1", 2);
+	count_prioritized("occupy.fits", "1000000000", 1);
+	count_prioritized("occupy.waits", "1000", 1000);
+	count_prioritized("occupy.blocked", "1", 2);
 }
 
 CLAIM(packets_under_system_rules)

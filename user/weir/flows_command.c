@@ -31,7 +31,7 @@ static const struct weir_command weir_flows_command = {
 		 "the flow's bucket lacks, and the threshold is what a full bucket holds. For rules with Throttling, "
 		 "the units are how long the flow's latest packet still has to wait, and the threshold is "
 		 "maxQueueingTimeMs. For rules with AssociatedResource, the units are what passed on the other "
-		 "resource. For prioritised resources, 'occupied' counts units of later buckets.\n\n"
+		 "resource. For prioritized resources, 'occupied' counts units of later buckets.\n\n"
 		 "Three kinds of rules have tables of their own. For metricType Concurrency, it lists the flows with "
 		 "the most connections; for blockDurationInMs, the penalised flows, longest remaining penalty first; "
 		 "for circuit breakers, those that are open or closest to opening.\n\n"

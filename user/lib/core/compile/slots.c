@@ -152,7 +152,7 @@ static void describe_resource(struct slotting *slotting, size_t place, uint32_t 
 	info->rule_count = slotting->image->resources[place].rule_count;
 	info->directions = weir_match_directions(&resource->match);
 	slotting->image->resources[place].slot = slot;
-	slotting->image->resources[place].is_prioritised = resource->is_prioritized;
+	slotting->image->resources[place].is_prioritized = resource->is_prioritized;
 	slotting->image->resources[place].is_both = weir_match_directions(&resource->match) == WEIR_MATCHES_BOTH;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kind OCCUPY: a sliding window in which packets of a prioritised resource may occupy units of later buckets, and wait
+ * Kind OCCUPY: a sliding window in which packets of a prioritized resource may occupy units of later buckets, and wait
  * for them (docs/semantics.md, 10). All CPUs share it.
  */
 #include "base/util.h"

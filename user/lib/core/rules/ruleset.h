@@ -274,10 +274,10 @@ struct weir_ruleset {
 	size_t list_count;
 };
 
-/* Can this rule's window be occupied, if packets that it evaluates are prioritised? (docs/semantics.md, 10) */
+/* Can this rule's window be occupied, if packets that it evaluates are prioritized? (docs/semantics.md, 10) */
 bool weir_rule_can_occupy(const struct weir_ruleset_rule *rule);
 
-/* Can packets of this resource be prioritised, because it is, or because they may also belong to another resource that
+/* Can packets of this resource be prioritized, because it is, or because they may also belong to another resource that
  * is? False only if protocols, families or destination ports rule it out.
  */
 bool weir_meets_prioritized(const struct weir_ruleset *ruleset, const struct weir_ruleset_resource *resource);

@@ -82,7 +82,7 @@ static int open_map(struct weir_instance *instance, enum weir_table_id map, stru
 {
 	const char *pin = weir_table_name(map);
 
-	instance->map_fd[map] = weir_pin_open(instance->name, pin);
+	instance->map_fd[map] = weir_pin_open_table(instance->name, map);
 	return instance->map_fd[map] < 0 ? fail_to_open(instance->name, -instance->map_fd[map], pin, diag) : 0;
 }
 

@@ -156,6 +156,17 @@ static int take_program(const char *instance, enum weir_hook hook, bool is_there
 	return 0;
 }
 
+/* A table of an older version may have a pin of another name, which goes with the table, or gets the present name. */
+static int take_table(const char *instance, enum weir_table_id table, bool is_replaced, struct weir_diag *diag)
+{
+	int err = is_replaced ? weir_pin_take_new(instance, weir_table_name(table), diag)
+			      : weir_pin_rename_table(instance, table, diag);
+
+	if (!err && is_replaced && weir_table_name_before(table)[0])
+		weir_unpin(instance, weir_table_name_before(table));
+	return err;
+}
+
 /* The description's map is replaced first, before the maps that it describes. */
 static int take_new_pins(const struct weir_instance *instance, const struct weir_image *image,
 			 const struct weir_object *object, struct weir_diag *diag)
@@ -164,8 +175,7 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 
 	_Static_assert(WEIR_TABLE_INSTANCE == 0, "the description's pin is taken first");
 	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
-		if (weir_reload_replaces(instance, image, map))
-			err = weir_pin_take_new(instance->name, weir_table_name(map), diag);
+		err = take_table(instance->name, map, weir_reload_replaces(instance, image, map), diag);
 	if (!err)
 		err = weir_pin_take_new(instance->name, WEIR_PIN_HISTORY, diag);
 	if (!err)
@@ -177,14 +187,6 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 	return err;
 }
 
-static bool is_table_of_ours(const char *name)
-{
-	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
-		if (!strcmp(name, weir_table_name(table)))
-			return true;
-	return false;
-}
-
 /* Tables of another version that this version does not have would use memory until the detach. */
 static void drop_old_tables(const struct weir_instance *instance)
 {
@@ -192,7 +194,7 @@ static void drop_old_tables(const struct weir_instance *instance)
 		char name[WEIR_TABLE_NAME_BYTES + 1] = "";
 
 		memcpy(name, instance->info.tables[i].name, WEIR_TABLE_NAME_BYTES);
-		if (name[0] && !strchr(name, '/') && !is_table_of_ours(name))
+		if (name[0] && !strchr(name, '/') && weir_table_find(name) == WEIR_TABLE_COUNT)
 			weir_unpin(instance->name, name);
 	}
 }

@@ -167,7 +167,8 @@ static const struct {
 	bool (*is_used_by)(const struct weir_rule_info *rule);
 	const char *loss;
 } rows[WEIR_TABLE_COUNT] = {
-#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, size, entries, part, users, lost)     \
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, size, entries, part, users, lost,     \
+	      ...)                                                                                                     \
 	[WEIR_TABLE_##identifier] = {users, lost},
 #include "weir_tables.def"
 #undef TABLE
@@ -308,8 +309,8 @@ static int refuse_all(const struct weir_instance *instance, struct weir_diag *di
 	snprintf(hint, sizeof(hint), "'weir reload%s --fresh FILE...' does so, without a gap; the old rules stay",
 		 weir_instance_options(instance->name, option));
 	return weir_diag_error(diag, NULL, NULL, hint,
-			       "another version of weir attached instance '%s': all its windows, connections and "
-			       "counters would start empty (%s)",
+			       "another version of weir attached instance '%s': all its windows, connections, "
+			       "counters and timed entries would start empty (%s)",
 			       instance->name, why_all(instance, words));
 }
 
@@ -337,7 +338,8 @@ int weir_instance_accept_incompatible(const struct weir_instance *instance, bool
 	if (!starts_afresh)
 		return instance->is_all_incompatible ? refuse_all(instance, diag) : refuse_some(instance, diag);
 	if (instance->is_all_incompatible)
-		weir_diag_warning(diag, NULL, NULL, NULL, "all windows, connections and counters start empty: %s",
+		weir_diag_warning(diag, NULL, NULL, NULL,
+				  "all windows, connections, counters and timed entries start empty: %s",
 				  why_all(instance, words));
 	else
 		list_losses(instance, false, diag);

@@ -114,6 +114,30 @@ int weir_pin_open_new(const char *instance, const char *pin)
 	return weir_pin_open(instance, new_pin(pin, buffer));
 }
 
+/* ---- tables, whose pins may have the names of an older version ---- */
+
+int weir_pin_open_table(const char *instance, enum weir_table_id table)
+{
+	int fd = weir_pin_open(instance, weir_table_name(table));
+
+	if (fd == -ENOENT && weir_table_name_before(table)[0])
+		fd = weir_pin_open(instance, weir_table_name_before(table));
+	return fd;
+}
+
+int weir_pin_rename_table(const char *instance, enum weir_table_id table, struct weir_diag *diag)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+
+	if (!weir_table_name_before(table)[0])
+		return 0;
+	weir_pin_path(instance, weir_table_name_before(table), from);
+	weir_pin_path(instance, weir_table_name(table), to);
+	if (rename(from, to) && errno != ENOENT)
+		return weir_diag_fail(diag, errno, NULL, "cannot rename '%s'", from);
+	return 0;
+}
+
 int weir_pins_read(const char *instance, struct weir_names *ret_pins)
 {
 	char path[PATH_MAX];
@@ -155,11 +179,11 @@ static void sort_tables(struct weir_instance_info *info)
 	int others = WEIR_TABLE_COUNT;
 
 	for (int i = 0; i < WEIR_TABLES_MAX; i++) {
-		int table = 0;
+		char name[WEIR_TABLE_NAME_BYTES + 1] = "";
+		enum weir_table_id table;
 
-		while (table < WEIR_TABLE_COUNT &&
-		       strncmp(info->tables[i].name, weir_table_name(table), WEIR_TABLE_NAME_BYTES))
-			table++;
+		memcpy(name, info->tables[i].name, WEIR_TABLE_NAME_BYTES);
+		table = weir_table_find(name);
 		if (table < WEIR_TABLE_COUNT)
 			sorted[table] = info->tables[i];
 		else if (info->tables[i].name[0] && others < WEIR_TABLES_MAX)
@@ -210,7 +234,7 @@ int weir_info_expose_incompatible(const char *instance, struct weir_instance_inf
 
 		if (info->tables[table].version != weir_table_version(table))
 			continue;
-		fd = weir_pin_open(instance, weir_table_name(table));
+		fd = weir_pin_open_table(instance, table);
 		is_shaped = fd < 0 ? fd : weir_table_is_shaped(table, fd);
 		if (is_shaped < 0 && is_shaped != -ENOENT)
 			return is_shaped;

@@ -51,6 +51,12 @@ void weir_unpin_new(const char *instance, const char *pin);
 int weir_pin_open_new(const char *instance, const char *pin);
 
 int weir_pin_open(const char *instance, const char *pin);
+
+/* The pin of a table, under its name or the one that it had before. */
+int weir_pin_open_table(const char *instance, enum weir_table_id table);
+/* Give it its present name, if it has the one before. */
+int weir_pin_rename_table(const char *instance, enum weir_table_id table, struct weir_diag *diag);
+
 bool weir_pin_is_there(const char *instance, const char *pin);
 /* 0, also if there is no such pin. A caller that only tidies up may ignore the result: detach will report the failure.
  */

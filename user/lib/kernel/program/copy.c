@@ -15,8 +15,8 @@
 static bool is_in_one_chunk(const char *name)
 {
 	return !strcmp(name, "narrow_flows") || !strcmp(name, "medium_flows") || !strcmp(name, "wide_flows") ||
-	       !strcmp(name, "presence") || !strcmp(name, "talkers") || !strcmp(name, "offenders") ||
-	       !strcmp(name, "offender_keys");
+	       !strcmp(name, "sharers") || !strcmp(name, "key_samples") || !strcmp(name, "top_drops") ||
+	       !strcmp(name, "top_drop_keys");
 }
 
 /* ---- before loading ---- */

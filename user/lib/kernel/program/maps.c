@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "program/object.h"
 
 #define PROGRAM_MAPS_MAX 64 /* the most maps that a program may use (kernel: MAX_USED_MAPS) */
 
@@ -34,22 +35,41 @@ static int open_named(const __u32 *ids, __u32 count, const char *name)
 int weir_program_map_open(__u32 program_id, const char *name)
 {
 	_cleanup_(weir_closep) int fd = bpf_prog_get_fd_by_id(program_id);
+	const enum weir_table_id table = weir_table_find(name);
 	__u32 ids[PROGRAM_MAPS_MAX];
 	struct bpf_prog_info info = {.nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids};
-	__u32 info_bytes = sizeof(info);
+	__u32 info_bytes = sizeof(info), count;
+	int map_fd;
 
 	if (fd < 0)
 		return fd;
 	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
 		return -errno;
-	return open_named(ids, info.nr_map_ids < ARRAY_SIZE(ids) ? info.nr_map_ids : ARRAY_SIZE(ids), name);
+	count = info.nr_map_ids < ARRAY_SIZE(ids) ? info.nr_map_ids : ARRAY_SIZE(ids);
+	map_fd = open_named(ids, count, name);
+	/* A table that an older version created keeps its name in the kernel. */
+	if (map_fd == -ENOENT && table < WEIR_TABLE_COUNT && weir_table_name_before(table)[0])
+		map_fd = open_named(ids, count, weir_table_name_before(table));
+	return map_fd;
+}
+
+struct bpf_map *weir_map_find(const struct bpf_object *object, const char *name)
+{
+	const enum weir_table_id table = weir_table_find(name);
+	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
+
+	if (map || table == WEIR_TABLE_COUNT || !weir_table_name_before(table)[0])
+		return map;
+	bpf_object__for_each_map(map, object) if (!strncmp(bpf_map__name(map), weir_table_name_before(table),
+							   BPF_OBJ_NAME_LEN - 1)) return map;
+	return NULL;
 }
 
 /* Those of a generation, and those that userspace writes. */
 static const char *const shared_names[] = {
-	"vectors",     "thresholds",	  "interfaces",	    "prefix_nodes", "overrides",
-	"timings",     "list_roots",	  "list_buckets",   "list_words",   "listed_prefixes",
-	"timed_state", "timed_addresses", "timed_prefixes",
+	"vectors",	"thresholds",	   "interfaces",     "prefix_nodes", "overrides",
+	"window_specs", "list_roots",	   "list_buckets",   "list_words",   "listed_prefixes",
+	"timed_state",	"timed_addresses", "timed_prefixes",
 };
 
 bool weir_map_is_shared(const char *name)
@@ -63,7 +83,7 @@ bool weir_map_is_shared(const char *name)
 int weir_program_bind_shared(int program_fd, const struct bpf_object *object)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(shared_names); i++)
-		if (bpf_prog_bind_map(program_fd, bpf_object__find_map_fd_by_name(object, shared_names[i]), NULL))
+		if (bpf_prog_bind_map(program_fd, bpf_map__fd(weir_map_find(object, shared_names[i])), NULL))
 			return -errno;
 	return 0;
 }

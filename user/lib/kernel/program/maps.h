@@ -18,6 +18,11 @@
  */
 int weir_program_map_open(__u32 program_id, const char *name);
 
+/* A map of an object, or NULL. If it reuses a table that an older version created, libbpf gives it the name that this
+ * one has in the kernel, which is cut off after 15 characters.
+ */
+struct bpf_map *weir_map_find(const struct bpf_object *object, const char *name);
+
 struct bpf_object;
 
 /* Maps that the program only reads, and that a copy of it shares. */

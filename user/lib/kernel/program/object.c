@@ -26,7 +26,7 @@
 
 static struct bpf_map *table_map(const struct weir_object *object, enum weir_table_id map)
 {
-	return bpf_object__find_map_by_name(object->skel->obj, weir_table_name(map));
+	return weir_map_find(object->skel->obj, weir_table_name(map));
 }
 
 static int set_sizes(const struct weir_object *object, const struct weir_image *image)
@@ -291,15 +291,15 @@ static int forget_top_drops(const struct weir_object *object, const struct weir_
 {
 	const struct weir_bpf *skel = object->skel;
 	const struct weir_top_drops_maps maps = {
-		.sets_fd = bpf_map__fd(skel->maps.offenders),
-		.keys_fd = bpf_map__fd(skel->maps.offender_keys),
+		.sets_fd = bpf_map__fd(skel->maps.top_drops),
+		.keys_fd = bpf_map__fd(skel->maps.top_drop_keys),
 		.totals_fd = bpf_map__fd(skel->maps.totals),
 	};
 	struct weir_top_drops top_drops = {};
-	int err = weir_top_drops_map(&top_drops, &maps, bpf_map__max_entries(skel->maps.offenders), true);
+	int err = weir_top_drops_map(&top_drops, &maps, bpf_map__max_entries(skel->maps.top_drops), true);
 
 	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", "offenders");
+		return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", "top_drops");
 	weir_top_drops_forget(&top_drops, image->fresh_rule_slots, image->rule_slots);
 	weir_top_drops_unmap(&top_drops);
 	return 0;
@@ -318,7 +318,7 @@ static int clear_fresh_slots(const struct weir_object *object, const struct weir
 		{WEIR_TABLE_LONE_ROWS, skel->maps.lone_rows, true},
 		{WEIR_TABLE_RULE_COUNTERS, skel->maps.rule_counters, true},
 		{WEIR_TABLE_THROTTLED_RESOURCES, skel->maps.throttled_resources, true},
-		{WEIR_TABLE_OCCUPY_RESOURCES, skel->maps.borrowing_resources,
+		{WEIR_TABLE_OCCUPY_RESOURCES, skel->maps.occupy_resources,
 		 image->config.sizes[WEIR_TABLE_OCCUPY_RESOURCES] > 0},
 		{WEIR_TABLE_TOKEN_RESOURCES, skel->maps.token_resources, true},
 		{WEIR_TABLE_LONE_CONNECTIONS, skel->maps.lone_connections,
@@ -355,7 +355,7 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 	int err;
 
 	/* Published window specs never change, so this rewrites existing ones unchanged and adds the new ones. */
-	err = fill_array(skel->maps.timings, image->specs, image->spec_count, diag);
+	err = fill_array(skel->maps.window_specs, image->specs, image->spec_count, diag);
 	if (!err && options->reuse_fd[WEIR_TABLE_RULE_INFO] <= 0)
 		err = fill_array(skel->maps.rule_info, image->rule_info, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_TABLE_RESOURCE_INFO] <= 0)
@@ -486,7 +486,7 @@ int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map)
 
 int weir_object_own_map_fd(const struct weir_object *object, const char *name)
 {
-	return bpf_object__find_map_fd_by_name(object->skel->obj, name);
+	return bpf_map__fd(weir_map_find(object->skel->obj, name));
 }
 
 int weir_object_thresholds_fd(const struct weir_object *object)

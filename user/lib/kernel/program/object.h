@@ -23,6 +23,12 @@
 /* The name of a table's map in the object, and of its pin: "instance", "rule_info", ... */
 const char *weir_table_name(enum weir_table_id table);
 
+/* The name that map and pin have if an older version created them; "" if it is the same. */
+const char *weir_table_name_before(enum weir_table_id table);
+
+/* The table that has or had this name; WEIR_TABLE_COUNT: none of ours. */
+enum weir_table_id weir_table_find(const char *name);
+
 /* The version of its layout in this build. */
 __u32 weir_table_version(enum weir_table_id table);
 

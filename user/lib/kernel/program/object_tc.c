@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "program/object.h"
+#include "program/maps.h"
 #include "program/object_internal.h"
 #include "weir.skel.h"
 #include "weir_tc.skel.h"
@@ -40,10 +41,9 @@ static int share_maps(const struct weir_object *object)
 
 	bpf_object__for_each_map(map, object->tc->obj)
 	{
-		const struct bpf_map *first =
-			map == object->tc->maps.bss
-				? object->skel->maps.bss
-				: bpf_object__find_map_by_name(object->skel->obj, bpf_map__name(map));
+		const struct bpf_map *first = map == object->tc->maps.bss
+						      ? object->skel->maps.bss
+						      : weir_map_find(object->skel->obj, bpf_map__name(map));
 
 		if (map == object->tc->maps.rodata)
 			continue;

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/util.h"
 
@@ -16,12 +17,13 @@
 #endif
 
 static const struct {
-	const char *name;
+	const char *name, *name_before; /* "": it never had another */
 	__u32 version, type, key_bytes, value_bytes;
 } tables[WEIR_TABLE_COUNT] = {
-#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, layout, ...)                                   \
-	[WEIR_TABLE_##identifier] = {#map, VERSION_OF(WEIR_TABLE_##identifier, layout), BPF_MAP_TYPE_##map_type,       \
-				     sizeof(key), sizeof(value)},
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, layout, size, entries, part, users, lost, ...) \
+	[WEIR_TABLE_##identifier] = {                                                                                  \
+		#map,	     "" __VA_ARGS__, VERSION_OF(WEIR_TABLE_##identifier, layout), BPF_MAP_TYPE_##map_type,     \
+		sizeof(key), sizeof(value)},
 #include "weir_tables.def"
 #undef TABLE
 };
@@ -30,6 +32,21 @@ static_assert(WEIR_TABLE_COUNT <= WEIR_TABLES_MAX, "a description has room for s
 const char *weir_table_name(enum weir_table_id table)
 {
 	return tables[table].name;
+}
+
+const char *weir_table_name_before(enum weir_table_id table)
+{
+	return tables[table].name_before;
+}
+
+enum weir_table_id weir_table_find(const char *name)
+{
+	enum weir_table_id table = 0;
+
+	while (table < WEIR_TABLE_COUNT && strcmp(name, tables[table].name) != 0 &&
+	       (!name[0] || strcmp(name, tables[table].name_before) != 0))
+		table++;
+	return table;
 }
 
 __u32 weir_table_version(enum weir_table_id table)
