@@ -194,7 +194,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call step,CC,$<) $(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# Everything is compiled anew when the compiler or its flags are others.
+# Everything is compiled again when the compiler or its flags are others.
 $(BUILD)/flags: FORCE
 	$(call write_if_changed,$(CC) $(CPPFLAGS) $(ALL_CFLAGS))
 
@@ -496,12 +496,12 @@ check-format:
 check-columns:
 	$(call step,COLUMNS,bpf include user tests) tests/check/columns 120 $(FORMATTED)
 
-# Prose that is held to plain English. Not yet: tests, and the packet's path in bpf/.
+# Prose that is held to plain English: pages, sources, and what scripts and lists of tests say.
 PAGES = $(wildcard docs/*.md docs/internals/*.md)
-PROSE = $(PAGES) README.md docs/man/commands.c $(wildcard docs/man/*.in include/*.def) \
-	$(filter include/% user/% $(addprefix bpf/,guard.bpf.c kinds.h pace.bpf.c pace.h reservations.h tick.bpf.c verdict.h kinds/%),$(FORMATTED))
+LISTS = Makefile tests/README.md tests/programs tests/budgets tests/houses $(filter-out tests/check/words,$(SCRIPTS))
+PROSE = $(PAGES) README.md docs/man/commands.c $(wildcard docs/man/*.in include/*.def) $(filter-out docs/%,$(FORMATTED)) $(LISTS)
 check-words:
-	$(call step,WORDS,bpf include user tests docs) tests/check/words $(FORMATTED) include/*.def $(filter-out docs/bench% docs/internals/bench%,$(PAGES)) README.md -- $(PROSE)
+	$(call step,WORDS,bpf include user tests docs) tests/check/words $(FORMATTED) $(LISTS) include/*.def $(filter-out docs/bench% docs/internals/bench%,$(PAGES)) README.md -- $(PROSE)
 
 check-subjects:
 	$(call step,SUBJECTS,commits since the last release) tests/check/subjects

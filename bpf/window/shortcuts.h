@@ -588,7 +588,7 @@ static __always_inline bool weir_spend_again(struct weir_scratch *s, struct weir
 #define WEIR_PLAIN_RULES_MAX 8
 
 /* Ask the packet's rules while they are plain and admit by a lease, unless its flows are likely to be new, as those of
- * the packet before. s->nth is the last rule asked. UNSURE: go on there.
+ * the packet before. s->nth is the last rule asked. UNSURE: continue there.
  */
 __noinline int weir_ask_plain_rules(struct weir_scratch *s)
 {

@@ -5,7 +5,7 @@
  * cost when they are plainly dropped at the same place: by XDP_DROP, by nft, in the raw table. Where sources are new
  * they pass, and are dropped behind all limiters, in the raw table: the plain end is then one that lets them pass.
  *
- * What is over its limit stays so: one packet an hour. A flow over its limit is evaluated anew when a bucket is over,
+ * What is over its limit stays so: one packet an hour. A flow over its limit is evaluated again when a bucket is over,
  * and between a flow's packets other candidates have had their turn: buckets of six minutes keep that out of it.
  * Spoofed sources are measured while the tables fill, and when they are full. Then all tables have as many places;
  * known sources have twice as many of weir's, as for S2: a table of sets cannot be filled to the last row.

@@ -303,7 +303,7 @@ static void tabulate(struct report_table *table, const struct matrix *matrix, en
 	report_line(table, cells);
 }
 
-/* Over all runs. Of strict it is intervals that are promised, of leap its own window. */
+/* Over all runs. Strict promises intervals, leap its own window. */
 static void sum_up(struct matrix *matrix)
 {
 	enum limiter limiter = matrix->limiter;

@@ -31,7 +31,7 @@ const char *peers_missing(void);
 /* Add their versions to what is said of the machine. */
 void peers_describe(struct json_t *machine);
 
-/* Forget everything and begin anew with these limits, not connected. */
+/* Forget everything and load these limits, not connected. */
 void peers_load(enum peer peer, const struct peers_limit *limits, size_t count);
 void peers_connect(enum peer peer);
 void peers_disconnect(enum peer peer);
@@ -42,7 +42,7 @@ void peers_disconnect_drop(enum peer peer);
 
 /*
  * Behind all limiters, in the raw table: packets that got so far are counted by source and dropped. `prefixes` are
- * counted apart; everything else comes last. Without it they go on to the sockets.
+ * counted apart; everything else comes last. Without it they reach the sockets.
  */
 void peers_count_behind(const char *const *prefixes, size_t count);
 /* Packets so far of prefix `i`; of the rest when `i` is how many prefixes there are. */

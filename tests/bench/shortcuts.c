@@ -64,7 +64,7 @@ static const struct {
 	uint32_t rules; /* so many; each allows one more than the one before */
 	enum pattern pattern;
 } runs[] = {
-	{"one flow, over its limit", &within, 1, PATTERN_ONE}, /* S1: evaluated anew every 100 ms */
+	{"one flow, over its limit", &within, 1, PATTERN_ONE}, /* S1: evaluated again every 100 ms */
 	{"64k flows, over", &over, 1, PATTERN_64K},
 	{"1M flows, over", &over, 1, PATTERN_1M},
 	{"one flow, admitted", &ample, 1, PATTERN_ONE},

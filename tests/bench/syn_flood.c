@@ -7,7 +7,7 @@
  * SYNPROXY, which answers each SYN itself and forwards none.
  *
  * Each sees some SYNs before it is measured. Peers that need connection tracking begin with empty tables each time, as
- * tracking would go on for all others; the kernel's limit of 262,144 connections is never reached. weir's tables are
+ * tracking would continue for all others; the kernel's limit of 262,144 connections is never reached. weir's tables are
  * full, of older SYNs.
  */
 #include "parts.h"

@@ -3,7 +3,7 @@
  * This tree's weir against another's, in turns: rows S1 to S4, S7, S8, S10 and S14. Either `weir attach` loads the same
  * rules, at a tap device of its own; what it has attached is then measured here, whatever its ABI, by the same
  * harness with the same packets. A turn measures a plain program, and both, now one first and now the other. Rules are
- * loaded anew several times, since where the kernel puts a table counts as well. What an old weir does not know, and so
+ * reloaded several times, since where the kernel puts a table counts as well. What an old weir does not know, and so
  * refuses, is not measured.
  *
  * Instances are pinned: it runs only below tests/apart, where pins go away with the process, however it ends.

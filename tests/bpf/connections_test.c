@@ -497,7 +497,7 @@ CLAIM(flood_of_datagrams_drives_out_nobody_who_came_twice)
 		passes(&rig, ++now_ns, 0x100000 + i, 1024, 0);
 	for (uint32_t i = 0; i < FLOOD_CONNECTIONS; i++)
 		assert_true(passes(&rig, now_ns, i, 1024, 0));
-	/* None of them came anew. */
+	/* None of them was inserted twice. */
 	assert_int_equal(figures_of(&rig, 0, now_ns).opened, FLOOD_CONNECTIONS + FLOOD_SYNS);
 }
 

@@ -647,8 +647,8 @@ static uint64_t changes_of(const struct rig *rig, uint32_t slot)
 	return sum;
 }
 
-/* As many as fill a ring four times, if it took them all. Of a flood's own rule the first are reported, and then fewer
- * and fewer; all are counted.
+/* As many as fill a ring four times, if it took them all. The first drops by the flood's own rule are reported, then
+ * fewer and fewer; all are counted.
  */
 CLAIM(no_flood_pushes_out_what_other_rules_reported)
 {

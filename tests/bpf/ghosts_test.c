@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * More flows than a table has places, for every kind that remembers flows: who is pushed out while its entry counts
- * leaves something behind, and goes on with it (bpf/kinds/ghosts.h, bpf/window/row_ghosts.h); and where that finds no
+ * More flows than a table has places, for every kind that remembers flows: a flow that is evicted while its entry
+ * counts leaves a ghost, and continues from it (bpf/kinds/ghosts.h, bpf/window/row_ghosts.h); where the ghost finds no
  * room, `whenFull: aggregate` counts such flows together. Under the virtual clock and on one CPU; flows are hosts that
  * send UDP. (overfull_test has more of windows, in every format of rows.)
  */

@@ -64,7 +64,7 @@ static void open_bench(struct bench *bench)
 	load(bench);
 }
 
-/* A reload of `before` by another limit. Both go on meeting packets, as while it goes from interface to interface. */
+/* A reload of `before` by another limit. Both still meet packets, as while it proceeds from interface to interface. */
 static void open_bench_after(struct bench *bench, const struct bench *before, uint64_t limit)
 {
 	begin(bench);
@@ -128,7 +128,7 @@ CLAIM(every_packet_is_evaluated_and_counted)
 		assert_int_equal(counters.blocked.bytes, dropped * frame_bytes);
 		assert_int_equal(counters.blocked_by_second, dropped);
 	}
-	/* A second has the place of one before it, and counts anew. */
+	/* A second has the slot of one before it, and counts from zero. */
 	bench.now_ns += WEIR_SECONDS * SECOND;
 	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, LIMIT + 1), LIMIT);
 	assert_int_equal(rig_resource_counters(&bench.rig, 0).blocked_by_second, 1);

@@ -271,7 +271,7 @@ CLAIM(a_flood_of_new_sources_does_not_open_a_slow_limit)
 /* ---- whenFull: aggregate ---- */
 
 /*
- * Of twenty times as many hosts as rows each sends a packet in turn, ten times in one window: most have neither row nor
+ * Twenty times as many hosts as rows send a packet each, ten times in one window: most have neither row nor
  * ghost when they come again. None may have more than its limit, and after the window all of it is there again.
  */
 #define MANY (20 * ROWS)

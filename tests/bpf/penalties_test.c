@@ -213,7 +213,7 @@ CLAIM(a_flood_pushes_out_what_ends_soonest_and_that_is_counted)
 	counters = rig_rule_counters(&rig, 0);
 	assert_int_equal(counters.changes, 2 + FLOOD);
 	assert_in_range(counters.evicted, FLOOD + 1 - places, FLOOD);
-	/* The flow's penalty goes on: another would be counted. */
+	/* The flow's penalty continues: another would be counted. */
 	assert_false(passes(&rig, 1, now_ns + 2 * PENALTY_NS - 1));
 	assert_int_equal(rig_rule_counters(&rig, 0).changes, 2 + FLOOD);
 }

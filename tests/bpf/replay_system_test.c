@@ -200,7 +200,7 @@ HARNESS_CLAIM(openings_are_dropped_while_so_many_connections_are_open)
 	assert_true(send_tcp(harness, 2, SYN, 5 * SECOND));
 	assert_false(send_tcp(harness, 3, SYN, 5 * SECOND));
 	assert_dropped_by(harness, "open");
-	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 3), 3); /* other protocols, and what is open, go on */
+	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 3), 3); /* other protocols and open connections pass */
 	assert_true(send_tcp(harness, 2, ACK, 5 * SECOND));
 	assert_true(send_tcp(harness, 1, SYN, 5 * SECOND)); /* repeated: it counts already */
 	assert_true(send_tcp(harness, 2, FIN | ACK, 6 * SECOND));

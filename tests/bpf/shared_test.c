@@ -134,8 +134,8 @@ static void *race(void *data)
 	return NULL;
 }
 
-/* All other entries are of flows that need not be remembered. Of a flow, just `fit` pass; fewer only where a CPU did
- * not run while it had claimed a way of the set, and the other's packets were dropped.
+/* All other entries are of flows that need not be remembered. Just `fit` packets of a flow pass; fewer only where a CPU
+ * did not run while it had claimed a way of the set, and the other's packets were dropped.
  */
 static void two_new_flows_meet(struct pair *pair, uint32_t fit)
 {

@@ -127,7 +127,7 @@ static void a_flow_of_one_cpu_asks_nobody_among(uint32_t cpus)
 		_cleanup_(close_pair) struct pair pair = {};
 
 		pair_open_for(&pair, FLOWS, cpus, WEIR_WINDOW_SMOOTH, 20, intervals[i], true);
-		/* The clock only goes on: two hosts may share a cell, and one behind its epoch would ask everybody. */
+		/* The clock never goes back: hosts share cells, and one behind its epoch would ask everybody. */
 		for (uint32_t packet = 0; packet < 100; packet++)
 			for (uint32_t host = 0; host < 10; host++)
 				pair_passes(&pair, 0, pair.edge_ns + packet * intervals[i] / 7, host);
@@ -181,8 +181,8 @@ CLAIM_WITHIN(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer, remem
 
 /* ---- what stays behind ---- */
 
-/* A flow, or a whole resource, of so many packets a minute sends a third of them on one CPU, and then goes on on the
- * other. Returns how many of them all that passed.
+/* A flow, or a whole resource, of so many packets a minute sends a third of them on one CPU, and the rest on the
+ * other. Returns how many passed.
  */
 static uint32_t pass_after_a_move(struct pair *pair, uint32_t key_fields, bool counts_bytes, uint32_t packets)
 {

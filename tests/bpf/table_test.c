@@ -403,7 +403,7 @@ CASE(narrow_rows_limit_for_as_long_as_is_said_and_are_never_open,
 CASE(medium_rows_limit_for_as_long_as_is_said_and_are_never_open,
      rows_limit_for_as_long_as_is_said_and_are_never_open(WEIR_STORAGE_MEDIUM));
 
-/* Nor do those who are blocked in the last bucket look expired to flows of longer buckets, which go on. */
+/* Nor do flows that are blocked in the last bucket look expired to flows of longer buckets. */
 CLAIM(narrow_rows_at_their_end_are_not_given_to_others)
 {
 	_cleanup_(table_close) struct table table = {.now_ns = RIG_START_NS};

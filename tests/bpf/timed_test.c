@@ -273,7 +273,7 @@ CLAIM(a_reason_and_hits_are_kept_until_the_order_is_over)
 		order.prefix.bits = with_prefix ? 24 : 32;
 		order.prefix.address[3] = !with_prefix;
 		assert_int_equal(weir_timed_give(&bench.instance, true, &order, 1, &given, &diag), 0);
-		/* Allowed as well, and blocked again without a word: it goes on. */
+		/* Allowed as well, and blocked again without a reason: the first one stays. */
 		give(&bench, false, with_prefix ? "192.0.2.0/24" : "192.0.2.1", HOUR);
 		give(&bench, true, with_prefix ? "192.0.2.0/24" : "192.0.2.1", 2 * HOUR);
 		assert_int_equal(weir_timed_read(&bench.instance, true, &found, &count, &diag), 0);

@@ -44,7 +44,7 @@ static void send_one(struct rig *rig, uint32_t source, uint64_t now_ns, bool pas
 	assert_int_equal(rig_passes(rig, now_ns, frame, frame_bytes), passes);
 }
 
-/* One rule on one resource. Of threshold 0, if it is not changed: every packet is dropped. */
+/* One rule on one resource. Unless it is changed, its threshold is 0: every packet is dropped. */
 static struct weir_ruleset_rule *begin(struct rig *rig, uint32_t key_fields, uint64_t threshold)
 {
 	memset(rig, 0, sizeof(*rig));

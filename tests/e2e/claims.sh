@@ -67,7 +67,7 @@ is_running() { kill -0 "$run_pid" 2>/dev/null; }
 has_ended() { ! kill -0 "${1:-$run_pid}" 2>/dev/null; } # [PID]
 ends() { # SIGNAL STATUS: it does so on this signal
 	kill "-$1" "$run_pid" 2>/dev/null
-	within 20 has_ended || { echo "    it goes on after SIG$1"; return 1; }
+	within 20 has_ended || { echo "    it still runs after SIG$1"; return 1; }
 	wait "$run_pid"
 	equals "exit code" $? "$2"
 	local is_right=$?

@@ -60,7 +60,7 @@ in_time() { # SECONDS COMMAND [ARGUMENT...]
 chrt -r 10 true 2>/dev/null && ahead="chrt -r 10" || ahead=
 
 # For a test that asks when something happens: before all ordinary processes, and those of tests/bpf/cpus_test, where
-# that is allowed. Call it first: it runs the script anew. A machine may stand still all the same: see watch_stalls.
+# that is allowed. Call it first: it restarts the script. A machine may stand still all the same: see watch_stalls.
 go_first() { # [ARGUMENT...]
 	[ -z "${WEIR_WENT_FIRST:-}" ] || return 0
 	[ -n "$ahead" ] || return 0
@@ -292,7 +292,7 @@ received() { awk -v s="$1" -v f="${2:-packets}" '$1 == "final" && $2 == s {
 	if (f == "packets") print $3; for (i = 4; i < NF; i += 2) if ($i == f) print $(i + 1) }' "$work/sink"; }
 
 # Packets that were sent and are in no counter of these resources: lost before weir evaluated them, by a machine that was
-# too busy to take them off the queue of the veth. Of which source they were nobody knows. read_stats comes first.
+# too busy to take them off the queue of the veth. Their source is unknown. read_stats comes first.
 lost_before_weir() { # RESOURCE...
 	local resource evaluated=0
 	for resource in "$@"; do

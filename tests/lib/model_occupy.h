@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Occupy windows, for the reference model: docs/semantics.md, 10, word for word. Units stand under the numbers of
- * their buckets, those of buckets yet to come too, and every sum is made anew.
+ * their buckets, those of buckets yet to come too, and every sum is computed from the start.
  */
 #ifndef WEIR_TEST_MODEL_OCCUPY_H
 #define WEIR_TEST_MODEL_OCCUPY_H
@@ -29,7 +29,7 @@ struct model_occupy {
 /* Can the rule be occupied? By what the file says of it and of its resource. */
 bool model_occupies(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
 
-/* Is there room now, or, if the packet belongs to any prioritised resource, units to occupy? *ret_wait_ns: how long
+/* Is there room now, or, if the packet belongs to any prioritized resource, units to occupy? *ret_wait_ns: how long
  * until its bucket begins.
  */
 bool model_occupy_admits(struct model_occupy *occupier, const struct weir_ruleset *ruleset,

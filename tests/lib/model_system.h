@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * System rules, for the reference model: what is asked of the whole host before any other rule, as lists of all that
- * was admitted and of all handshakes, counted anew for each question. Written from the text alone. Connections are
- * those of model_connection.h, of TCP alone, all resources together, in one flow; a handshake is timed as there.
+ * was admitted and of all handshakes, counted again for each question. Written from the text alone. Connections
+ * are those of model_connection.h, of TCP alone, all resources together, in one flow; a handshake is timed as there.
  *
  * Inbound work is a TCP opening, or a packet of another protocol; the caller gives only packets that belong to some
  * resource and whose source is not in `allow`, and all of these, since every one may be of a connection.

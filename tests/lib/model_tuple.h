@@ -19,8 +19,8 @@ struct model_tuple {
 };
 _Static_assert(sizeof(struct model_tuple) == 40, "a hole in the tuple would be compared");
 
-/* The source is its remote end: a connection is one, whichever way its packets go. Of no later fragment: that has no
- * ports.
+/* The source is its remote end: a connection is one, whichever way its packets go. Not for later fragments, which have
+ * no ports.
  */
 struct model_tuple model_tuple_of(const struct model_packet *packet);
 

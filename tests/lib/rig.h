@@ -28,7 +28,7 @@ struct rig {
 	uint32_t cpus;	 /* that the program shall believe in; 0: as many as there are */
 	uint32_t secret; /* which one: any number */
 	uint32_t hooks;	 /* to be loaded beside XDP: bits 1 << enum weir_hook */
-	/* A load of the same instance, whose maps and slots this one goes on with, as by a reload at now_ns of the
+	/* A load of the same instance, whose maps and slots this one takes over, as by a reload at now_ns of the
 	 * virtual clock; or NULL.
 	 */
 	const struct rig *reloads;

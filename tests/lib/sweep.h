@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A sweep of the connection tables, for tests: look at every connection there is, and count those of each flow anew.
+ * A sweep of the connection tables, for tests: look at every connection there is, and count those of each flow.
  * What the flow's cells say, by which the program decides, must be the same whenever no packet is under way.
  */
 #ifndef WEIR_TEST_SWEEP_H

@@ -7,7 +7,7 @@
  * later calls of the same name fail as well: memory stays short. With number 0 nothing fails. FILE gets a line for
  * each call: its number, its name, with a '!' where it was chosen, and the errors that are worth a trial. Calls are
  * counted from 1, over all processes of the command, without those of the dynamic loader and those that cannot fail.
- * Of those that go on and on, as reading a file does, only the first counts. Ends as the command does: 128 and the
+ * A call that is repeated without end, as in reading a file, counts once. Ends as the command does: 128 and the
  * signal, when one ended it; SIGTERM and SIGHUP are handed on.
  *
  * The kernel asks us about each call (seccomp_unotify(2)), so that this works on every architecture.
@@ -239,7 +239,7 @@ static bool is_chosen(const struct trial *trial, const struct known_call *known)
 	       (trial->is_kill || strstr(known->errors, trial->error_name));
 }
 
-/* What the kernel is to do: 0 go on, or minus the error. */
+/* What the kernel is to do: 0 make the call, or minus the error. */
 static int decide(struct trial *trial, const struct seccomp_notif *asked)
 {
 	const struct known_call *known = find(&asked->data);

@@ -3,8 +3,8 @@
  * steady_capture CAPTURE.pcap (KIND PORT RATE SECONDS)...
  *
  * A capture of one source's packets to PORT, RATE of them in each of SECONDS seconds, evenly spaced; then others. KIND
- * is "syn" (a TCP connection begins, the same each time), "tcp" (one goes on), "open" (each packet begins another),
- * "connect" (every second packet begins another, which the next goes on with), "udp", "udp/BYTES" (of payload),
+ * is "syn" (a TCP connection begins, the same each time), "tcp" (one continues), "open" (each packet begins another),
+ * "connect" (every second packet begins another, which the next continues), "udp", "udp/BYTES" (of payload),
  * "answer" (UDP from PORT), or "flood": the same as "syn", but each packet from a source of its own, the same ones in
  * each such part with another port. A rate of 0 is silence. For pictures of what a rule does over time, for what the
  * sample rules promise, and for tables that fill.

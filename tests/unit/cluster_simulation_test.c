@@ -157,7 +157,7 @@ static uint32_t random_hosts(struct world *w)
 	}
 }
 
-/* The same for a flow that hosts share: they begin and end to share it, and processes come anew. */
+/* The same for a flow that hosts share: they start and stop sharing it, and processes restart. */
 static void trouble_flow(struct world *w)
 {
 	uint32_t i = (uint32_t)world_chance(w, w->hosts);
@@ -725,7 +725,7 @@ WORLD_CLAIM(a_host_that_keeps_its_fallback_after_silence_adds_no_more_than_that)
 
 /* ---- one story ---- */
 
-/* A controller that is not scheduled until then neither speaks nor listens; its data plane goes on. */
+/* A controller that is not scheduled until then neither speaks nor listens; its data plane continues. */
 static void stall(struct world *w, uint32_t i, uint64_t ms)
 {
 	w->host[i].has_process = false;
@@ -842,7 +842,7 @@ static bool a_host_is_deaf(struct world *w, uint64_t offset_ns)
 	return world_run(w, 8 * SECOND_NS);
 }
 
-/* The store goes over to a copy twice. Host 1 has not been heard of since before the first time; the others begin anew
+/* The store goes over to a copy twice. Host 1 has not been heard of since before the first time; the others restart
  * with the second, and cannot say what was kept for it. So the ledger must.
  */
 static bool a_ledger_is_lost_twice(struct world *w, uint64_t offset_ns)
@@ -1143,7 +1143,7 @@ CLAIM(each_step_of_the_script_that_is_left_out_is_missed)
 		{"what is owed", OMIT_NOTHING, 10, "0, 0, 0, unknown(ledger)\n", "0, 0, 0, 0\n", NULL},
 		{"what has been owed before", OMIT_NOTHING, 1, "unknown(ledger) + (base", "0 + (base",
 		 a_ledger_is_lost_twice},
-		{"a store whose data have another name begins anew", OMIT_NOTHING, 23, "or ledger.run ~= run then",
+		{"a store whose data have another name starts over", OMIT_NOTHING, 23, "or ledger.run ~= run then",
 		 "or not ledger.run then", NULL},
 		{"a host confirms what it has heard", OMIT_NOTHING, 1,
 		 "mine.received_us, mine.rest_us = rule.received_us,",

@@ -263,7 +263,7 @@ CLAIM(an_epoch_that_it_did_not_report_is_asked_for_once_more)
 	assert_int_equal(share.enforced, 2000);
 	assert_int_equal(share.ends_ns, before.ends_ns);
 	assert_int_equal(share.total, before.total);
-	/* Its own says something else in between: then it begins anew. */
+	/* Its own says something else in between: then it starts over. */
 	assert_true(weir_share_take(&share, &answer, START + 400 * MS, START + 401 * MS));
 	assert_int_equal(share.enforced, 1500);
 	assert_false(weir_share_take(&share, &others, START + 600 * MS, START + 601 * MS));

@@ -474,7 +474,7 @@ static void give_to_store(struct world *w, struct world_message *message)
 	send(w, message);
 }
 
-/* Messages that are due, in no order. Those to a store that is stopped wait until it goes on, however old. */
+/* Messages that are due, in no order. Those to a store that is stopped wait until it continues, however old. */
 static void deliver(struct world *w)
 {
 	struct world_message **link = &w->messages, *due = NULL, *message;
@@ -558,7 +558,7 @@ void world_share_flow(struct world *w, uint32_t i, bool takes_part)
 	host->has_flow = takes_part;
 }
 
-/* The data plane goes on with its schedule, and the new process with that. */
+/* The data plane keeps its schedule, and the new process takes that over. */
 void world_restart_process(struct world *w, uint32_t i)
 {
 	struct host *host = &w->host[i];

@@ -32,13 +32,13 @@
 enum omission {
 	OMIT_NOTHING,
 	OMIT_REST,	   /* a share that is given up is free at once */
-	OMIT_LEASE_END,	   /* a host without answers goes on */
+	OMIT_LEASE_END,	   /* a host without answers keeps its share */
 	OMIT_EARLY_END,	   /* a lease begins when the answer comes, and clocks are trusted */
 	OMIT_WAIT,	   /* a host rises to its fallback when its lease ends */
 	OMIT_TURN,	   /* a host takes any answer */
 	OMIT_TIME_BOUND,   /* a host vouches for more time than it knows of */
 	OMIT_UNKNOWN_PEAK, /* a new process says that nothing was enforced before it */
-	OMIT_STOP,	   /* a host that was silent for too long goes on, and was to stop */
+	OMIT_STOP,	   /* a host that was silent for too long continues instead of stopping */
 	OMIT_LENT,	   /* a host says that it holds its share alone, and not what it has given up of the flow */
 	OMIT_LONG_REST,	   /* a new ledger of a rule with a key is quiet for no longer than another */
 	OMIT_BEGIN,	   /* a process enforces its share of a rule with a key at once */
@@ -113,7 +113,7 @@ void world_add_hosts(struct world *w, uint32_t hosts);
 void world_end(struct world *w);
 uint64_t world_chance(struct world *w, uint64_t below);
 
-/* What happens to a host: its machine starts, or only its process anew; one ends; it leaves in good order. */
+/* What happens to a host: its machine starts, or only its process starts again; one ends; it leaves in good order. */
 void world_start_host(struct world *w, uint32_t i);
 void world_kill_process(struct world *w, uint32_t i);
 void world_restart_process(struct world *w, uint32_t i);

@@ -256,7 +256,7 @@ CLAIM(time_outs_of_no_connections_are_not_warned_of)
 	options.previous = &previous;
 	assert_int_equal(weir_image_build(none, &options, &next, &diag), 0);
 	assert_int_equal(diag.count, 0);
-	/* The connections that there are go on to count their silence as they did. */
+	/* Existing connections still time their silence as they did. */
 	assert_int_equal(next->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF], 60000);
 	weir_image_free(image);
 	weir_image_free(next);

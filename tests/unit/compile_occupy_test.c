@@ -78,7 +78,7 @@ CLAIM(tables_are_made_when_a_rule_occupies_and_for_its_flows)
 	weir_image_free(image);
 }
 
-/* Its counters go on; its windows are another table's. */
+/* Its counters continue; its windows are in another table. */
 CLAIM(a_rule_that_begins_to_occupy_keeps_its_slot)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = occupy_ruleset(WEIR_KEY_SOURCE);

@@ -173,7 +173,7 @@ CLAIM(one_silent_cpu_forgets_nothing_for_the_other)
 {
 	struct resource resource = load(100);
 
-	/* CPU 1 counts in one second and is silent; CPU 0 goes on until that second is 20 ago. */
+	/* CPU 1 counts in one second and is silent; CPU 0 counts until that second is 20 ago. */
 	pass(&resource, 1, LOADED_S, 60);
 	for (uint64_t second = LOADED_S; second < LOADED_S + 20; second++)
 		pass(&resource, 0, second, 50);

@@ -301,7 +301,7 @@ static uint64_t now_after(const struct cell *cell, uint64_t silence_ns)
 	return counts.now;
 }
 
-/* Told from outside, by what would come next; of a history that leaves the other connection none. */
+/* Seen from outside, by what would come next; for a history that leaves the other connection none. */
 static const char *state_after(const struct cell *cell)
 {
 	struct model_connection_counts counts = counts_after(cell);
@@ -414,7 +414,7 @@ SETUP_CLAIM(what_nobody_saw_open_passes_and_takes_no_place)
 	assert_int_equal(counts_now(setup).learned, 9);
 	assert_true(tcp(setup, 10, SYN, START) && tcp(setup, 11, SYN, START));
 	assert_false(tcp(setup, 12, SYN, START));
-	/* the client goes on in spite of it: learned */
+	/* the client continues in spite of it: learned */
 	assert_true(tcp(setup, 12, ACK, START));
 	assert_int_equal(counts_now(setup).now, 2);
 	assert_int_equal(counts_now(setup).learned, 10);

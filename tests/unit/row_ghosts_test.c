@@ -66,8 +66,8 @@ CLAIM(parts_of_a_word_do_not_touch_each_other)
 	assert_true(WEIR_ROW_GHOST_WORD(0, UINT64_MAX, 0, 0, 0) >> WEIR_ROW_GHOST_NAME_SHIFT == 0);
 }
 
-/* A stamp counts nothing, and says which of two words is older: in one bucket, over buckets, and when numbers begin
- * anew.
+/* A stamp counts nothing, and says which of two words is older: in one bucket, over buckets, and when numbers
+ * wrap.
  */
 CLAIM(a_stamp_says_when_and_counts_nothing)
 {
@@ -179,7 +179,7 @@ static uint64_t expected(uint64_t start, uint32_t span, uint64_t bucket)
 	return (bucket < start + span + CELLS ? 40 : 0) + (bucket + 1 < start + CELLS ? 2 : 0);
 }
 
-/* Starts lie around the bucket at which numbers begin anew, and far from it. */
+/* Starts lie around the bucket at which numbers wrap, and far from it. */
 static const uint64_t starts[] = {100, ROUND - CELLS, ROUND - 1, ROUND, 5 * ROUND - 3, (1ull << 32) - 5, 1ull << 40};
 
 CLAIM(a_word_counts_until_its_newest_bucket_has_left_the_window)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The virtual time of token buckets: its unit, its rate, and how it goes on over a reload. */
+/* The virtual time of token buckets: its unit, its rate, and how it continues over a reload. */
 #include "../lib/claims.h"
 #include "base/util.h"
 #include "thresholds/token_rates.h"

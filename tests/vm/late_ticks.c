@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Late ticks: two CPUs send to one flow under a leap limit, on a machine that is stopped again and again while its
- * clock goes on (tests/vm/run --stutter). Each packet shows its tick, and how old that was. What
+ * clock runs (tests/vm/run --stutter). Each packet shows its tick, and how old that was. What
  * the window of ticks holds never exceeds the limit, and neither does any interval of T - L - D, where D is the oldest
  * tick that a packet was evaluated against (docs/semantics.md, 1).
  */
