@@ -208,7 +208,7 @@ static void mix_with_other_rules(uint32_t seed)
 	}
 }
 
-LONG_CLAIM(who_fell_silent_is_counted_right_whatever_is_evicted_and_rolled_back)
+LONG_CLAIM(silent_flows_count_right_whatever_is_evicted_and_aborted)
 {
 	for (uint32_t seed = 1; seed <= 12; seed++)
 		mix_with_other_rules(seed);
@@ -485,7 +485,7 @@ static void flood(uint32_t key_fields)
 CASE(flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count, flood(0));
 CASE(flood_of_sources_drives_out_no_flow_that_has_talked, flood(WEIR_KEY_SOURCE));
 
-CLAIM(flood_of_datagrams_drives_out_nobody_who_came_twice)
+CLAIM(flood_of_datagrams_evicts_no_flow_that_came_twice)
 {
 	uint64_t now_ns = RIG_START_NS;
 	_cleanup_(rig_end) struct rig rig = {};

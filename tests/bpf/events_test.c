@@ -280,7 +280,7 @@ CLAIM(a_drop_of_a_flow_known_to_be_over_its_limit_is_reported_with_what_it_has_u
 }
 
 /* Of two rules the one that blocked it; what was found of the other must not be reported for it. */
-CLAIM(of_two_rules_the_one_that_blocked_is_reported)
+CLAIM(the_one_of_two_rules_that_blocked_is_reported)
 {
 	struct weir_event event;
 	_cleanup_(end) struct rig rig = {};
@@ -377,7 +377,7 @@ CLAIM(throttling_shows_how_long_the_packet_would_wait_and_may)
 }
 
 /* What no queue has room for waits for nothing. */
-CLAIM(of_a_packet_larger_than_the_threshold_throttling_shows_no_wait)
+CLAIM(a_packet_larger_than_the_threshold_has_no_wait_under_throttling)
 {
 	struct weir_ruleset_rule *rule;
 	_cleanup_(end) struct rig rig = {};
@@ -522,7 +522,7 @@ CLAIM(a_system_rule_shows_the_signal)
 /* Three times as many flows as there are rows, all of which are full: two in three are known to be so by what their
  * rows left behind.
  */
-CLAIM(a_flow_that_was_pushed_out_is_reported_with_what_it_had_used)
+CLAIM(an_evicted_flow_is_reported_with_what_it_had_used)
 {
 	struct weir_event_cursor cursor = {};
 	struct weir_event event;
@@ -581,7 +581,7 @@ static void check_rate(uint64_t count, uint64_t passed_ns)
 	assert_in_range(count, 1, (slices + 3) * WEIR_EVENTS_A_SLICE);
 }
 
-CLAIM(of_a_flood_no_more_is_reported_than_may_be)
+CLAIM(no_flood_is_reported_beyond_its_quota)
 {
 	uint64_t begun_ns;
 	_cleanup_(end) struct rig rig = {};
@@ -650,7 +650,7 @@ static uint64_t changes_of(const struct rig *rig, uint32_t slot)
 /* As many as fill a ring four times, if it took them all. The first drops by the flood's own rule are reported, then
  * fewer and fewer; all are counted.
  */
-CLAIM(no_flood_pushes_out_what_other_rules_reported)
+CLAIM(no_flood_evicts_events_of_other_rules)
 {
 	const uint32_t flood = 4 * WEIR_CHANGE_EVENTS;
 	uint64_t begun_ns, slices;

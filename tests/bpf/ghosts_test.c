@@ -166,14 +166,14 @@ static void goes_on_with_what_it_used(const struct kind *kind)
 	rig_end(&crowd.rig);
 }
 
-CLAIM(a_flow_that_was_pushed_out_goes_on_with_what_it_used)
+CLAIM(an_evicted_flow_continues_with_what_it_used)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		goes_on_with_what_it_used(&kinds[i]);
 }
 
 /* A penalty of 1.9 s, which many others push out. */
-CLAIM(a_penalty_that_was_pushed_out_goes_on)
+CLAIM(a_penalty_outlasts_its_eviction)
 {
 	const struct kind *kind = &kinds[ARRAY_SIZE(kinds) - 1];
 	struct crowd crowd;
@@ -296,7 +296,7 @@ LONG_CLAIM(a_flow_that_begins_in_a_flood_keeps_its_limit)
 /* One that was refused, and then had a packet admitted, goes after those that have as much to lose and were not
  * refused: it is still there, so that its next packet pushes nobody out.
  */
-CLAIM(who_was_refused_stays_though_a_packet_was_admitted)
+CLAIM(a_refused_flow_stays_though_a_packet_was_admitted)
 {
 	struct crowd crowd;
 	uint64_t before;

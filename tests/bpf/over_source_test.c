@@ -153,7 +153,7 @@ CLAIM(another_source_has_a_row_of_its_own)
 }
 
 /* Of a table that is empty, and a memory that is. */
-CLAIM(the_source_of_zeros_is_nobody_s_until_it_comes)
+CLAIM(the_source_of_zeros_is_unknown_until_it_comes)
 {
 	static const char *const zeros[] = {"0.0.0.0", "::"};
 

@@ -136,7 +136,7 @@ static void goes_on_with_what_it_used(struct crowd *crowd)
 	assert_int_equal(host_passes_of(crowd, 1, 9), 5);
 }
 
-CASE(a_flow_that_was_pushed_out_goes_on_with_what_it_used, in_every_crowd(goes_on_with_what_it_used));
+CASE(an_evicted_flow_continues_with_what_it_used, in_every_crowd(goes_on_with_what_it_used));
 
 /* It is pushed out three times: the second time while the first is in its window, the third time when of both only the
  * second may be.
@@ -313,7 +313,7 @@ CLAIM(with_overflow_windows_none_has_more_than_its_limit)
 /* About as many hosts as there are rows and ghosts use three of five: of a few that joins an overflow window, which has
  * no more. When they come again they have two left, by a row that begins with three.
  */
-CLAIM(who_has_neither_row_nor_ghost_goes_by_the_overflow_window)
+CLAIM(a_flow_without_row_and_ghost_uses_the_overflow_window)
 {
 	static uint8_t passed[5 * ROWS];
 

@@ -194,7 +194,7 @@ CLAIM(an_ended_penalty_is_the_first_to_go)
 }
 
 /* Of those that run, the one that ends soonest goes: a long one outlives a flood of short ones. */
-CLAIM(a_flood_pushes_out_what_ends_soonest_and_that_is_counted)
+CLAIM(a_flood_evicts_what_ends_soonest_and_that_is_counted)
 {
 	uint64_t now_ns = RIG_START_NS;
 	struct weir_ruleset_rule *rule;

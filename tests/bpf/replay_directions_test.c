@@ -390,7 +390,7 @@ CLAIM(ports_are_written_where_the_packet_has_them)
 #define FIN 0x01
 
 /* An opening, whatever answers it, and another opening 3 s later: is that dropped? */
-CLAIM(of_the_other_end_only_syn_ack_and_rst_are_an_outcome)
+CLAIM(only_syn_ack_and_rst_of_the_other_end_are_an_outcome)
 {
 	static const char *const rules[] = {
 		"resources: [{name: r, match: {direction: both, protocol: tcp}, flow: local}]\n"
@@ -471,7 +471,7 @@ CLAIM(settings_are_not_for_what_goes_out)
 }
 
 /* Lists ask for the remote end. */
-CLAIM(lists_look_at_who_is_sent_to)
+CLAIM(lists_can_match_the_receiver)
 {
 	static const char rules[] = "deny: [" CLIENT "]\n"
 				    "resources: [{name: r, match: {direction: both}}]\n"
@@ -613,7 +613,7 @@ static bool goes_by_direction(const struct weir_ruleset *ruleset)
 }
 
 /* Turn all of it round: the same packets, which go out, under resources of what goes out. */
-CLAIM(what_goes_out_meets_the_limits_that_what_comes_in_would)
+CLAIM(outgoing_packets_meet_the_limits_that_incoming_ones_would)
 {
 	const uint64_t seed = environment("WEIR_SEED", 20260801), rounds = environment("WEIR_ROUNDS", 2 * ROUNDS);
 	const struct files *files = *state;

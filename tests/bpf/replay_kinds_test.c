@@ -106,7 +106,7 @@ HARNESS_CLAIM(one_and_the_quotient_pass_at_one_instant)
 }
 
 /* A TAT is 58 bits of the clock, which may count from 1970 or have run for ten years. */
-HARNESS_CLAIM(tats_go_on_where_their_bits_end)
+HARNESS_CLAIM(tats_continue_where_their_bits_end)
 {
 	for (int keyed = 0; keyed < 2; keyed++) {
 		setup_resources(setup, 1);

@@ -117,7 +117,7 @@ HARNESS_CLAIM(with_a_timeout_of_zero_nothing_is_occupied)
 }
 
 /* 2.9 admits two, and two more occupy; below one nothing is admitted, and nothing occupied. */
-HARNESS_CLAIM(of_a_fraction_as_much_is_occupied_as_it_admits)
+HARNESS_CLAIM(a_fraction_occupies_as_much_as_it_admits)
 {
 	static const struct {
 		double threshold;

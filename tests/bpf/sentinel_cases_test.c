@@ -209,7 +209,7 @@ CLAIM(ten_good_probes_close_a_breaker_whose_probe_num_is_ten)
 	}
 }
 
-CLAIM(failed_probe_among_good_ones_makes_their_number_begin_anew)
+CLAIM(failed_probe_among_good_ones_restarts_their_count)
 {
 	for (int strategy = 0; strategy < 3; strategy++) {
 		const uint64_t again_ns = RETRY + 4 * MS + 3 * SECOND;

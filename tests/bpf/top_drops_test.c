@@ -209,7 +209,7 @@ static uint32_t draw_zipf(const double *up_to, double at)
 }
 
 /* More flows than there is room for: the busiest are there, no figure is too high, and none lacks more than it says. */
-CLAIM(of_100k_flows_the_busiest_1000_are_known_within_the_bound)
+CLAIM(the_busiest_1000_of_100k_flows_are_known_within_the_bound)
 {
 	_cleanup_(weir_freep) uint64_t *packets = calloc(ZIPF_FLOWS + 1, sizeof(*packets));
 	_cleanup_(weir_freep) double *up_to = calloc(ZIPF_FLOWS, sizeof(*up_to));

@@ -399,7 +399,7 @@ CLAIM(the_edges_of_a_second_get_the_limit_on_both_sides)
 	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 4002), 50);
 }
 
-CLAIM(what_is_due_never_shrinks)
+CLAIM(traffic_due_never_shrinks)
 {
 	for (enum traffic_pattern pattern = 0; pattern < TRAFFIC_PATTERNS; pattern++)
 		for (uint64_t ms = 1; ms < 6000; ms++)

@@ -36,7 +36,7 @@ CLAIM(a_key_is_the_64_digits_of_a_line)
 		assert_int_equal(weir_flow_secret_read(wrong[i], read), -EINVAL);
 }
 
-CLAIM(a_sealed_flow_is_opened_by_those_who_know_the_secret)
+CLAIM(a_sealed_flow_is_opened_with_the_secret)
 {
 	uint8_t flow[WEIR_FLOW_BYTES] = {192, 0, 2, 1}, opened[WEIR_FLOW_BYTES];
 	char name[WEIR_FLOW_NAME_CHARS], sealed[WEIR_FLOW_SEALED_CHARS], again[WEIR_FLOW_NAME_CHARS];
@@ -139,7 +139,7 @@ CLAIM(a_host_asks_for_what_it_could_use)
 }
 
 /* Until the ledger has confirmed a message that says otherwise. */
-CLAIM(what_is_given_up_is_lent)
+CLAIM(shares_ceded_to_flows_are_lent)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_share_ask ask;
@@ -162,7 +162,7 @@ CLAIM(what_is_given_up_is_lent)
 	assert_int_equal(weir_flow_lent(&flow), 0);
 }
 
-CLAIM(what_is_lent_is_reported_as_held_of_the_rule)
+CLAIM(shares_lent_to_flows_are_reported_as_held_of_the_rule)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_share_ask ask;
@@ -197,7 +197,7 @@ CLAIM(a_flow_has_no_more_than_the_threshold)
 	assert_int_equal(weir_flow_units(&flow, &rule, START + MS), 3000);
 }
 
-CLAIM(what_is_more_is_given_back_and_what_is_less_comes_back_late)
+CLAIM(larger_shares_are_returned_and_smaller_ones_come_late)
 {
 	struct weir_share rule = rule_of(1000);
 	struct weir_flow_part flow;

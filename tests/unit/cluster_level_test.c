@@ -13,7 +13,7 @@
 		.wanted = (wants), .hold = (holds), .fallback = (keeps)                                                \
 	}
 
-CLAIM(who_wants_much_has_what_others_leave)
+CLAIM(large_wants_get_what_others_leave)
 {
 	const struct weir_ledger_host hosts[] = {LIVE(10000, 0, 1000), LIVE(500, 0, 1000), LIVE(510, 0, 1000)};
 	struct weir_level level;
@@ -29,7 +29,7 @@ CLAIM(who_wants_much_has_what_others_leave)
 	assert_int_equal(due[2], 510);
 }
 
-CLAIM(who_wants_alike_has_the_same)
+CLAIM(equal_wants_get_equal_shares)
 {
 	const struct weir_ledger_host hosts[] = {LIVE(5000, 0, 0), LIVE(5000, 0, 0), LIVE(5000, 0, 0)};
 	struct weir_level level;
@@ -41,7 +41,7 @@ CLAIM(who_wants_alike_has_the_same)
 	assert_in_range(level.units, 1000, 1001);
 }
 
-CLAIM(what_nobody_wants_is_divided)
+CLAIM(unwanted_shares_are_divided)
 {
 	const struct weir_ledger_host hosts[] = {LIVE(60, 0, 1500), LIVE(1000, 0, 1500)};
 	struct weir_level level;

@@ -107,7 +107,7 @@ CLAIM(host_whose_name_is_no_word_is_shown_and_can_be_named)
 	assert_string_equal(field, longest);
 }
 
-CLAIM(whoever_is_there_at_first_has_not_come)
+CLAIM(members_at_the_start_have_not_joined)
 {
 	struct weir_membership membership = {};
 

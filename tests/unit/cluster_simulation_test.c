@@ -900,7 +900,7 @@ static bool a_rule_is_evicted(struct world *w, uint64_t offset_ns)
 	return world_run(w, 5 * SECOND_NS);
 }
 
-static bool a_lender_begins_anew(struct world *w, uint64_t offset_ns)
+static bool a_lender_restarts(struct world *w, uint64_t offset_ns)
 {
 	lend(w);
 	world_crash_host(w, 1);
@@ -1049,10 +1049,10 @@ LONG_CLAIM(what_another_store_may_count_on_is_kept)
 }
 
 /* The same stories, with nothing left out. */
-LONG_CLAIM(what_is_given_up_of_a_flow_is_never_used_twice)
+LONG_CLAIM(share_ceded_to_a_flow_is_never_spent_twice)
 {
 	static bool (*const stories[])(struct world *, uint64_t) = {a_share_shrinks, a_rule_is_evicted,
-								    a_lender_begins_anew};
+								    a_lender_restarts};
 	static struct world w;
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(stories); i++)
@@ -1105,7 +1105,7 @@ LONG_CLAIM(each_step_of_a_host_that_is_left_out_is_missed)
 		 .seed = 1,
 		 .text = "if rule.is_foreign or is_new then", /* which would give time enough in this story */
 		 .instead = "if rule.is_foreign then",
-		 .story = a_lender_begins_anew},
+		 .story = a_lender_restarts},
 		{.name = "a host that comes from another ledger says what that may count on",
 		 .omission = OMIT_RISES,
 		 .seed = 1,

@@ -110,7 +110,7 @@ CLAIM(a_schedule_says_what_will_be_enforced)
 }
 
 /* It enforces no more than the schedule, and claims to know nothing of what was before. */
-CLAIM(another_process_goes_on_with_the_schedule)
+CLAIM(another_process_takes_over_the_schedule)
 {
 	static const uint64_t after_ms[] = {500, 1500, 6000};
 	static const uint64_t enforced[] = {20, 20, 1000};

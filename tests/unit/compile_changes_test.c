@@ -70,7 +70,7 @@ CLAIM(a_forecast_keeps_what_the_load_keeps)
 	}
 }
 
-CLAIM(a_forecast_says_why_a_rule_begins_anew)
+CLAIM(a_forecast_says_why_a_rule_starts_empty)
 {
 	struct weir_ruleset *before = per_source_ruleset(20), *after = per_source_ruleset(20);
 	struct weir_image *old = build(before), *new;
@@ -125,7 +125,7 @@ CLAIM(rules_that_come_back_find_their_slots)
 	}
 }
 
-CLAIM(what_only_the_other_load_had_cools)
+CLAIM(slots_that_only_the_other_load_had_cool)
 {
 	struct weir_ruleset *one = per_source_ruleset(20), *other = per_source_ruleset(20);
 	struct weir_image *first, *second;

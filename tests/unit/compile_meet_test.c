@@ -332,7 +332,7 @@ static void add_third(struct weir_range **ranges, size_t *count, uint32_t values
 }
 
 /* A search for the most resources would take as long again. It would find more than may meet, too, which can wait. */
-CLAIM(what_cannot_be_proved_of_rules_is_not_tried_for_resources)
+CLAIM(unproved_rules_are_not_tried_for_resources)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = new_ruleset();
 

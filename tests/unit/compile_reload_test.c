@@ -291,7 +291,7 @@ CLAIM(window_specs_of_earlier_loads_stay_for_ever)
 
 /* ---- rules that move, throttle, or refer ---- */
 
-CLAIM(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew)
+CLAIM(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_again)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = per_source_ruleset(20);
 	_cleanup_(weir_image_freep) struct weir_image *image = build(ruleset);

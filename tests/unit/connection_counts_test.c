@@ -90,7 +90,7 @@ CLAIM(number_of_a_step_may_wrap)
 
 /* ---- figures ---- */
 
-CLAIM(what_did_not_end_otherwise_ended_by_silence)
+CLAIM(all_other_connections_end_by_silence)
 {
 	struct weir_connection_flow flow = {.owner = WEIR_CONNECTION_OWNER(WEIR_CONNECTION_USES_COUNTS, TAG),
 					    .max = 9,

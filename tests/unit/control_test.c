@@ -209,7 +209,7 @@ CLAIM(second_that_is_not_over_is_not_counted)
 	assert_int_equal(later.state.total, 1033);
 }
 
-CLAIM(new_controller_goes_on_where_the_killed_one_was)
+CLAIM(new_controller_resumes_where_the_killed_one_was)
 {
 	struct resource resource = load(100), restarted;
 
@@ -434,7 +434,7 @@ static const struct weir_allowance per_ns[] = {
 	{.units = 3, .rate = {.whole = 2, .fraction = 1ull << 63}},
 };
 
-CLAIM(virtual_time_goes_on_from_where_it_is_at_another_rate)
+CLAIM(virtual_time_continues_from_where_it_is_at_another_rate)
 {
 	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(1, 1), .clock[1].rate.whole = 1};
 

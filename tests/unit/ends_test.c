@@ -106,7 +106,7 @@ CLAIM(a_later_fragment_has_no_ports)
 	check(&spec, UDP, false);
 }
 
-CLAIM(of_ipv6_with_an_extension_that_is_reported)
+CLAIM(ipv6_with_an_extension_is_reported_as_that)
 {
 	static const uint8_t extensions[] = {HOP_BY_HOP, FRAGMENT};
 

@@ -84,7 +84,7 @@ BENCH_CLAIM(a_good_probe_closes_and_a_failed_one_opens)
 	}
 }
 
-BENCH_CLAIM(one_of_two_probes_is_not_enough_and_a_failed_one_begins_anew)
+BENCH_CLAIM(one_of_two_probes_is_not_enough_and_a_failed_one_restarts)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++) {
 		begin_another(bench, strategies[i]);

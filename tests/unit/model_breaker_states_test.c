@@ -84,7 +84,7 @@ BENCH_CLAIM(slow_ones_and_failures_are_a_ratio)
 	assert_int_equal(bench_view(bench, START + 51 * MS).retry_ns, START + 50 * MS + RETRY);
 }
 
-BENCH_CLAIM(a_window_of_one_bucket_begins_anew_at_its_edge)
+BENCH_CLAIM(a_window_of_one_bucket_starts_empty_at_its_edge)
 {
 	bench_rule(bench, MODEL_ERROR_COUNT, 2);
 	play(bench, 0, 1, START + 10 * SECOND - 1);

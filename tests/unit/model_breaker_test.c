@@ -209,7 +209,7 @@ BENCH_CLAIM(an_rt_of_the_maximum_is_not_slow_and_a_nanosecond_more_is)
 	assert_counted(bench, START + 50 * MS + 1, 2, 1);
 }
 
-BENCH_CLAIM(who_has_no_answer_is_known_to_be_slow_after_the_maximum)
+BENCH_CLAIM(a_request_without_answer_is_slow_after_the_maximum)
 {
 	bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 1);
 	bench_opens(bench, 1, START);

@@ -405,7 +405,7 @@ SETUP_CLAIM(a_threshold_is_rounded_down)
 }
 
 /* Whoever forges packets of A's address does not shut A out. */
-SETUP_CLAIM(what_nobody_saw_open_passes_and_takes_no_place)
+SETUP_CLAIM(connections_without_an_opening_pass_and_take_no_slot)
 {
 	add_limit(setup, 2);
 	for (uint16_t port = 1; port <= 9; port++)
@@ -737,7 +737,7 @@ SETUP_CLAIM(handshakes_are_timed_in_whole_microseconds_from_the_first_syn)
 	assert_int_equal(counts.handshake_step[2], 1);
 }
 
-SETUP_CLAIM(a_reused_connection_is_timed_anew)
+SETUP_CLAIM(a_reused_connection_is_timed_from_its_start)
 {
 	add_limit(setup, 9);
 	assert_true(tcp(setup, 1, SYN, START));
@@ -795,7 +795,7 @@ SETUP_CLAIM(the_maximum_is_the_most_ever_open_of_a_flow_and_of_all)
 }
 
 /* Any traffic: a thousand packets of sixteen ports, with silences up to a minute. */
-SETUP_CLAIM(what_came_is_there_or_has_ended)
+SETUP_CLAIM(every_new_connection_is_open_or_has_ended)
 {
 	static const uint8_t flags[] = {SYN, SYN, ACK, ACK, ACK, FIN, RST, SYN | ACK};
 	struct model_connection_counts counts;

@@ -215,7 +215,7 @@ CLAIM(what_is_above_ten_times_p90_and_at_most_five_percent_is_left_out)
 	assert_int_equal(outliers_of(1, 0, 0), 0);
 }
 
-CLAIM(a_flood_is_told_from_those_who_are_busy)
+CLAIM(a_flood_is_distinguished_from_busy_clients)
 {
 	struct weir_distribution calm, half;
 	uint64_t values[1001], least;

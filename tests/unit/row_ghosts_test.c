@@ -148,7 +148,7 @@ CLAIM(flows_of_one_set_spread_over_a_page)
 }
 
 /* Overflow windows: each one is some flow's. */
-CLAIM(no_overflow_window_is_nobodys)
+CLAIM(each_overflow_window_belongs_to_a_group)
 {
 	uint32_t met[4 * WEIR_ROW_GHOST_PAGE_SETS / WEIR_OVERFLOW_SETS] = {};
 

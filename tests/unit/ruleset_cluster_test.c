@@ -136,7 +136,7 @@ BENCH_CLAIM(what_hosts_cannot_share_is_refused_with_a_reason)
 	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-BENCH_CLAIM(what_means_nothing_is_warned_of)
+BENCH_CLAIM(fields_without_effect_are_warned_about)
 {
 	static const struct sample samples[] = {
 		{STORE RESOURCES "rules: [{resource: dns, threshold: 5}]\n", 1, 21, "no rule is shared", NULL},

@@ -27,7 +27,7 @@ BENCH_CLAIM(a_concurrency_rule_has_a_threshold_a_mode_and_overrides)
 	assert_int_equal(bench->ruleset->rules[1].metric, WEIR_METRIC_RATE);
 }
 
-BENCH_CLAIM(what_connections_have_not_is_refused)
+BENCH_CLAIM(fields_that_connections_lack_are_refused)
 {
 	static const struct sample samples[] = {
 		{RULE("metricType: QPS"), 5, 15, "'QPS' is not a value of 'metricType'",
@@ -87,7 +87,7 @@ BENCH_CLAIM(a_rule_with_a_mistake_is_not_warned_of)
 	assert_int_equal(bench->diag.entries[1].line, 3);
 }
 
-BENCH_CLAIM(what_connections_do_not_use_is_warned_of)
+BENCH_CLAIM(fields_that_connections_do_not_use_are_warned_about)
 {
 #define OF_MATCH(match)                                                                                                \
 	"resources: [{name: r, match: {" match "}}]\nrules: [{resource: r, threshold: 5, metricType: Concurrency}]\n"

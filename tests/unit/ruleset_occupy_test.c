@@ -79,7 +79,7 @@ BENCH_CLAIM(mistakes_are_reported_at_their_place)
 	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
-BENCH_CLAIM(what_occupies_nothing_is_warned_of)
+BENCH_CLAIM(prioritized_without_effect_is_warned_about)
 {
 	static const struct sample samples[] = {
 		{VOICE "rules: [{resource: dns, threshold: 5}]\n", 1, 20,

@@ -113,7 +113,7 @@ BENCH_CLAIM(isolation_rules_of_sentinel_limit_connections)
 		assert_int_equal(rules[i].metric, WEIR_METRIC_RATE);
 }
 
-BENCH_CLAIM(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not)
+BENCH_CLAIM(a_sentinel_field_given_twice_has_the_last_value_and_null_has_none)
 {
 	assert_reads_sentinel(bench,
 			      "[{\"resource\": \"web\", \"threshold\": 5, \"Threshold\": 6, \"threshold\": null,\n"

@@ -53,7 +53,7 @@ CLAIM(what_is_in_a_pipe_is_read_from_its_first_byte)
 	fclose(reader.stream);
 }
 
-CLAIM(who_has_not_written_yet_is_waited_for)
+CLAIM(a_writer_that_has_not_written_yet_is_awaited)
 {
 	int writer = open(path, O_RDWR | O_CLOEXEC);
 	struct weir_line_reader reader = {.bytes_max = 100};

@@ -99,7 +99,7 @@ CLAIM(a_threshold_of_nothing_admits_nothing)
 }
 
 /* Until the controller says how much memory is in use, and when it is gone: as much as can be. */
-CLAIM(what_goes_by_memory_begins_as_if_it_were_full)
+CLAIM(memory_adaptive_rules_start_as_if_memory_were_full)
 {
 	struct weir_ruleset_rule rule = rule_of(0, SECOND, 5 * WEIR_MICRO);
 	struct weir_token_rate full;
@@ -157,7 +157,7 @@ CLAIM(a_burst_of_bytes_that_moves_with_memory_is_of_the_larger_threshold)
 }
 
 /* What a bucket lacks, in tokens, is the same before and after: W and the unit stay, and so does V at that moment. */
-CLAIM(a_reload_goes_on_at_the_new_rate)
+CLAIM(a_reload_continues_at_the_new_rate)
 {
 	struct weir_ruleset_rule rule = rule_of(100000000, SECOND, 10000000);
 	struct weir_tokens before, after;

@@ -47,7 +47,7 @@ CLAIM(a_rate_is_said_as_it_is_written)
 	}
 }
 
-CLAIM(it_is_said_of_whom_a_limit_is)
+CLAIM(each_limit_is_shown_with_what_it_is_per)
 {
 	static const struct {
 		struct weir_flow flow;
@@ -87,7 +87,7 @@ static void assert_said(const struct weir_rule_info *rule, const char *expected)
 	assert_string_equal(weir_format_limit(rule, words), expected);
 }
 
-CLAIM(a_limit_says_how_much_and_of_whom)
+CLAIM(a_limit_is_shown_with_its_amount_and_key)
 {
 	struct weir_rule_info rule = {
 		.identity = {.interval_ns = SECOND, .key_fields = WEIR_KEY_SOURCE, .source_bits = {24, 128}},
@@ -124,7 +124,7 @@ CLAIM(an_associated_rule_says_whose_traffic_it_reads)
 	assert_said(&rule, "20/s in all, of orders");
 }
 
-CLAIM(connections_and_breakers_say_of_whom_they_are)
+CLAIM(connections_and_breakers_show_what_they_are_per)
 {
 	struct weir_rule_info rule = {
 		.identity = {.key_fields = WEIR_KEY_SOURCE, .source_bits = {32, 128}},
