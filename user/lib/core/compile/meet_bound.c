@@ -161,36 +161,6 @@ static uint32_t list_children(struct search *search, struct field *field, const 
 	return count;
 }
 
-/* Does `other` admit everything of `set` that `class` admits? */
-static bool takes_no_more(struct search *search, const struct field *field, const struct weir_vector *set,
-			  uint32_t class, uint32_t other)
-{
-	const struct weir_vector *a = class_vector(search, field, class), *b = class_vector(search, field, other);
-	unsigned int i;
-
-	for (uint64_t bits = set->summary & field->summaries[class]; bits; bits &= bits - 1) {
-		i = weir_lowest_bit(bits);
-		search->work++;
-		if (set->word[i] & a->word[i] & ~b->word[i])
-			return false;
-	}
-	return true;
-}
-
-/* How many earlier classes a class is compared with; identical ones tend to be neighbours. */
-#define COMPARED_MAX 64
-
-static bool was_visited(struct search *search, const struct field *field, const struct weir_vector *set, uint32_t child)
-{
-	uint32_t earlier, first = child > COMPARED_MAX ? child - COMPARED_MAX : 0;
-
-	for (earlier = first; earlier < child; earlier++) {
-		if (takes_no_more(search, field, set, field->children[child].class, field->children[earlier].class))
-			return true;
-	}
-	return false;
-}
-
 static void branch(struct search *search, const struct weir_vector *set, const struct survey *survey, uint32_t most)
 {
 	unsigned int f = choose_field(survey);
@@ -204,8 +174,6 @@ static void branch(struct search *search, const struct weir_vector *set, const s
 	for (i = 0; i < count && !search->is_over; i++) {
 		if (most <= search->floor || rest + field->children[i].weight <= search->floor)
 			break;
-		if (was_visited(search, field, &divided, i))
-			continue;
 		next = *set;
 		weir_vector_and(&next, class_vector(search, field, field->children[i].class));
 		weir_meet_explore(search, &next, survey->fields & ~(1u << f));
