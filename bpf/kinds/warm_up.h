@@ -119,17 +119,24 @@ static __always_inline struct weir_warming *weir_entered_warming(struct weir_scr
  * Record when the flow, with this many tokens stored in this second, will be completely cold and may be forgotten.
  * Among flows that will be cold in the same second, the coldest is evicted first. Under a rule that cools within a
  * second, nothing else distinguishes a flow at its limit from one that sent a single packet.
+ *
+ * `goes_on`: it has sent more than one packet, so it is evicted after flows of a single packet. By time alone, those of
+ * the present second would stay longer than a flow that has not sent in it yet, or is over its limit, and a flood of
+ * them would cool all flows.
  */
 static __always_inline void weir_keep_warming(struct weir_scratch *s, const struct weir_rule *rule,
-					      const struct weir_warming *flow, __u64 stored, __u64 second)
+					      const struct weir_warming *flow, __u64 stored, __u64 second, bool goes_on)
 {
 	struct weir_warming_set *set = weir_warming_set(s);
 	__u64 cold_s = second + weir_cold_seconds(&rule->warm_up, stored);
 
-	if (set)
-		weir_keep_until(s, &set->flows, s->warming_way,
-				cold_s * WEIR_NSEC_PER_SEC +
-					weir_warmth(&rule->warm_up, flow) * (WEIR_NSEC_PER_SEC / WEIR_WARMTH_MAX));
+	if (!set)
+		return;
+	weir_keep_until(s, &set->flows, s->warming_way,
+			cold_s * WEIR_NSEC_PER_SEC +
+				weir_warmth(&rule->warm_up, flow) * (WEIR_NSEC_PER_SEC / WEIR_WARMTH_MAX));
+	if (goes_on)
+		weir_keep_refused(&set->flows, s->warming_way);
 }
 
 /* ---- what a flow is allowed, and what has passed ---- */
@@ -168,7 +175,7 @@ static __always_inline void weir_sync_warming(struct weir_scratch *s, const stru
 	if (READ_ONCE(flow->state) != claimed)
 		return; /* another flow has taken the entry */
 	WRITE_ONCE(flow->stored, stored);
-	weir_keep_warming(s, rule, flow, stored, second);
+	weir_keep_warming(s, rule, flow, stored, second, false);
 	WRITE_ONCE(flow->units, units);
 	flow->emission = s->allowed.emission;
 	weir_order(s);
@@ -228,7 +235,6 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 now_s, units, passed, stored, state;
-	struct weir_warming_set *set;
 	struct weir_warming *flow;
 
 	WEIR_GLOBAL(WARM_UP, s, 0);
@@ -245,13 +251,7 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 	passed = __sync_fetch_and_add(&flow->passed, units) + units;
 	/* The flow is about to become warmer, so it must not be forgotten as cold before its next sync. */
 	stored = READ_ONCE(flow->stored);
-	weir_keep_warming(s, rule, flow, stored > passed ? stored - passed : 0, now_s + 1);
-	/* Evict it after flows of a single packet. By time alone, those of the present second would stay longer than a
-	 * flow that has not sent in it yet, or is over its limit, and a flood of them would cool all flows.
-	 */
-	set = weir_warming_set(s);
-	if (set && passed > units)
-		weir_keep_refused(&set->flows, s->warming_way);
+	weir_keep_warming(s, rule, flow, stored > passed ? stored - passed : 0, now_s + 1, passed > units);
 	return 0;
 }
 
