@@ -99,8 +99,8 @@ struct weir_match_memory {
  */
 #define WEIR_MEMORY_ADDRESS(member) __be32 member[4] __attribute__((aligned(8)));
 #define WEIR_MEMORY_NUMBER(member) __u32 member;
-#define WEIR_MEMORY_PORT WEIR_MEMORY_NUMBER
-#define WEIR_MEMORY_VLAN WEIR_MEMORY_NUMBER
+#define WEIR_MEMORY_PORT(member) WEIR_MEMORY_NUMBER(member)
+#define WEIR_MEMORY_VLAN(member) WEIR_MEMORY_NUMBER(member)
 #define WEIR_MEMORY_PROTOCOL(member)
 #define WEIR_MEMORY(constant, name, member, part, form) WEIR_MEMORY_##form(member)
 struct weir_flow_memory {

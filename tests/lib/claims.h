@@ -77,6 +77,7 @@ extern const struct claim *const __start_claims[], *const __stop_claims[];
 /* Run all claims of the program. Returns how many failed. */
 static inline int run_claims(CMFixtureFunction before_all, CMFixtureFunction after_all)
 {
+	// cppcheck-suppress comparePointers // the linker's: both ends of one section
 	const size_t most = __stop_claims - __start_claims;
 	struct CMUnitTest tests[most];
 	size_t count = 0;

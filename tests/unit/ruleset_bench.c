@@ -5,8 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sentinel/sentinel.h"
-
 static const char *const file_names[] = {"a.yaml", "b.yaml", "c.yaml"};
 /* What allow and deny lists are read from. */
 static const char *const list_names[] = {"good.txt", "bad.txt", "lists/good.txt", "lists/a.yaml"};

@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "base/util.h"
 #include "rules/ruleset.h"
+#include "sentinel/sentinel.h"
 
 /* Files are written into a directory of their own, which is the current one while they are read, so that
  * they are called a.yaml, b.yaml, c.yaml in messages.

@@ -317,7 +317,7 @@ static void write_rule(FILE *stream, const struct weir_suggest_report *report, c
 	weir_write_document(&writer);
 	weir_write_word(&writer, "resource", name);
 	if (strlen(name) >= DEFAULT_NAME_BYTES) {
-		snprintf(name, sizeof(name), "suggested-%zu-%s", suggestion - report->suggestions + 1,
+		snprintf(name, sizeof(name), "suggested-%zu-%s", (size_t)(suggestion - report->suggestions) + 1,
 			 units[counts_bytes]);
 		weir_write_word(&writer, "name", name);
 	}

@@ -145,7 +145,8 @@ static int add_all(struct weir_changes *changes, enum weir_change_kind kind, con
 	for (size_t i = 0; i < list->count; i++) {
 		const struct named *rule = &list->all[i], *other = find(others, rule->name);
 
-		if (kind == WEIR_CHANGE_CHANGED ? !other || !is_changed(other->loaded, rule->loaded) : other != NULL)
+		if ((other != NULL) != (kind == WEIR_CHANGE_CHANGED) ||
+		    (other && !is_changed(other->loaded, rule->loaded)))
 			continue;
 		if (!add(changes, kind, rule->name))
 			return -ENOMEM;

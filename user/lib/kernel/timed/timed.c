@@ -479,9 +479,10 @@ static int warn_of_left_out(const struct giving *giving)
 				 "raise it in settings.timedParts and reload, or end some: see 'weir block --list "
 				 "--by %s'",
 				 share->by);
-		err = warn_if_full(giving, &giving->no_address[i], "addresses", why, hint) ?: err;
+		if (warn_if_full(giving, &giving->no_address[i], "addresses", why, hint))
+			err = -ENOSPC;
 	}
-	snprintf(why, sizeof(why), "only %u prefixes fit, of all programs together", WEIR_TIMED_PREFIXES_MAX);
+	snprintf(why, sizeof(why), "only %d prefixes fit, of all programs together", WEIR_TIMED_PREFIXES_MAX);
 	return warn_if_full(
 		       giving, &giving->no_prefix, "prefixes", why,
 		       "end some (see 'weir block --list'), or put a long list of prefixes in 'allow' or 'deny' of a "
