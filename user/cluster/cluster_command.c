@@ -241,7 +241,7 @@ static int cluster(const struct weir_options *options, struct weir_diag *diag)
 		return err;
 	if (shows)
 		return show(instance, options->wants_json, diag);
-	if (explains)
+	if (explains && of)
 		return explain(instance, of, options->wants_json, diag);
 	err = weir_cluster_forget(instance, of, diag);
 	if (!err && of)

@@ -312,9 +312,11 @@ static int find_in_all(const struct weir_cluster_view *view, const char *name)
 	int err = -ENOENT;
 
 	for (size_t i = 0; i < view->rule_count; i++) {
-		if (!has_it(&view->rules[i], name))
+		const struct weir_ledger_host *host = name ? find_host(&view->rules[i], name) : NULL;
+
+		if (!host && !has_it(&view->rules[i], name))
 			continue;
-		if (name && find_host(&view->rules[i], name)->is_live)
+		if (host && host->is_live)
 			return -EBUSY;
 		err = 0;
 	}

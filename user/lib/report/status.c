@@ -234,7 +234,8 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 	const struct weir_status_view *view = context;
 	const struct weir_instance *instance = view->instance;
 	const uint32_t *slot = record;
-	const struct weir_rule_info *rule = line->is_heading ? NULL : &instance->rules[*slot];
+	static const struct weir_rule_info none;
+	const struct weir_rule_info *rule = line->is_heading ? &none : &instance->rules[*slot];
 	char words[WEIR_WORDS_BYTES];
 
 	/* A document has these, as the rule has them. */

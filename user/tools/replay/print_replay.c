@@ -46,10 +46,13 @@ static json_t *resource_or_null(const struct replayed *replayed, const struct we
 	return rule->system ? json_null() : json_string(weir_resource_of(replayed->ruleset, rule)->name);
 }
 
+/* Of a line of headings. */
+static const struct weir_ruleset_rule no_rule;
+
 static void describe_rule(struct weir_figures *line, const void *context, const void *record)
 {
 	const struct weir_replay_rule *report = record;
-	const struct weir_ruleset_rule *rule = line->is_heading ? NULL : rule_of(context, record);
+	const struct weir_ruleset_rule *rule = line->is_heading ? &no_rule : rule_of(context, record);
 
 	WEIR_TEXT(line, "name", "rule", rule->name);
 	WEIR_FIELD(line, "resource", resource_or_null(context, rule));
@@ -74,7 +77,7 @@ static void describe_limited(struct weir_figures *line, const void *context, con
 	const struct replayed *replayed = context;
 	const struct weir_replay_limited *limited = record;
 	const struct weir_dropped_flow *dropped = &limited->dropped;
-	const struct weir_ruleset_rule *rule = line->is_heading ? NULL : &replayed->ruleset->rules[limited->rule];
+	const struct weir_ruleset_rule *rule = line->is_heading ? &no_rule : &replayed->ruleset->rules[limited->rule];
 	char words[WEIR_WORDS_BYTES];
 
 	WEIR_FIGURE(line, "key", "limited flow",

@@ -58,8 +58,9 @@ static uint8_t directions_of(const struct slotting *slotting, const struct weir_
 
 void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct weir_rule_identity *identity)
 {
-	const struct weir_flow key = weir_flow_by_ends(flow, directions);
+	struct weir_flow key = *flow;
 
+	key = weir_flow_by_ends(&key, directions);
 	identity->key_fields = key.fields;
 	if (key.fields & WEIR_KEY_SOURCE)
 		memcpy(identity->source_bits, key.source_bits, sizeof(identity->source_bits));

@@ -229,17 +229,15 @@ void weir_info_describe_tables(struct weir_instance_info *info, const __u32 size
 int weir_info_expose_incompatible(const char *instance, struct weir_instance_info *info)
 {
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
-		_cleanup_(weir_closep) int fd = -1;
-		int is_shaped;
+		if (info->tables[table].version == weir_table_version(table)) {
+			_cleanup_(weir_closep) int fd = weir_pin_open_table(instance, table);
+			const int is_shaped = fd < 0 ? fd : weir_table_is_shaped(table, fd);
 
-		if (info->tables[table].version != weir_table_version(table))
-			continue;
-		fd = weir_pin_open_table(instance, table);
-		is_shaped = fd < 0 ? fd : weir_table_is_shaped(table, fd);
-		if (is_shaped < 0 && is_shaped != -ENOENT)
-			return is_shaped;
-		if (!is_shaped)
-			info->tables[table].version = WEIR_TABLE_INCOMPATIBLE;
+			if (is_shaped < 0 && is_shaped != -ENOENT)
+				return is_shaped;
+			if (!is_shaped)
+				info->tables[table].version = WEIR_TABLE_INCOMPATIBLE;
+		}
 	}
 	return 0;
 }
