@@ -564,7 +564,7 @@ $(call checked,tidy): $(BUILD)/check/tidy/%.ok: %.c .clang-tidy tests/.clang-tid
 deps:
 	@tests/deps
 
-# Man pages: what --help says, by a program that prints the tables of options and commands, and pages of docs/.
+# Man pages: pages of docs/, and what a program prints from the tables of options, commands and fields of rule files.
 MAN_DATE = $(shell date -u $(if $(SOURCE_DATE_EPOCH),-d @$(SOURCE_DATE_EPOCH),-r CHANGELOG.md) +%F)
 MAN_COMMANDS := $(BUILD)/docs/man/commands
 
@@ -583,6 +583,10 @@ $(BUILD)/man/replay-command.body: $(MAN_COMMANDS)
 	@mkdir -p $(@D)
 	$(call step,GEN,$@) $< replay >$@
 
+$(BUILD)/man/fields.body: $(MAN_COMMANDS)
+	@mkdir -p $(@D)
+	$(call step,GEN,$@) $< fields >$@
+
 $(BUILD)/man/%.body: docs/%.md docs/man/markdown.awk
 	@mkdir -p $(@D)
 	$(call step,GEN,$@) awk -v SKIP=$(if $(filter rules,$*),0,1) -f docs/man/markdown.awk $< >$@
@@ -595,7 +599,7 @@ $(BUILD)/paths: FORCE
 $(BUILD)/man/weir.8: $(BUILD)/man/commands.body
 # The pages of rule files, of which the first has an introduction.
 RULE_PAGES := rules matching directions windows strategies limits lists mistakes
-$(BUILD)/man/weir-rules.5: $(RULE_PAGES:%=$(BUILD)/man/%.body)
+$(BUILD)/man/weir-rules.5: $(RULE_PAGES:%=$(BUILD)/man/%.body) $(BUILD)/man/fields.body
 $(BUILD)/man/weir-replay.1: $(BUILD)/man/replay-command.body $(BUILD)/man/replay.body
 $(addprefix $(BUILD)/man/,$(MAN_PAGES)): $(BUILD)/man/%: docs/man/%.in CHANGELOG.md $(BUILD)/paths
 	$(call step,GEN,$@) sed $(foreach body,$(filter %.body,$^),-e '/^@$(notdir $(body))@$$/{r $(body)' -e 'd;}') \

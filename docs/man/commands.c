@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What man pages say of weir's commands, from the tables that --help prints. With the name of a command: its
- * description, options, example and exit codes, as sections; without one: all commands, a subsection each.
+ * description, options, example and exit codes, as sections; without one: all commands, a subsection each. With
+ * "fields": what each field of a rule file may be, from the rows by which it is read.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "parts.h"
+#include "rules/field_rows.h"
 
 /* Text as it is: no character has a meaning to roff. */
 static void print_literal(const char *text, size_t bytes)
@@ -145,10 +147,60 @@ static void print_one(const struct weir_command *command)
 	print_prose(weir_command_exits(command));
 }
 
+/* What messages advise is stricter than the bounds where a field must be used or left out. */
+static void print_values(const struct weir_field_row *row)
+{
+	const char *unit = row->form == WEIR_FIELD_BYTES ? " bytes" : "";
+	static const char advises[] = "write ";
+
+	if (row->form == WEIR_FIELD_OWN)
+		puts("a form of its own");
+	else if (row->advice && !strncmp(row->advice, advises, strlen(advises)))
+		printf("%s%s\n", row->advice + strlen(advises), unit);
+	else if (row->form != WEIR_FIELD_CHOICE)
+		printf("%llu to %llu%s\n", (unsigned long long)row->low, (unsigned long long)row->high, unit);
+	if (row->form != WEIR_FIELD_CHOICE)
+		return;
+	for (size_t i = 0; i < row->word_count; i++) {
+		fputs(i == 0 ? "\\fB" : i + 1 < row->word_count ? ", \\fB" : " or \\fB", stdout);
+		print_literal(row->words[i], strlen(row->words[i]));
+		fputs("\\fR", stdout);
+		if (row->has_numbers)
+			printf(" (%zu)", i);
+	}
+	putchar('\n');
+}
+
+static void print_fields(void)
+{
+	static const struct {
+		const char *of;
+		const struct weir_field_row *rows;
+		size_t count;
+	} tables[] = {
+		{"settings", weir_setting_rows, WEIR_SETTING_COUNT},
+		{"rules", weir_rule_rows, RULE_FIELD_COUNT},
+		{"circuitBreakers", weir_breaker_rows, WEIR_BREAKER_FIELD_COUNT},
+	};
+
+	for (size_t table = 0; table < sizeof(tables) / sizeof(tables[0]); table++) {
+		printf(".SS \"%s\"\n.PD 0\n", tables[table].of);
+		for (size_t i = 0; i < tables[table].count; i++) {
+			printf(".TP 32\n.B %s\n", tables[table].rows[i].name);
+			print_values(&tables[table].rows[i]);
+		}
+		puts(".PD");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct weir_command_entry *entry;
 
+	if (argc > 1 && !strcmp(argv[1], "fields")) {
+		print_fields();
+		return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
 	weir_use_parts();
 	entry = argc > 1 ? weir_command_find(argv[1]) : NULL;
 	if (argc > 1 && !entry) {
