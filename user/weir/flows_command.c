@@ -10,7 +10,6 @@
 #include "report/busy_flows.h"
 #include "report/drops.h"
 #include "rules/quantity.h"
-#include "state/occupy_windows.h"
 #include "weir/weir.h"
 
 static const struct weir_option own_options[] = {
@@ -55,7 +54,7 @@ static void print_list(weir_describer *describe, const void *context, const void
 static void print_windows(const struct weir_instance *instance, const struct weir_flows *flows)
 {
 	print_list(weir_describe_flow_use, instance, flows->busiest, flows->count, sizeof(*flows->busiest),
-		   weir_occupy_is_used(instance) ? "" : ">occupied");
+		   weir_kind_is_used(instance, WEIR_KIND_OCCUPY) ? "" : ">occupied");
 	printf("%s%llu active flow%s\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
 	       weir_plural(flows->active));
 }

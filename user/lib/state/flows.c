@@ -27,7 +27,7 @@ static const struct shared_kind {
 #include "weir_kinds.def"
 };
 
-static bool is_used(const struct weir_instance *instance, enum weir_kind_id kind)
+bool weir_kind_is_used(const struct weir_instance *instance, enum weir_kind_id kind)
 {
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
 		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
@@ -44,9 +44,51 @@ static uint64_t shared_tables(const struct weir_instance *instance)
 	uint64_t tables = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(shared_kinds); i++)
-		if (is_used(instance, shared_kinds[i].id))
+		if (weir_kind_is_used(instance, shared_kinds[i].id))
 			tables |= WEIR_TABLE_BIT(shared_kinds[i].lone) | WEIR_TABLE_BIT(shared_kinds[i].flows);
 	return tables;
+}
+
+struct table_scan {
+	const struct weir_instance *instance;
+	enum weir_kind_id kind;
+	const struct weir_flow_tables *tables;
+	weir_observe_look *look;
+	void *data;
+};
+
+static int look_at_resource(uint32_t slot, const void *values, int cpus, void *data)
+{
+	const struct table_scan *scan = data;
+	const struct weir_rule_info *rule = &scan->instance->rules[slot];
+
+	if (weir_flows_is_in_use(rule) && weir_kind_id_of_info(rule) == scan->kind && !rule->identity.key_fields)
+		scan->look(values, weir_host_now_ns(), &(struct weir_observed){.slot = slot}, scan->data);
+	return 0;
+}
+
+static int look_at_set(uint32_t index, const void *values, int cpus, void *data)
+{
+	const struct table_scan *scan = data;
+	const struct weir_flow_set *flows = values;
+	const uint64_t now_ns = weir_host_now_ns();
+
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
+		struct weir_observed found = {.slot = WEIR_SLOT_UNKNOWN, .tag = flows->tag[way], .set = index};
+
+		if (found.tag)
+			scan->look(weir_flow_element(scan->tables, values, way), now_ns, &found, scan->data);
+	}
+	return 0;
+}
+
+int weir_observe_tables(const struct weir_instance *instance, enum weir_kind_id kind,
+			const struct weir_flow_tables *tables, weir_observe_look *look, void *data)
+{
+	struct table_scan scan = {instance, kind, tables, look, data};
+	int err = weir_instance_scan(instance, tables->lone, look_at_resource, &scan);
+
+	return err ?: weir_instance_scan(instance, tables->flows, look_at_set, &scan);
 }
 
 #define NSEC_PER_USEC 1000u
@@ -86,7 +128,7 @@ static int scan_shared(struct scan *scan)
 
 	for (size_t i = 0; !err && i < ARRAY_SIZE(shared_kinds); i++) {
 		scan->shared = &shared_kinds[i];
-		if (is_used(scan->instance, scan->shared->id))
+		if (weir_kind_is_used(scan->instance, scan->shared->id))
 			err = scan->shared->observe(scan->instance, scan->controller.thresholds, add_observed, scan);
 	}
 	return err;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "host/host.h"
 #include "instance/instance.h"
 #include "program/array.h"
 #include "tables/entry_state.h"
@@ -19,7 +18,6 @@ struct terms {
 
 struct scan {
 	const struct weir_instance *instance;
-	uint64_t now_ns;     /* read after the buckets; otherwise flows would seem fuller than they ever were */
 	struct terms *terms; /* those of rules with tokens, then those of their overrides, which are sorted by mark */
 	size_t count, rule_count;
 	size_t room;
@@ -32,29 +30,19 @@ static bool has_buckets(const struct weir_rule_info *rule)
 	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_has_tokens(rule) && rule->tokens.unit;
 }
 
-static void add_bucket(const struct scan *scan, const struct terms *terms, const struct weir_token_bucket *bucket,
-		       uint32_t tag, uint32_t set)
-{
-	const uint64_t lacks = weir_bucket_lacks(bucket, &terms->tokens, tag, scan->now_ns);
-	const struct weir_observed use = {
-		.slot = terms->slot,
-		.is_sure = true,
-		.tag = tag,
-		.set = set,
-		.units = lacks / terms->tokens.unit + (lacks % terms->tokens.unit != 0),
-		.has_threshold = true,
-		.threshold = terms->tokens.capacity / terms->tokens.unit,
-	};
-
-	if (lacks)
-		scan->add(&use, scan->data);
-}
-
 static int compare_marks(const void *left, const void *right)
 {
 	const struct terms *a = left, *b = right;
 
 	return a->tokens.mark < b->tokens.mark ? -1 : a->tokens.mark > b->tokens.mark;
+}
+
+static const struct terms *find_terms_of(const struct scan *scan, uint32_t slot)
+{
+	for (size_t i = 0; i < scan->rule_count; i++)
+		if (scan->terms[i].slot == slot)
+			return &scan->terms[i];
+	return NULL;
 }
 
 /* The mark of a bucket identifies its tokens. */
@@ -72,31 +60,25 @@ static const struct terms *find_bucket_terms(const struct scan *scan, const stru
 		       compare_marks);
 }
 
-static int add_set(uint32_t index, const void *values, int cpus, void *data)
+/* Show each bucket that is not full, by the tokens that it lacks, rounded up. Buckets under an override have a burst of
+ * their own.
+ */
+static void look(const void *element, uint64_t now_ns, struct weir_observed *found, void *data)
 {
-	const struct weir_token_set *set = values;
-	struct scan *scan = data;
+	const struct weir_token_bucket *bucket = element;
+	const struct scan *scan = data;
+	const struct terms *terms =
+		found->tag ? find_bucket_terms(scan, bucket, found->tag) : find_terms_of(scan, found->slot);
+	const uint64_t lacks = terms ? weir_bucket_lacks(bucket, &terms->tokens, found->tag, now_ns) : 0;
 
-	scan->now_ns = weir_host_now_ns();
-	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
-		const struct terms *terms =
-			set->flows.tag[way] ? find_bucket_terms(scan, &set->bucket[way], set->flows.tag[way]) : NULL;
-
-		if (terms)
-			add_bucket(scan, terms, &set->bucket[way], set->flows.tag[way], index);
-	}
-	return 0;
-}
-
-static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
-{
-	struct scan *scan = data;
-
-	scan->now_ns = weir_host_now_ns();
-	for (size_t i = 0; i < scan->rule_count; i++)
-		if (scan->terms[i].slot == slot && !scan->instance->rules[slot].identity.key_fields)
-			add_bucket(scan, &scan->terms[i], values, 0, 0);
-	return 0;
+	if (!lacks)
+		return;
+	found->slot = terms->slot;
+	found->is_sure = true;
+	found->units = lacks / terms->tokens.unit + (lacks % terms->tokens.unit != 0);
+	found->has_threshold = true;
+	found->threshold = terms->tokens.capacity / terms->tokens.unit;
+	scan->add(found, scan->data);
 }
 
 /* An override has its own clock, which started at 0, and the rule's unit (bpf/kinds/tokens.h). */
@@ -172,24 +154,14 @@ static int find_terms(struct scan *scan)
 	return find_override_terms(scan);
 }
 
-static void free_terms(struct scan *scan)
-{
-	free(scan->terms);
-}
-
-/* Show each bucket that is not full, by the tokens that it lacks, rounded up. Buckets under an override have a burst of
- * their own.
- */
 int weir_observe_tokens(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
 			void *data)
 {
-	_cleanup_(free_terms) struct scan scan = {.instance = instance, .add = add, .data = data};
+	struct scan scan = {.instance = instance, .add = add, .data = data};
 	int err = find_terms(&scan);
 
-	if (err || !scan.count)
-		return err;
-	err = weir_instance_scan(instance, WEIR_TABLE_TOKEN_RESOURCES, add_resource, &scan);
-	if (!err)
-		err = weir_instance_scan(instance, WEIR_TABLE_TOKEN_FLOWS, add_set, &scan);
+	if (!err && scan.count)
+		err = weir_observe_tables(instance, WEIR_KIND_TOKENS, &WEIR_TOKEN_TABLES, look, &scan);
+	free(scan.terms);
 	return err;
 }

@@ -9,7 +9,7 @@
 #include "program/array.h"
 #include "program/sums.h"
 #include "program/copy.h"
-#include "state/occupy_windows.h"
+#include "state/observe.h"
 #include "tables/connection_counts.h"
 #include "tables/entry_state.h"
 #include "tables/flow_hash.h"
@@ -40,25 +40,20 @@ static int find_way(const uint32_t *tags, int ways, uint32_t tag)
  * the flow's way of its set. NULL: nowhere. *ret_tag gets the flow's tag, 0 for a resource.
  */
 static const void *find_shared(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
-			       enum weir_table_id lone, enum weir_table_id flows, size_t offset, size_t bytes,
-			       uint32_t *ret_tag)
+			       const struct weir_flow_tables *tables, uint32_t *ret_tag)
 {
 	const struct weir_rule *rule = rule_of(reader->sandbox, flow);
-	const char *set;
+	const void *set;
 	int way;
 
 	*ret_tag = 0;
 	if (!rule->key_fields)
-		return weir_sandbox_find(reader->sandbox, lone, rule->slot);
+		return weir_sandbox_find(reader->sandbox, tables->lone, rule->slot);
 	*ret_tag = weir_shared_tag(flow->hash);
-	set = find_set(reader->sandbox, flows, flow->hash);
+	set = find_set(reader->sandbox, tables->flows, flow->hash);
 	way = set ? find_way(((const struct weir_flow_set *)set)->tag, WEIR_FLOW_WAYS, *ret_tag) : -1;
-	return way < 0 ? NULL : set + offset + way * bytes;
+	return way < 0 ? NULL : weir_flow_element(tables, set, way);
 }
-
-#define FIND_SHARED(reader, flow, lone, flows, type, member, ret_tag)                                                  \
-	find_shared(reader, flow, WEIR_TABLE_##lone, WEIR_TABLE_##flows, offsetof(struct type, member),                \
-		    sizeof(((struct type *)NULL)->member[0]), ret_tag)
 
 /* ---- windows ---- */
 
@@ -138,7 +133,7 @@ static void look_at_occupy(const struct weir_flow_reader *reader, const struct w
 	uint32_t tag;
 	uint64_t present;
 
-	window = FIND_SHARED(reader, flow, OCCUPY_RESOURCES, OCCUPY_FLOWS, weir_occupy_set, flow, &tag);
+	window = find_shared(reader, flow, &WEIR_OCCUPY_TABLES, &tag);
 	explained->has_window = bucket_ns;
 	if (!bucket_ns || !window || samples > WEIR_SAMPLES_MAX)
 		return;
@@ -160,8 +155,7 @@ static void look_at_tat(const struct weir_flow_reader *reader, const struct weir
 			const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
 	uint32_t tag;
-	const uint64_t *word =
-		FIND_SHARED(reader, flow, THROTTLED_RESOURCES, THROTTLED_FLOWS, weir_throttle_set, last, &tag);
+	const uint64_t *word = find_shared(reader, flow, &WEIR_TAT_TABLES, &tag);
 
 	explained->has_plan = true;
 	/* TATs and penalties have the same word layout. Past times do not matter. */
@@ -190,7 +184,7 @@ static void look_at_tokens(const struct weir_flow_reader *reader, const struct w
 	uint32_t tag;
 	uint64_t lacks;
 
-	bucket = FIND_SHARED(reader, flow, TOKEN_RESOURCES, TOKEN_FLOWS, weir_token_set, bucket, &tag);
+	bucket = find_shared(reader, flow, &WEIR_TOKEN_TABLES, &tag);
 	if (!tokens.unit)
 		return;
 	lacks = bucket ? weir_bucket_lacks(bucket, &tokens, tag, reader->now_ns) : 0;
@@ -248,8 +242,7 @@ static void look_at_breaker(const struct weir_flow_reader *reader, const struct 
 			    const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
 	uint32_t tag;
-	const struct weir_breaker *breaker =
-		FIND_SHARED(reader, flow, LONE_BREAKERS, BREAKERS, weir_breaker_set, breaker, &tag);
+	const struct weir_breaker *breaker = find_shared(reader, flow, &WEIR_BREAKER_TABLES, &tag);
 
 	explained->has_breaker = true;
 	if (breaker)
@@ -265,7 +258,7 @@ static void look_at_penalty(const struct weir_flow_reader *reader, const struct 
 
 	if (!rule_of(reader->sandbox, flow)->penalty_ms)
 		return;
-	until = FIND_SHARED(reader, flow, PENALISED_RULES, PENALISED_FLOWS, weir_penalty_set, until, &tag);
+	until = find_shared(reader, flow, &WEIR_PENALTY_TABLES, &tag);
 	explained->penalty_left_ns = until ? weir_penalty_left_ns(*until, tag, reader->now_ns) : 0;
 }
 
