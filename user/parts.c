@@ -9,7 +9,6 @@
 
 #include "base/util.h"
 #include "cli/command.h"
-#include "cli/version.h"
 #include "cluster/cluster_rows.h"
 #include "doctor/doctor.h"
 #include "explain/explain.h"

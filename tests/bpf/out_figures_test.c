@@ -22,7 +22,6 @@
 #include "instance/instance.h"
 #include "report/busy_flows.h"
 #include "report/drops.h"
-#include "report/event_capture.h"
 #include "report/event_lines.h"
 #include "serve/metrics.h"
 #include "state/directions.h"

@@ -9,8 +9,7 @@
 
 #include "../lib/claims.h"
 #include "base/util.h"
-#include "replay/memory_csv.h"
-#include "replay/system_csv.h"
+#include "replay/series_csv.h"
 
 #define LINE "1,0.5,0.25\n"
 

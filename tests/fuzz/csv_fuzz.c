@@ -4,8 +4,7 @@
 
 #include <unistd.h>
 
-#include "replay/memory_csv.h"
-#include "replay/system_csv.h"
+#include "replay/series_csv.h"
 
 static void read_memory(const char *path)
 {

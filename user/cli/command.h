@@ -35,4 +35,13 @@ const char *weir_command_synonym(const char *name);
  */
 int weir_run_command_line(int argc, char **argv);
 
+/* The version of weir: the release, the commit, the ABI of its maps, and the libraries it runs with. */
+
+/* "GnuTLS 3.7.9", or what says that it is left out. */
+typedef const char *(*weir_version_text)(void);
+
+/* Those of libraries that a build can leave out; NULL ends them. Called once, before the next. */
+void weir_use_versions(const weir_version_text *list);
+void weir_print_version(void);
+
 #endif

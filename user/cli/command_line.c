@@ -9,10 +9,8 @@
 
 #include "base/util.h"
 #include "cli/command.h"
-#include "cli/complete.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/version.h"
 #include "rules/scalars.h"
 
 /* Most commands; two more are built in here. */

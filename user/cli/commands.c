@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "cli/options.h"
 
 static const struct weir_command_entry *const none[] = {NULL};
@@ -25,5 +26,22 @@ const struct weir_command_entry *weir_command_find(const char *name)
 	for (size_t i = 0; commands[i]; i++)
 		if (!strcmp(commands[i]->command->name, name))
 			return commands[i];
+	return NULL;
+}
+
+/* The names of our commands in other tools. */
+static const struct {
+	const char *theirs, *ours;
+} synonyms[] = {
+	{"ban", "block"},   {"unban", "block --remove"}, {"unblock", "block --remove"},
+	{"log", "events"},  {"logs", "events"},		 {"start", "run"},
+	{"stop", "detach"},
+};
+
+const char *weir_command_synonym(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++)
+		if (!strcmp(name, synonyms[i].theirs))
+			return synonyms[i].ours;
 	return NULL;
 }

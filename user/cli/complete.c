@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "cli/complete.h"
 
 #include <stdio.h>
 #include <string.h>

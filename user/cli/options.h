@@ -192,4 +192,15 @@ int weir_exit_code(int err, struct weir_diag *diag);
 
 #define INSTANCE_VARIABLE "WEIR_INSTANCE"
 
+/*
+ * What can come next on a command line: commands, options and their values, from the tables that --help prints. For
+ * shell completion (contrib/completion/), which calls 'weir --complete WORD...' when Tab is pressed.
+ *
+ * `words` are all words after "weir" up to the cursor. The last is the one to complete; it may be empty, and
+ * "--option=" before it has been removed. Prints lines "candidate<tab>description"; the description may be empty.
+ * Instead of file names it prints ":files", or ":rules" for the names of rule files. Never fails: what cannot be found
+ * out is not offered.
+ */
+int weir_complete(int count, char **words);
+
 #endif

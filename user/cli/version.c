@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "cli/version.h"
+#include "cli/command.h"
 
 #include <jansson.h>
 #include <libfyaml.h>

@@ -2,9 +2,7 @@
 /* The row of limits that hosts share, in the list of calculators. */
 #include "base/util.h"
 #include "cluster/cluster_rows.h"
-#include "cluster/examine_store.h"
 #include "cluster/ledgers.h"
-#include "store/farewell.h"
 #include "store/sharing.h"
 
 static int describe(const struct weir_instance *instance, json_t **ret_document, struct weir_diag *diag)

@@ -7,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cluster/share_reasons.h"
 #include "cluster/ledgers.h"
 #include "tables/entry_state.h"
 #include "cluster/cluster_rows.h"

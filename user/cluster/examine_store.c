@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "cluster/examine_store.h"
+#include "cluster/cluster_rows.h"
 
 #include <math.h>
 #include <stdio.h>

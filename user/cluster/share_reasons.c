@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "cluster/share_reasons.h"
+#include "cluster/cluster_rows.h"
 
 #include <stdarg.h>
 #include <stdio.h>

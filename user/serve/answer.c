@@ -14,7 +14,6 @@
 #include "report/event_lines.h"
 #include "rules/scalars.h"
 #include "serve/metrics.h"
-#include "serve/page.h"
 #include "words/json.h"
 
 #define TYPE_JSON "application/json"

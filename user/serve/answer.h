@@ -35,4 +35,18 @@ struct weir_reply {
 /* There is always a reply. Without memory for its body, the body is empty and the status is 500. */
 void weir_answer(struct weir_source *source, const struct weir_request *request, struct weir_reply *ret_reply);
 
+/* The page for people, and the files that it loads. All of them are part of the program (user/serve/page, and
+ * libjs-dygraphs).
+ */
+struct weir_asset {
+	const char *path; /* path of the request */
+	const char *type; /* content type */
+	const char *begin, *end;
+};
+
+/* NULL: nothing is at this path, or this build has no page (make WITHOUT=page). */
+const struct weir_asset *weir_page_find(const char *path);
+
+bool weir_page_is_built(void);
+
 #endif

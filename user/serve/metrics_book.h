@@ -16,7 +16,7 @@ struct book {
 	struct weir_exposition *out;
 };
 
-/* ---- metric_labels.c ---- */
+/* ---- rule_metrics.c: labels and samples, for all tables ---- */
 
 uint64_t weir_metrics_count_at(const void *base, size_t offset);
 

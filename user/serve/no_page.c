@@ -2,7 +2,7 @@
 /* Replaces page.c in a build without libjs-dygraphs: make WITHOUT=page. */
 #include <stddef.h>
 
-#include "serve/page.h"
+#include "serve/answer.h"
 
 const struct weir_asset *weir_page_find(const char *path)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "serve/page.h"
+#include "serve/answer.h"
 
 #include <stddef.h>
 #include <string.h>

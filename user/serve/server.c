@@ -17,7 +17,6 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "serve/answer.h"
-#include "serve/page.h"
 #include "serve/serve.h"
 
 /* All chosen, not derived. */

@@ -5,7 +5,6 @@
 #include "base/util.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "weir/print_diff.h"
 #include "weir/weir.h"
 
 static const struct weir_command weir_diff_command = {

@@ -13,7 +13,6 @@
 #include "files/output.h"
 #include "frames/link_type.h"
 #include "host/host.h"
-#include "report/event_capture.h"
 #include "report/event_lines.h"
 #include "rules/scalars.h"
 #include "weir/weir.h"

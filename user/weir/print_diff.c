@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "weir/print_diff.h"
+#include "weir/weir.h"
 
 #include <string.h>
 

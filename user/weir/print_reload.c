@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "weir/print_reload.h"
+#include "weir/weir.h"
 
 #include "base/util.h"
 #include "cli/print.h"

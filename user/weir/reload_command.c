@@ -5,8 +5,6 @@
 #include "control/controller.h"
 #include "sandbox/session.h"
 #include "cli/options.h"
-#include "weir/print_diff.h"
-#include "weir/print_reload.h"
 #include "state/examine.h"
 #include "weir/weir.h"
 

@@ -5,7 +5,6 @@
 #include "control/controller.h"
 #include "sandbox/session.h"
 #include "cli/options.h"
-#include "weir/print_reload.h"
 #include "rules/history.h"
 #include "weir/weir.h"
 

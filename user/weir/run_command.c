@@ -22,9 +22,8 @@
 #include "rules/ruleset.h"
 #include "sandbox/session.h"
 #include "state/examine.h"
-#include "weir/print_reload.h"
-#include "weir/server_process.h"
 #include "weir/weir.h"
+#include "weir/server_process.h"
 
 static const struct weir_command weir_run_command = {
 	.name = "run",

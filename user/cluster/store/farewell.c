@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "store/farewell.h"
+#include "store/sharing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "program/array.h"
 #include "report/shared_limits.h"
 #include "store/message.h"
-#include "store/sharing.h"
 #include "store/store.h"
 
 typedef char ledger_key[WEIR_LEDGER_KEY_CHARS];

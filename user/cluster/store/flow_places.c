@@ -10,7 +10,7 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "shares/flow_name.h"
-#include "store/schedule.h"
+#include "store/sharing_state.h"
 #include "tables/flow_hash.h"
 
 /* ---- the instance ---- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "store/schedule.h"
+#include "store/sharing_state.h"
 
 #include "tables/entry_state.h"
 

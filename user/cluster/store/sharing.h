@@ -52,4 +52,15 @@ struct weir_share_terms weir_sharing_terms(const struct weir_cluster_info *clust
 void weir_sharing_key(const struct weir_cluster_info *cluster, const struct weir_rule_info *rule,
 		      char key[WEIR_LEDGER_KEY_CHARS]);
 
+/*
+ * Lets a host leave properly if there is no controller any more to do so: the command that detaches informs the
+ * ledgers, in the name of the process that they know. The message is
+ * prepared while the instance still exists; NULL: there is nothing to say, or no memory.
+ */
+void *weir_farewell_prepare(const struct weir_instance *instance);
+
+/* The program no longer limits anything: inform the ledgers, for half a second at most. */
+void weir_farewell_say(const void *farewell);
+void weir_farewell_free(void *farewell);
+
 #endif

@@ -15,9 +15,8 @@
 #include "program/array.h"
 #include "shares/share.h"
 #include "store/cluster_events.h"
-#include "store/schedule.h"
-#include "store/shared_flows.h"
 #include "store/sharing_state.h"
+#include "store/shared_flows.h"
 
 /* ---- names ---- */
 

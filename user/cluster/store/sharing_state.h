@@ -10,6 +10,7 @@
 #include "store/shared_flows.h"
 #include "store/sharing.h"
 #include "store/store.h"
+#include "weir_abi.h"
 
 /* How often a removed rule says goodbye to its ledger, a round apart, since a message may be lost. Chosen, not derived.
  */
@@ -88,5 +89,13 @@ void weir_sharing_ask(struct weir_sharing *sharing, uint64_t now_ns);
 void weir_sharing_look(struct weir_sharing *sharing, uint64_t now_ns);
 void weir_sharing_load_script(struct weir_sharing *sharing, uint64_t now_ns);
 void weir_sharing_take_reply(struct weir_sharing *sharing, const struct weir_reply *reply, uint64_t now_ns);
+
+/* The schedule of a share as stored in a map (tables/entry_state.h): everything in the copy that is in force. */
+void weir_share_schedule_read(uint64_t version, const struct weir_share_stages stages[2],
+			      struct weir_share_schedule *ret_schedule);
+
+/* Put the share's schedule in force. Returns the units that were in force until now. */
+uint64_t weir_share_schedule_push(__u64 *version, struct weir_share_stages stages[2], const struct weir_share *share,
+				  uint64_t now_ns);
 
 #endif

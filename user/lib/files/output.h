@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/diag.h"
 
@@ -47,5 +48,13 @@ int weir_output_show(struct weir_output *output, struct weir_diag *diag);
 
 /* Remove whatever was not committed or shown. */
 void weir_output_close(struct weir_output *output);
+
+/* Would a result be written over its own input, which renaming or writing through a link would destroy?
+ *
+ * Is the file at `path` this file, under whatever name? */
+bool weir_is_file(const char *path, const struct stat *file);
+
+/* Are these two names of one file, which need not exist yet? False if one of them is NULL. */
+bool weir_are_same_file(const char *path, const char *other);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/util.h"
 #include "report/keys.h"
-#include "report/times.h"
 #include "words/json.h"
 
 static uint64_t age_ns(const struct weir_drops *drops, uint64_t then_ns)

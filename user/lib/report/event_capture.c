@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "report/event_capture.h"
 
 #include <errno.h>
 #include <net/if.h>

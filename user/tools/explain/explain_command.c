@@ -19,7 +19,6 @@
 #include "host/host.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "explain/print_explain.h"
 #include "rules/scalars.h"
 #include "timed/timed.h"
 

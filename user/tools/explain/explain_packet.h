@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The request of weir explain. */
+/* The request of weir explain, and the printing of its answer. */
 #ifndef WEIR_CMD_EXPLAIN_PACKET_H
 #define WEIR_CMD_EXPLAIN_PACKET_H
 
@@ -8,9 +8,10 @@
 #include <netinet/ip6.h>
 #include <netinet/tcp.h>
 
+#include "cli/print.h"
 #include "explain/explain.h"
 #include "frames/compose.h"
-#include "cli/print.h"
+#include "orders/orders.h"
 #include "rules/scalars.h"
 
 struct explain_request {
@@ -38,5 +39,18 @@ void weir_explain_add_text(struct explain_request *request, const char *format, 
 	__attribute__((format(printf, 2, 3)));
 int weir_explain_compose(struct explain_request *request);
 int weir_explain_read_capture(struct explain_request *request, struct weir_diag *diag);
+
+/* ---- print_explain.c ----
+ *
+ * An explanation, for people and as JSON. `packet` describes the request: in words, and as fields, which this function
+ * takes over. `entry` is the timed entry that decides, or NULL.
+ */
+void weir_print_explanation(const struct weir_explanation *explanation, const struct weir_timed_order *entry,
+			    const char *packet);
+json_t *weir_json_explanation(const struct weir_explanation *explanation, const struct weir_timed_order *entry,
+			      json_t *packet);
+
+/* The options that set these fields (enum weir_match_field, or-ed): "--dport, --flags". */
+const char *weir_format_options(uint32_t fields, char words[WEIR_WORDS_BYTES]);
 
 #endif

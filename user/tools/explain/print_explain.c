@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "explain/print_explain.h"
+#include "explain/explain_packet.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "kind/kind.h"
 
-#include "report/times.h"
+#include "report/keys.h"
 #include "rules/scalars.h"
 #include "words/state_words.h"
 #include "tables/rule_kind.h"

@@ -9,9 +9,8 @@
 #include "harness/attempt.h"
 #include "host/host.h"
 #include "replay/departures.h"
-#include "replay/memory_csv.h"
 #include "replay/picture.h"
-#include "replay/system_csv.h"
+#include "replay/series_csv.h"
 #include "replay/verdict_csv.h"
 
 /* What one attempt writes. */

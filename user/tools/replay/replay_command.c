@@ -15,7 +15,7 @@
 #include "cli/print.h"
 #include "replay/print_replay.h"
 #include "rules/ruleset.h"
-#include "files/same_file.h"
+#include "files/output.h"
 #include "cli/stop.h"
 
 /* The request; the files point to main's arguments. */

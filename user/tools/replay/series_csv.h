@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CSV files of readings, each valid from a time on, in order of time: for memory (memory_csv.h), and for load and CPU
- * usage (system_csv.h).
+ * CSV files of readings, each valid from a time on, in order of time: for memory, and for load and CPU usage.
+ * They are what the controller would have read from the machine during a capture.
  */
 #ifndef WEIR_REPLAY_SERIES_CSV_H
 #define WEIR_REPLAY_SERIES_CSV_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "harness/replay_run.h"
 
 struct weir_series {
 	const char *plural, *noun;	    /* names for its entries: "memory readings", "reading" */
@@ -31,5 +32,19 @@ bool weir_series_parse_digits(const char **text, const char *ends, uint64_t *ret
  */
 int weir_series_read(const char *path, const struct weir_series *series, void **ret_entries, size_t *ret_count,
 		     struct weir_diag *diag);
+
+/*
+ * Read a CSV file of time_ns,load1,cpu_usage, with or without that header line, with ascending times. All mistakes are
+ * added to *diag. The caller frees *ret_samples.
+ */
+int weir_system_csv_read(const char *path, struct weir_system_sample **ret_samples, size_t *ret_count,
+			 struct weir_diag *diag);
+
+/*
+ * Read a CSV file of time_ns,used_bytes, with or without that header line, with ascending times. All mistakes are added
+ * to *diag. The caller frees *ret_readings.
+ */
+int weir_memory_csv_read(const char *path, struct weir_memory_reading **ret_readings, size_t *ret_count,
+			 struct weir_diag *diag);
 
 #endif

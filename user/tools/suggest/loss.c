@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "suggest/loss.h"
+#include "suggest/weigh.h"
 
 #include <errno.h>
 
 #include "base/util.h"
-#include "suggest/loss_log.h"
+#include "suggest/measure.h"
 
 #define NO_SEARCH UINT32_MAX
 

@@ -9,7 +9,6 @@
 #include "host/host.h"
 #include "network/device.h"
 #include "files/capture.h"
-#include "suggest/loss_log.h"
 #include "suggest/matcher.h"
 
 #define PROGRESS_PACKETS 65536

@@ -6,6 +6,8 @@
 #ifndef WEIR_SUGGEST_MEASURE_H
 #define WEIR_SUGGEST_MEASURE_H
 
+#include <stdint.h>
+
 #include "peaks/peaks.h"
 #include "suggest/plan.h"
 
@@ -65,5 +67,28 @@ int weir_suggest_measure(const struct weir_suggest_options *options, const struc
 			 struct weir_suggest_measured *ret_measured, struct weir_suggest_report *report,
 			 struct weir_diag *diag);
 void weir_suggest_measured_free(struct weir_suggest_measured *measured, const struct weir_suggest_plan *plan);
+
+/* ---- services.c ----
+ *
+ * The services that matter in the measured traffic: each protocol and port with at least a hundredth of all packets, or
+ * of all clients, of a direction. They become a rule set with one resource each.
+ */
+#define WEIR_SERVICES_MAX 24 /* chosen, not derived */
+
+/* ret_groups has the group of each resource, by index. The caller owns *ret_ruleset. */
+int weir_suggest_services(const struct weir_suggest_measured *measured, uint32_t ret_groups[WEIR_SERVICES_MAX],
+			  struct weir_ruleset **ret_ruleset, struct weir_diag *diag);
+
+/*
+ * An entry for every packet of a measured flow, in a temporary file. It is needed for a --loss above 0: what a
+ * threshold drops depends on what it dropped before, so the threshold is found by trying (loss.c).
+ */
+struct weir_loss_entry {
+	uint64_t time_ns;
+	uint32_t packets, bytes;
+	uint32_t place; /* the flow's index in its table; for a resource without key the number of its series */
+	uint32_t capture : 31;
+	uint32_t is_lone : 1;
+};
 
 #endif

@@ -4,7 +4,7 @@
  * rule's key, interval and unit. The plan also has the rule set with which the program reports these flows: one
  * observing rule per series. If no resources are given, there is one series of all incoming IP packets, by source,
  * protocol and destination port, and one of all outgoing ones, by remote, which are later split into services
- * (services.h).
+ * (services.c).
  */
 #ifndef WEIR_SUGGEST_PLAN_H
 #define WEIR_SUGGEST_PLAN_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "suggest/print_suggest.h"
+#include "suggest/suggest.h"
 
 #include <inttypes.h>
 

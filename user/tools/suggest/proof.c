@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "suggest/proof.h"
+#include "suggest/suggest.h"
 
 #include <errno.h>
 #include <string.h>

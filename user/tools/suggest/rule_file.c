@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "suggest/rule_file.h"
+#include "suggest/suggest.h"
 
 #include <inttypes.h>
 #include <string.h>

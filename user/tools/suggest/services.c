@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "suggest/services.h"
+#include "suggest/measure.h"
 
 #include <errno.h>
 

@@ -9,10 +9,8 @@
 #include "plot/plot.h"
 #include "harness/attempt.h"
 #include "files/capture.h"
-#include "suggest/loss.h"
-#include "suggest/proof.h"
-#include "suggest/rule_file.h"
-#include "suggest/services.h"
+#include "suggest/weigh.h"
+#include "suggest/measure.h"
 #include "words/words.h"
 
 /* The subjects to weigh, and the series of services, which are known only after the measurement. */

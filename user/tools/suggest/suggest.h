@@ -145,4 +145,20 @@ const char *weir_suggestion_noun(const struct weir_suggestion *suggestion);
 
 extern const struct weir_command_entry weir_suggest_entry;
 
+/* The measurements and suggestions, in words and as a JSON document. */
+void weir_suggest_print_text(const struct weir_suggest_report *report, FILE *stream);
+int weir_suggest_print_json(const struct weir_suggest_report *report, struct weir_diag *diag);
+
+/* The proof: a replay of the captures with the suggested rules, with which anyone can check the promise. Fills in the
+ * proofs of the report's suggestions. `text` is their rule file.
+ */
+int weir_suggest_prove(const struct weir_suggest_options *options, const char *text, struct weir_suggest_report *report,
+		       struct weir_diag *diag);
+
+/* The suggestions as a rule file that can be loaded unchanged and drops nothing, with a comment on each number, and
+ * with the results of the proof if there is one; rules are in the order of the suggestions. The caller frees the text;
+ * NULL: no memory.
+ */
+char *weir_suggest_rule_file(const struct weir_suggest_options *options, const struct weir_suggest_report *report);
+
 #endif

@@ -11,11 +11,9 @@
 #include "network/netns.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "suggest/print_suggest.h"
 #include "files/output.h"
 #include "rules/history.h"
 #include "rules/quantity.h"
-#include "files/same_file.h"
 #include "cli/stop.h"
 
 #define LASTS_DEFAULT_NS (600 * WEIR_NSEC_PER_SEC)

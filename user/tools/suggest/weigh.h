@@ -23,4 +23,11 @@ bool weir_suggest_is_left_out(const struct weir_suggestion *suggestion, const st
 /* Compute the thresholds from `smallest`, with the report's margin. */
 void weir_suggest_set_thresholds(struct weir_suggest_report *report);
 
+/* The smallest thresholds that drop no more than --loss of the packets of flows up to the percentile: lower `smallest`
+ * in the report's suggestions, which belong to these subjects, as far as the log allows.
+ */
+int weir_suggest_search_losses(const struct weir_suggest_measured *measured,
+			       const struct weir_suggest_subject *subjects, struct weir_suggest_report *report,
+			       struct weir_diag *diag);
+
 #endif

@@ -10,7 +10,6 @@
 #include "host/host.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "top/top_observe.h"
 #include "top/top_screen.h"
 #include "top/top.h"
 

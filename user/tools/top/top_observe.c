@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "top/top_observe.h"
+#include "top/top.h"
 
 #include <errno.h>
 #include <string.h>
