@@ -29,15 +29,6 @@ static void offer_names(const char *word, struct weir_names *names)
 	weir_names_free(names);
 }
 
-static void offer_commands(const char *word)
-{
-	for (const struct weir_command_entry *const *entry = weir_commands(); *entry; entry++)
-		offer(word, (*entry)->command->name, (*entry)->does);
-	offer(word, "help", "the commands, or the options of one");
-	offer(word, "--help", "the commands");
-	offer(word, "--version", "release, commit, ABI and libraries");
-}
-
 static void offer_options(const char *word, const struct weir_command *command)
 {
 	const struct weir_option *option;
@@ -161,15 +152,6 @@ static const struct weir_option *awaits_argument(const struct weir_command *comm
 	return NULL;
 }
 
-/* Interfaces are those of the network namespace that the command would enter. */
-static void enter_netns(const char *netns)
-{
-	struct weir_diag diag = {};
-
-	weir_host_enter_netns(netns, &diag);
-	weir_diag_free(&diag);
-}
-
 int weir_complete(int count, char **words)
 {
 	const char *word = count ? words[count - 1] : "";
@@ -177,13 +159,23 @@ int weir_complete(int count, char **words)
 	const struct weir_option *awaiting = NULL;
 	bool takes_options = true;
 
-	if (count < 2 || (count == 2 && !strcmp(words[0], "help")))
-		offer_commands(word);
+	if (count < 2 || (count == 2 && !strcmp(words[0], "help"))) {
+		for (const struct weir_command_entry *const *entry = weir_commands(); *entry; entry++)
+			offer(word, (*entry)->command->name, (*entry)->does);
+		offer(word, "help", "the commands, or the options of one");
+		offer(word, "--help", "the commands");
+		offer(word, "--version", "release, commit, ABI and libraries");
+	}
 	if (!entry)
 		return WEIR_EXIT_OK;
 	for (int i = 1; i < count - 1; i++) {
-		if (awaiting && !strcmp(awaiting->name, "netns"))
-			enter_netns(words[i]);
+		if (awaiting && !strcmp(awaiting->name, "netns")) {
+			/* Interfaces are those of the network namespace that the command would enter. */
+			struct weir_diag diag = {};
+
+			weir_host_enter_netns(words[i], &diag);
+			weir_diag_free(&diag);
+		}
 		if (!awaiting && !strcmp(words[i], "--"))
 			takes_options = false;
 		awaiting = awaiting || !takes_options ? NULL : awaits_argument(entry->command, words[i]);

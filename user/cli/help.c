@@ -118,16 +118,6 @@ static void print_filled(const char *text, int column, FILE *stream)
 	fputc('\n', stream);
 }
 
-static void print_option(const struct weir_option *option, FILE *stream)
-{
-	char form[40];
-
-	snprintf(form, sizeof(form), "%s%c%s--%s%s%s", option->is_short ? "-" : "",
-		 option->is_short ? option->letter : ' ', option->is_short ? ", " : "   ", option->name,
-		 option->argument ? " " : "", option->argument ? option->argument : "");
-	print_filled(option->help, fprintf(stream, "  %-24s ", form), stream);
-}
-
 void weir_command_print_help(const struct weir_command *command, FILE *stream)
 {
 	const struct weir_option *option;
@@ -136,8 +126,14 @@ void weir_command_print_help(const struct weir_command *command, FILE *stream)
 		command->arguments ? command->arguments : "");
 	print_filled(command->about, 0, stream);
 	fputs("\noptions:\n", stream);
-	for (size_t place = 0; (option = weir_command_option(command, place)); place++)
-		print_option(option, stream);
+	for (size_t place = 0; (option = weir_command_option(command, place)); place++) {
+		char form[40];
+
+		snprintf(form, sizeof(form), "%s%c%s--%s%s%s", option->is_short ? "-" : "",
+			 option->is_short ? option->letter : ' ', option->is_short ? ", " : "   ", option->name,
+			 option->argument ? " " : "", option->argument ? option->argument : "");
+		print_filled(option->help, fprintf(stream, "  %-24s ", form), stream);
+	}
 	fprintf(stream, "\nexample:\n%s\n\n", command->example);
 	print_filled(weir_command_exits(command), fprintf(stream, "exit: "), stream);
 }

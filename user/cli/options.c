@@ -146,14 +146,6 @@ static int set_instance(const struct weir_command *command, struct weir_options 
 	return 0;
 }
 
-static int set_netns(const struct weir_command *command, struct weir_options *options, const char *name)
-{
-	if (!name[0])
-		return refuse(command, "'' is not a network namespace: write a name of 'ip netns list', or a path");
-	options->netns = name;
-	return 0;
-}
-
 static int set_most(const struct weir_command *command, struct weir_options *options, const char *text)
 {
 	struct weir_refusal refusal;
@@ -270,7 +262,11 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'n':
 		return set_most(command, options, optarg);
 	case 'N':
-		return set_netns(command, options, optarg);
+		if (!optarg[0])
+			return refuse(command,
+				      "'' is not a network namespace: write a name of 'ip netns list', or a path");
+		options->netns = optarg;
+		return 0;
 	case 'L':
 		return add_word(command, &options->listen, &options->listen_count, optarg);
 	case 'c':
@@ -374,11 +370,6 @@ int weir_options_next(const struct weir_command *command, int argc, char **argv,
 	return letter;
 }
 
-static bool takes_instance(const struct weir_command *command)
-{
-	return strpbrk(command->options, "IA");
-}
-
 /* Use the only attached instance if there is none with the usual name. Errors are reported later, when it is opened. */
 static void find_only_instance(const struct weir_command *command, struct weir_options *options)
 {
@@ -403,7 +394,7 @@ int weir_options_find_instance(const struct weir_command *command, struct weir_o
 {
 	const char *name = getenv(INSTANCE_VARIABLE);
 
-	if (options->has_instance || !takes_instance(command))
+	if (options->has_instance || !strpbrk(command->options, "IA"))
 		return 0;
 	options->instance = WEIR_INSTANCE_DEFAULT;
 	if (name && *name)

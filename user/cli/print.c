@@ -188,16 +188,6 @@ static void print_cell(const struct weir_table *table, size_t column, const char
 	}
 }
 
-static void print_headings(const struct weir_table *table, const int *widths, FILE *stream)
-{
-	const bool is_bold = weir_terminal_has_colours(stream);
-
-	fputs(is_bold ? "\033[1m" : "", stream);
-	for (size_t column = 0; column < table->columns; column++)
-		print_cell(table, column, heading(table, column), widths[column], stream);
-	fprintf(stream, "%s\n", is_bold ? "\033[0m" : "");
-}
-
 static bool is_empty(const struct weir_table *table, size_t column)
 {
 	for (size_t i = column; i < table->cell_count; i += table->columns)
@@ -209,6 +199,7 @@ static bool is_empty(const struct weir_table *table, size_t column)
 void weir_table_print(struct weir_table *table, FILE *stream)
 {
 	int widths[WEIR_TABLE_COLUMNS_MAX] = {};
+	bool is_bold;
 
 	for (size_t column = 0; column < table->columns; column++) {
 		if (table->headings[column][0] != '?')
@@ -221,7 +212,11 @@ void weir_table_print(struct weir_table *table, FILE *stream)
 	for (size_t column = 0; column < table->columns; column++)
 		widths[column] = column_width(table, column);
 	fit_widths(table, weir_terminal_columns(stream), widths);
-	print_headings(table, widths, stream);
+	is_bold = weir_terminal_has_colours(stream);
+	fputs(is_bold ? "\033[1m" : "", stream);
+	for (size_t column = 0; column < table->columns; column++)
+		print_cell(table, column, heading(table, column), widths[column], stream);
+	fprintf(stream, "%s\n", is_bold ? "\033[0m" : "");
 	for (size_t i = 0; i < table->cell_count; i++) {
 		size_t column = i % table->columns;
 

@@ -69,18 +69,14 @@ static weir_sentinel_set java_kinds(void)
 	return chief_of(kinds);
 }
 
-/* Isolation rules have no field that flow rules lack. In a list of their own they are recognised by its name. */
-static weir_sentinel_set kinds_of_file(void)
-{
-	return ((1u << WEIR_SENTINEL_KIND_COUNT) - 1) & ~(1u << WEIR_SENTINEL_ISOLATION);
-}
-
 static weir_sentinel_set kinds_under(const char *name)
 {
 	weir_sentinel_set kinds = 0;
 
+	/* Isolation rules have no field that flow rules lack. In a list of their own they are recognised by its name.
+	 */
 	if (!name)
-		return kinds_of_file();
+		return ((1u << WEIR_SENTINEL_KIND_COUNT) - 1) & ~(1u << WEIR_SENTINEL_ISOLATION);
 	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++)
 		if (weir_sentinel_kinds[id]->name && !strcmp(weir_sentinel_kinds[id]->name, name))
 			kinds |= 1u << id;

@@ -71,17 +71,6 @@ static void reply_or_fail(struct weir_reply *reply, int err, json_t **document, 
 	weir_diag_free(diag); /* there may be a warning */
 }
 
-/* The asset is part of the program. The library's parameter is not const, although the library never changes the data.
- */
-static void reply_asset(struct weir_reply *reply, const struct weir_asset *asset)
-{
-	reply->status = 200;
-	reply->type = asset->type;
-	reply->body = (char *)asset->begin;
-	reply->bytes = asset->end - asset->begin;
-	reply->is_static = true;
-}
-
 /* ---- the paths ---- */
 
 static int take_status(struct weir_source *source, json_t **ret_document, struct weir_diag *diag)
@@ -404,7 +393,14 @@ void weir_answer(struct weir_source *source, const struct weir_request *request,
 		return;
 	asset = weir_page_find(request->path);
 	if (asset) {
-		reply_asset(ret_reply, asset);
+		/* The asset is part of the program. The library's parameter is not const, although the library never
+		 * changes the data.
+		 */
+		ret_reply->status = 200;
+		ret_reply->type = asset->type;
+		ret_reply->body = (char *)asset->begin;
+		ret_reply->bytes = asset->end - asset->begin;
+		ret_reply->is_static = true;
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(routes); i++)

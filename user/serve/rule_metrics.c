@@ -201,16 +201,6 @@ void weir_metrics_write_connections(struct book *book)
 
 /* ---- circuit breakers ---- */
 
-/* The number of the rule's breakers in each state: those of its flows, or its only one. */
-static void write_breaker_states(struct book *book, uint32_t place)
-{
-	const struct weir_breaker_sum *sum = &book->reading->stats.breakers[book->instance->rule_order[place]];
-
-	for (int kind = 0; kind <= WEIR_BREAKER_HALF_OPEN; kind++)
-		weir_metrics_write_with(book->out, &book->rule_labels[place], "state", weir_breaker_kind_names[kind],
-					sum->has_flows ? sum->count[kind] : (int)sum->lone.kind == kind);
-}
-
 void weir_metrics_write_breakers(struct book *book)
 {
 	static const struct weir_metric_family breakers = {"weir_rule_breakers", WEIR_METRIC_GAUGE, NULL,
@@ -221,8 +211,16 @@ void weir_metrics_write_breakers(struct book *book)
 
 	weir_exposition_begin(book->out, &breakers);
 	for (uint32_t i = 0; i < book->instance->rule_count; i++)
-		if (weir_is_breaker(weir_metrics_rule_at(book, i)))
-			write_breaker_states(book, i);
+		if (weir_is_breaker(weir_metrics_rule_at(book, i))) {
+			/* The number of the rule's breakers in each state: those of its flows, or its only one. */
+			const struct weir_breaker_sum *sum =
+				&book->reading->stats.breakers[book->instance->rule_order[i]];
+
+			for (int kind = 0; kind <= WEIR_BREAKER_HALF_OPEN; kind++)
+				weir_metrics_write_with(
+					book->out, &book->rule_labels[i], "state", weir_breaker_kind_names[kind],
+					sum->has_flows ? sum->count[kind] : (int)sum->lone.kind == kind);
+		}
 	weir_exposition_begin(book->out, &changes);
 	for (uint32_t i = 0; i < book->instance->rule_count; i++)
 		if (weir_is_breaker(weir_metrics_rule_at(book, i)))

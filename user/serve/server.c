@@ -276,14 +276,6 @@ static int serve_once(struct door *doors, size_t count, struct pollfd *polled)
 	return 0;
 }
 
-static void free_doors(struct door *doors, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (doors[i].daemon)
-			MHD_stop_daemon(doors[i].daemon);
-	free(doors);
-}
-
 static int serve(const struct weir_serve *serve, struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) struct pollfd *polled = calloc(serve->count, sizeof(*polled));
@@ -307,7 +299,10 @@ static int serve(const struct weir_serve *serve, struct weir_diag *diag)
 		err = 0; /* serving works without it, ignoring */
 	while (!err)
 		err = serve_once(doors, serve->count, polled);
-	free_doors(doors, serve->count);
+	for (size_t i = 0; i < serve->count; i++)
+		if (doors[i].daemon)
+			MHD_stop_daemon(doors[i].daemon);
+	free(doors);
 	return err;
 }
 

@@ -86,16 +86,6 @@ static int compile(const struct weir_ruleset *ruleset, uint32_t cpus, struct wei
 	return err;
 }
 
-/* Warn if this host cannot pace, even though the file is correct. */
-static void warn_of_pace(struct weir_diag *diag)
-{
-	struct weir_pace_ability ability;
-
-	weir_pace_probe(&ability);
-	if (ability.answer != WEIR_PACE_YES)
-		weir_diag_warning(diag, NULL, NULL, ability.advice, "%s", ability.text);
-}
-
 /* The cgroup need not exist where rules are checked, but a typo would be noticed only when memory is short. */
 static void warn_of_memory(const struct weir_settings *settings, struct weir_diag *diag)
 {
@@ -167,8 +157,14 @@ static int check(char **files, int file_count, const struct check_options *optio
 		err = -EINVAL;
 	if (err)
 		return err;
-	if (image->config.paces)
-		warn_of_pace(diag);
+	if (image->config.paces) {
+		/* Warn if this host cannot pace, even though the file is correct. */
+		struct weir_pace_ability ability;
+
+		weir_pace_probe(&ability);
+		if (ability.answer != WEIR_PACE_YES)
+			weir_diag_warning(diag, NULL, NULL, ability.advice, "%s", ability.text);
+	}
 	warn_of_memory(&ruleset->settings, diag);
 	note_bytes_of_tcp(ruleset, diag);
 	note_super_frames(ruleset, diag);

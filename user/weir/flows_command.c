@@ -51,14 +51,6 @@ static void print_list(weir_describer *describe, const void *context, const void
 	weir_table_print(&table, stdout);
 }
 
-static void print_windows(const struct weir_instance *instance, const struct weir_flows *flows)
-{
-	print_list(weir_describe_flow_use, instance, flows->busiest, flows->count, sizeof(*flows->busiest),
-		   weir_kind_is_used(instance, WEIR_KIND_OCCUPY) ? "" : ">occupied");
-	printf("%s%llu active flow%s\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
-	       weir_plural(flows->active));
-}
-
 static void print_connections(const struct weir_instance *instance, const struct weir_connection_flows *flows)
 {
 	print_list(weir_describe_connection_use, instance, flows->most, flows->count, sizeof(*flows->most), "");
@@ -181,8 +173,13 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 		return err;
 	if (options->wants_json)
 		return weir_json_print(weir_flows_describe(&view), diag);
-	if (view.has_windows)
-		print_windows(instance, &view.flows);
+	if (view.has_windows) {
+		print_list(weir_describe_flow_use, instance, view.flows.busiest, view.flows.count,
+			   sizeof(*view.flows.busiest),
+			   weir_kind_is_used(instance, WEIR_KIND_OCCUPY) ? "" : ">occupied");
+		printf("%s%llu active flow%s\n", view.flows.count ? "\n" : "", (unsigned long long)view.flows.active,
+		       weir_plural(view.flows.active));
+	}
 	if (view.has_connections && view.has_windows)
 		putchar('\n');
 	if (view.has_connections)

@@ -196,24 +196,6 @@ static int refuse_flow(const struct weir_options *options, const struct release 
 	return -ENOENT;
 }
 
-/* Until then, a CPU may still use the state that it has read. */
-static void wait_for_cpus(void)
-{
-	const struct timespec time = {.tv_nsec = WEIR_RELEASE_NS + 2 * weir_host_tick_ns()};
-
-	nanosleep(&time, NULL);
-}
-
-static int print_release(const struct weir_options *options, const struct release *release, struct weir_diag *diag)
-{
-	if (options->wants_json)
-		return weir_json_print(json_pack("{s:s, s:I}", "instance", release->instance->name, "released",
-						 (json_int_t)release->ended),
-				       diag);
-	printf("%llu flow%s released\n", (unsigned long long)release->ended, weir_plural(release->ended));
-	return weir_flush_results(diag);
-}
-
 static int act(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -234,11 +216,19 @@ static int act(const struct weir_options *options, struct weir_diag *diag)
 	if (err)
 		return err;
 	if (release.ended) {
-		wait_for_cpus();
+		/* Until this is over, a CPU may still use the state that it has read. */
+		const struct timespec time = {.tv_nsec = WEIR_RELEASE_NS + 2 * weir_host_tick_ns()};
+
+		nanosleep(&time, NULL);
 	} else if (!release.means_all) {
 		return refuse_flow(options, &release, diag);
 	}
-	return print_release(options, &release, diag);
+	if (options->wants_json)
+		return weir_json_print(json_pack("{s:s, s:I}", "instance", release.instance->name, "released",
+						 (json_int_t)release.ended),
+				       diag);
+	printf("%llu flow%s released\n", (unsigned long long)release.ended, weir_plural(release.ended));
+	return weir_flush_results(diag);
 }
 
 static int run_command(int argc, char **argv)

@@ -237,16 +237,6 @@ static bool reads_standard_input(const struct weir_options *options)
 	return false;
 }
 
-static void refuse_reload(const struct weir_options *options)
-{
-	char option[WEIR_INSTANCE_OPTIONS_BYTES];
-
-	fprintf(stderr,
-		"weir run: not reloaded, the old rules stay: standard input cannot be read again; 'weir reload%s "
-		"FILE...' replaces them\n",
-		weir_instance_options(options->instance, option));
-}
-
 /* The process is already in its network namespace. Signals that end a command end this child while it reads, which may
  * take for ever (a pipe), but not later: half a reload would be left behind.
  */
@@ -310,7 +300,12 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 	const pid_t parent = getpid();
 
 	if (reads_standard_input(options)) {
-		refuse_reload(options);
+		char option[WEIR_INSTANCE_OPTIONS_BYTES];
+
+		fprintf(stderr,
+			"weir run: not reloaded, the old rules stay: standard input cannot be read again; "
+			"'weir reload%s FILE...' replaces them\n",
+			weir_instance_options(options->instance, option));
 		weir_server_note_reload(&run->server, true);
 		weir_instance_note(options->instance, WEIR_JOURNAL_RELOAD, "%s", not_reloaded);
 		return;
@@ -356,16 +351,6 @@ static void end_child(const struct weir_options *options, struct run *run, struc
 {
 	end_reload(options, run, reloads);
 	weir_server_look(&run->server, options->instance, run->controller);
-}
-
-/* A child that still reads its files is ended; one that is further on is allowed to finish. */
-static void stop_reloading(struct reloads *reloads)
-{
-	if (!reloads->child)
-		return;
-	kill(reloads->child, SIGTERM);
-	while (waitpid(reloads->child, NULL, 0) < 0 && errno == EINTR)
-		;
 }
 
 /* ---- in the foreground ---- */
@@ -433,7 +418,12 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 		err = serve(run->controller, signal_fd);
 	while (!err && !take_signal(options, signal_fd, run, &reloads));
 	weir_service_stopping();
-	stop_reloading(&reloads);
+	/* A child that still reads its files is ended; one that is further on is allowed to finish. */
+	if (reloads.child) {
+		kill(reloads.child, SIGTERM);
+		while (waitpid(reloads.child, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
 	weir_server_free(&run->server);
 	if (err == -ENOENT || (!err && !run->leaves))
 		weir_controller_give_back(run->controller);

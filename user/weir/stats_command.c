@@ -113,14 +113,6 @@ static void print_rules(const struct weir_stats_view *view, const struct rule_ta
 	weir_table_print(&table, stdout);
 }
 
-static void print_pace(const struct weir_pace_state *pace)
-{
-	printf("\n"
-	       "  paced: %llu packets held back, %u of them waiting now; %llu should have waited but passed at once; "
-	       "%u dropped, as the queue was full\n",
-	       (unsigned long long)pace->held, pace->waiting, (unsigned long long)pace->not_held, pace->dropped);
-}
-
 /* ---- the command ---- */
 
 static void print_text(const struct weir_stats_view *view)
@@ -148,8 +140,14 @@ static void print_text(const struct weir_stats_view *view)
 		print_resources(view);
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
 		print_rules(view, &tables[i]);
-	if (view->has_pace)
-		print_pace(&view->pace);
+	if (view->has_pace) {
+		printf("\n"
+		       "  paced: %llu packets held back, %u of them waiting now; %llu should have waited but passed at "
+		       "once; "
+		       "%u dropped, as the queue was full\n",
+		       (unsigned long long)view->pace.held, view->pace.waiting, (unsigned long long)view->pace.not_held,
+		       view->pace.dropped);
+	}
 }
 
 static int show(const struct weir_options *options, struct weir_diag *diag)

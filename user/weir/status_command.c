@@ -80,14 +80,6 @@ static void print_links(const struct weir_instance *instance)
 	weir_table_print(&table, stdout);
 }
 
-static void print_repeats(const struct weir_status_view *view)
-{
-	for (size_t i = 0; i < view->repeat_count; i++)
-		printf("  '%s' stands on '%s': packets that arrive through both are counted twice, so they get half of "
-		       "their limits\n",
-		       view->repeats[i].upper, view->repeats[i].lower);
-}
-
 static void print_rules(const struct weir_status_view *view)
 {
 	const struct weir_instance *instance = view->instance;
@@ -142,14 +134,6 @@ static void print_memory(const struct weir_status_view *view)
 		       weir_memory_explain(cgroup, controller->memory_err));
 	else
 		printf("%llu bytes in use\n", (unsigned long long)controller->used_bytes);
-}
-
-static void print_cluster(const struct weir_cluster_view *cluster)
-{
-	char words[WEIR_CLUSTER_WORDS_BYTES];
-
-	if (cluster->rule_count)
-		printf("  cluster %s\n", weir_cluster_words(cluster, words));
 }
 
 /* The inputs of system rules. */
@@ -324,6 +308,7 @@ static void print_text(const struct weir_status_view *view)
 	const struct weir_instance_info *info = &instance->info;
 	char attached[WEIR_WORDS_BYTES], loaded[WEIR_WORDS_BYTES], option[WEIR_INSTANCE_OPTIONS_BYTES];
 	uint64_t now_ns = weir_host_now_ns();
+	char words[WEIR_CLUSTER_WORDS_BYTES];
 
 	printf("instance %s: attached %s ago, generation %llu loaded %s ago\n", instance->name,
 	       weir_format_age(now_ns - info->attached_ns, attached), (unsigned long long)info->generation,
@@ -348,7 +333,8 @@ static void print_text(const struct weir_status_view *view)
 	print_counts(instance);
 	print_controller(view->instance->name, &view->controller);
 	print_memory(view);
-	print_cluster(&view->cluster);
+	if (view->cluster.rule_count)
+		printf("  cluster %s\n", weir_cluster_words(&view->cluster, words));
 	print_signals(&view->signals);
 	print_connection_settings(instance);
 	print_penalties(view);
@@ -356,7 +342,10 @@ static void print_text(const struct weir_status_view *view)
 	print_ghosts(&view->ghosts);
 	putchar('\n');
 	print_links(instance);
-	print_repeats(view);
+	for (size_t i = 0; i < view->repeat_count; i++)
+		printf("  '%s' stands on '%s': packets that arrive through both are counted twice, so they get half of "
+		       "their limits\n",
+		       view->repeats[i].upper, view->repeats[i].lower);
 	putchar('\n');
 	if (instance->rule_count)
 		print_rules(view);

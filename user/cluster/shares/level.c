@@ -6,11 +6,6 @@ static uint64_t at_most(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t left_alone_for(const struct weir_ledger_host *host)
-{
-	return host->hold > host->fallback ? host->hold : host->fallback;
-}
-
 #define NOT_YET UINT64_MAX
 
 /* The host that wants least among those that have been given nothing yet. There must be such a host. */
@@ -36,7 +31,7 @@ void weir_level_find(const struct weir_ledger_host *hosts, size_t count, uint64_
 		if (hosts[i].is_live)
 			level.wanted += (uint64_t)hosts[i].wanted;
 		else
-			level.left_alone += left_alone_for(&hosts[i]);
+			level.left_alone += hosts[i].hold > hosts[i].fallback ? hosts[i].hold : hosts[i].fallback;
 	}
 	budget = level.budget = threshold - at_most(threshold, level.left_alone);
 	for (uint32_t left = level.live; left > 0; left--) {

@@ -327,18 +327,14 @@ void weir_share_farewell(const struct weir_share_terms *terms, struct weir_share
 	ret_ask->leaves = true;
 }
 
-/* Another process has, or had, this host's name. What that process enforces is not known here. */
-static void lose_name(struct weir_share *share, uint64_t now_ns)
-{
-	share->peak_known_ns = now_ns + (share->terms.is_per_flow ? rise_ns(share) : rest_ns(share));
-}
-
 bool weir_share_take(struct weir_share *share, const struct weir_share_answer *answer, uint64_t asked_ns,
 		     uint64_t now_ns)
 {
 	weir_share_advance(share, now_ns);
-	if (answer->lease_us == WEIR_LEASE_TAKEN)
-		lose_name(share, now_ns);
+	if (answer->lease_us == WEIR_LEASE_TAKEN) {
+		/* Another process has, or had, this host's name. What that process enforces is not known here. */
+		share->peak_known_ns = now_ns + (share->terms.is_per_flow ? rise_ns(share) : rest_ns(share));
+	}
 	if (strcmp(share->epoch, answer->epoch) != 0) {
 		if (strcmp(share->heard, answer->epoch) != 0) {
 			memcpy(share->heard, answer->epoch, sizeof(share->heard));

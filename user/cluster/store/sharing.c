@@ -31,16 +31,6 @@ static const char *why_missed(const struct weir_sharing *sharing)
 	return trouble[0] ? trouble : sharing->trouble[0] ? sharing->trouble : "it does not answer";
 }
 
-static void report_loss(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
-{
-	snprintf(sharing->reported, sizeof(sharing->reported), "%s", why_missed(sharing));
-	sharing->reported_ns = now_ns;
-	weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, sharing->reported);
-	weir_diag_warning(diag, NULL, NULL,
-			  "shared rules fall back to this host's own share; 'weir cluster status' shows it",
-			  "cannot reach the store '%s': %s", sharing->cluster.redis, sharing->reported);
-}
-
 /* The first reason may be only that a name is still being looked up. If the reasons alternate, as for a store with
  * several addresses, the next one is reported only when the loss has lasted twice as long as at the last report.
  */
@@ -57,8 +47,14 @@ static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct we
 
 	if (is_missed && !sharing->misses_store)
 		sharing->missed_ns = now_ns;
-	if (is_missed && (!sharing->misses_store || has_new_reason(sharing, now_ns)))
-		report_loss(sharing, now_ns, diag);
+	if (is_missed && (!sharing->misses_store || has_new_reason(sharing, now_ns))) {
+		snprintf(sharing->reported, sizeof(sharing->reported), "%s", why_missed(sharing));
+		sharing->reported_ns = now_ns;
+		weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, sharing->reported);
+		weir_diag_warning(diag, NULL, NULL,
+				  "shared rules fall back to this host's own share; 'weir cluster status' shows it",
+				  "cannot reach the store '%s': %s", sharing->cluster.redis, sharing->reported);
+	}
 	if (!is_missed && sharing->misses_store) {
 		weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, NULL);
 		weir_diag_note(diag, "the store '%s' answers again: limits are shared", sharing->cluster.redis);
@@ -244,16 +240,12 @@ static void empty_shares(struct weir_sharing *sharing, uint64_t now_ns)
 	weir_sharing_flows_drop(sharing->flows, WEIR_FLOWS_ANY);
 }
 
-/* Settings for silence may differ. */
-static bool is_same_cluster(const struct weir_cluster_info *a, const struct weir_cluster_info *b)
-{
-	return !memcmp(a, b, offsetof(struct weir_cluster_info, silent_ns));
-}
-
 int weir_sharing_follow(void **state, const struct weir_instance *instance, struct weir_diag *diag)
 {
 	struct weir_sharing *sharing = *state;
-	bool is_other = sharing && !is_same_cluster(&sharing->cluster, &instance->info.cluster);
+	/* Settings for silence may differ. */
+	bool is_other = sharing && memcmp(&sharing->cluster, &instance->info.cluster,
+					  offsetof(struct weir_cluster_info, silent_ns)) != 0;
 	int err;
 
 	if (sharing && (is_other || !weir_sharing_has_shared_rules(instance))) {

@@ -18,11 +18,6 @@
 
 #define OUR_IFINDEX 1
 
-static void interface_names_free(struct interface_names *names)
-{
-	free(names->others);
-}
-
 /* Every name exists, so that a rule set made for another machine compiles without warnings. */
 static uint32_t replay_ifindex(const char *name, void *data)
 {
@@ -46,7 +41,7 @@ static uint32_t replay_ifindex(const char *name, void *data)
 
 void weir_attempt_clean(struct weir_attempt *attempt)
 {
-	interface_names_free(&attempt->interfaces);
+	free(attempt->interfaces.others);
 	if (attempt->run->outputs)
 		attempt->run->outputs->close(attempt->run->outputs_data);
 	weir_thresholds_free(attempt->thresholds);

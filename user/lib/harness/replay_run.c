@@ -85,11 +85,6 @@ static int evaluate_and_write(struct weir_attempt *attempt, struct weir_frame *f
 	return 0;
 }
 
-static int fail_changed(const struct weir_replay_run *run, struct weir_diag *diag)
-{
-	return weir_diag_fail(diag, EIO, NULL, "capture '%s' changed while it was read", run->capture);
-}
-
 static int evaluate_capture(struct weir_attempt *attempt, struct weir_diag *diag)
 {
 	const struct weir_replay_run *run = attempt->run;
@@ -107,7 +102,7 @@ static int evaluate_capture(struct weir_attempt *attempt, struct weir_diag *diag
 		if (err < 0)
 			return err;
 		if (err == 0 || (!attempt->survey->is_mixed && frame.link_type != attempt->survey->link_type))
-			return fail_changed(run, diag);
+			return weir_diag_fail(diag, EIO, NULL, "capture '%s' changed while it was read", run->capture);
 		err = evaluate_and_write(attempt, &frame, number, diag);
 		if (err)
 			return err;

@@ -406,16 +406,6 @@ static void add_connection_settings(const struct weir_instance_info *info, json_
 				    json_integer(info->connection_timeout_ms[class]));
 }
 
-static void add_breaker_settings(const struct weir_instance_info *info, json_t *settings)
-{
-	json_object_set_new(settings, "requests",
-			    json_integer((json_int_t)info->tables[WEIR_TABLE_REQUESTS].size * WEIR_REQUESTS_PER_SET));
-	json_object_set_new(settings, "breakers",
-			    json_integer((json_int_t)info->tables[WEIR_TABLE_BREAKERS].size * WEIR_BREAKERS_PER_SET));
-	json_object_set_new(settings, "halfOpenTimeoutInMs",
-			    json_integer(info->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF]));
-}
-
 static json_t *describe_settings(const struct weir_instance *instance)
 {
 	const struct weir_instance_info *info = &instance->info;
@@ -430,8 +420,16 @@ static json_t *describe_settings(const struct weir_instance *instance)
 	for (size_t bit = 0; bit < ARRAY_SIZE(weir_policy_names); bit++)
 		json_object_set_new(settings, weir_policy_names[bit], json_string(weir_policy_word(instance, bit)));
 	json_object_set_new(settings, "nonIpExcept", describe_except(info));
-	if (weir_has_breaker_rules(instance))
-		add_breaker_settings(info, settings);
+	if (weir_has_breaker_rules(instance)) {
+		json_object_set_new(
+			settings, "requests",
+			json_integer((json_int_t)info->tables[WEIR_TABLE_REQUESTS].size * WEIR_REQUESTS_PER_SET));
+		json_object_set_new(
+			settings, "breakers",
+			json_integer((json_int_t)info->tables[WEIR_TABLE_BREAKERS].size * WEIR_BREAKERS_PER_SET));
+		json_object_set_new(settings, "halfOpenTimeoutInMs",
+				    json_integer(info->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF]));
+	}
 	if (weir_connections_are_counted(instance))
 		add_connection_settings(info, settings);
 	return settings;

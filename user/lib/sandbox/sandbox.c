@@ -421,12 +421,6 @@ int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_harness_flo
 	return err;
 }
 
-/* Add a map that is emptied before each run: counters of the run, and what the program remembers between packets. */
-static int add_empty(struct weir_sandbox *sandbox, int fd)
-{
-	return add_prop(sandbox, WEIR_STATE_TABLE_COUNT, fd, 0) ? 0 : -ENOMEM;
-}
-
 int weir_sandbox_begin(struct weir_sandbox *sandbox, const struct weir_object *object,
 		       const struct weir_instance *instance)
 {
@@ -435,7 +429,8 @@ int weir_sandbox_begin(struct weir_sandbox *sandbox, const struct weir_object *o
 	*sandbox = (struct weir_sandbox){.object = object, .instance = instance, .cpus = weir_host_cpus()};
 	if (sandbox->cpus < 0)
 		return sandbox->cpus;
-	err = add_empty(sandbox, weir_object_map_fd(object, WEIR_TABLE_TOTALS));
+	/* Emptied before each run: counters of the run, and what the program remembers between packets. */
+	err = add_prop(sandbox, WEIR_STATE_TABLE_COUNT, weir_object_map_fd(object, WEIR_TABLE_TOTALS), 0) ? 0 : -ENOMEM;
 	if (!err)
 		err = add_element(sandbox, WEIR_TABLE_HANDSHAKES, 0);
 	return err;

@@ -238,13 +238,6 @@ static int find_all_flows(struct work *work)
 
 /* ---- each rule ---- */
 
-/* Can the number of such packets that pass be determined? Not if the rule depends on connections, outcomes or signals.
- */
-static bool counts_packets(const struct weir_rule *rule)
-{
-	return weir_kind_has(weir_kinds[rule->kind % WEIR_KIND_COUNT], RULE_INTERVAL);
-}
-
 /* Run the packet with this rule alone. */
 static int try_rule(struct work *work, const struct weir_harness_flow *flow, struct weir_explained_rule *explained)
 {
@@ -264,7 +257,8 @@ static int try_rule(struct work *work, const struct weir_harness_flow *flow, str
 	}
 	if (!err)
 		err = weir_sandbox_run_wait(&work->run, WEIR_VERDICT_BLOCK, &explained->frees_ns);
-	if (!err && !work->ruleset && counts_packets(rule)) {
+	/* How many such packets pass cannot be determined if the rule depends on connections, outcomes or signals. */
+	if (!err && !work->ruleset && weir_kind_has(weir_kinds[rule->kind % WEIR_KIND_COUNT], RULE_INTERVAL)) {
 		explained->has_left = true;
 		err = weir_sandbox_run_count(&work->run, WEIR_EXPLAINED_MOST, &explained->left);
 	}

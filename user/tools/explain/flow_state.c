@@ -78,16 +78,6 @@ int weir_find_cpu_of_flow(const struct weir_sandbox *sandbox, const struct weir_
 	return found;
 }
 
-static void add_buckets(const struct weir_row *row, uint64_t first, struct weir_explained_rule *explained)
-{
-	for (uint32_t age = 0; age < WEIR_RING_CELLS && age <= row->newest; age++) {
-		const uint64_t bucket = row->newest - age;
-
-		if (bucket >= first && bucket - first < explained->bucket_count)
-			explained->buckets[bucket - first].units += weir_row_spent(row, age);
-	}
-}
-
 static void look_at_window(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			   const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
@@ -117,7 +107,12 @@ static void look_at_window(const struct weir_flow_reader *reader, const struct w
 		if (!weir_sandbox_row(reader->sandbox, counted, hash, flow->tag, cpu, &row))
 			continue;
 		weir_row_add(&spec, reader->now_ns, &row, &sum);
-		add_buckets(&row, first, explained);
+		for (uint32_t age = 0; age < WEIR_RING_CELLS && age <= row.newest; age++) {
+			const uint64_t bucket = row.newest - age;
+
+			if (bucket >= first && bucket - first < explained->bucket_count)
+				explained->buckets[bucket - first].units += weir_row_spent(&row, age);
+		}
 		if (row.newest + spec.window_cells > present)
 			explained->leased += row.lease;
 	}

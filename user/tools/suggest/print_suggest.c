@@ -20,15 +20,6 @@ static uint64_t packets_per_second(const struct weir_suggest_report *report)
 				    : 0;
 }
 
-static void add_numbers(struct weir_table *table, const struct weir_distribution *of)
-{
-	weir_table_cell(table, "%" PRIu64, of->p50);
-	weir_table_cell(table, "%" PRIu64, of->p90);
-	weir_table_cell(table, "%" PRIu64, of->p99);
-	weir_table_cell(table, "%" PRIu64, of->p99_9);
-	weir_table_cell(table, "%" PRIu64, of->max);
-}
-
 static void print_peaks(const struct weir_suggest_report *report, FILE *stream)
 {
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = {"resource", "peaks of", ">flows", ">p50",
@@ -46,7 +37,11 @@ static void print_peaks(const struct weir_suggest_report *report, FILE *stream)
 		weir_table_cell(&table, "%s, %s", weir_suggestion_unit(suggestion),
 				weir_format_whose(&suggestion->flow, resource->match.families, words));
 		weir_table_cell(&table, "%zu", suggestion->measured);
-		add_numbers(&table, &suggestion->of[unit]);
+		weir_table_cell(&table, "%" PRIu64, suggestion->of[unit].p50);
+		weir_table_cell(&table, "%" PRIu64, suggestion->of[unit].p90);
+		weir_table_cell(&table, "%" PRIu64, suggestion->of[unit].p99);
+		weir_table_cell(&table, "%" PRIu64, suggestion->of[unit].p99_9);
+		weir_table_cell(&table, "%" PRIu64, suggestion->of[unit].max);
 		if (suggestion->is_comment)
 			weir_table_cell(&table, "(a comment)");
 		else if (weir_suggestion_is_founded(suggestion) && suggestion->measure == WEIR_MEASURE_CONNECTIONS)

@@ -374,24 +374,22 @@ static void write_unfounded(FILE *stream, const struct weir_suggest_report *repo
 	write_item(stream, "  # ", report, suggestion, unit, suggestion->window);
 }
 
-/* In both units, as comments; bytes with tokens, since a full window would stop TCP until it has emptied. */
-static void write_packets_of_tcp(FILE *stream, const struct weir_suggest_report *report,
-				 const struct weir_suggestion *suggestion)
-{
-	write_figures(stream, report, suggestion);
-	write_outliers(stream, suggestion);
-	fputs(weir_suggest_is_answers(&resource_of(report, suggestion)->match) ? tcp_answers_words : tcp_words, stream);
-	for (int bytes = 0; bytes < 2; bytes++)
-		write_item(stream, "  # ", report, suggestion, bytes, bytes ? WEIR_WINDOW_TOKENS : suggestion->window);
-}
-
 static void write_suggestion(FILE *stream, const struct weir_suggest_report *report,
 			     const struct weir_suggestion *suggestion)
 {
 	const bool unit = suggestion->counts_bytes;
 
 	if (suggestion->is_comment && suggestion->measured >= WEIR_PEAKS_MIN) {
-		write_packets_of_tcp(stream, report, suggestion);
+		/* In both units, as comments; bytes with tokens, since a full window would stop TCP until it has
+		 * emptied.
+		 */
+		write_figures(stream, report, suggestion);
+		write_outliers(stream, suggestion);
+		fputs(weir_suggest_is_answers(&resource_of(report, suggestion)->match) ? tcp_answers_words : tcp_words,
+		      stream);
+		for (int bytes = 0; bytes < 2; bytes++)
+			write_item(stream, "  # ", report, suggestion, bytes,
+				   bytes ? WEIR_WINDOW_TOKENS : suggestion->window);
 		return;
 	}
 	if (!weir_suggestion_is_founded(suggestion)) {

@@ -352,12 +352,6 @@ static void print_proved(uint64_t done, uint64_t total)
 		fprintf(stderr, "\rsuggest: %3" PRIu64 " %% proved  ", done * 100 / total);
 }
 
-static void clear_progress(void)
-{
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%60s\r", "");
-}
-
 static int open_output(struct weir_output *output, const char *path, struct weir_diag *diag)
 {
 	return path ? weir_output_open(output, path, diag) : 0;
@@ -416,7 +410,8 @@ static int suggest(struct suggest_request *request, struct weir_diag *diag)
 	options->measured = isatty(STDERR_FILENO) ? print_measured : NULL;
 	options->proved = isatty(STDERR_FILENO) ? print_proved : NULL;
 	err = weir_suggest(options, &report, diag);
-	clear_progress();
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%60s\r", "");
 	if (!err)
 		err = write_results(request, &report, &file, &plot, diag);
 	if (err)

@@ -81,15 +81,6 @@ static int read_flows(struct weir_top *top, struct weir_diag *diag)
 	return err;
 }
 
-static int read_counters(struct weir_top *top, struct weir_diag *diag)
-{
-	weir_counters_free(&top->before);
-	top->before = top->counters;
-	top->has_before = top->counters.rules != NULL;
-	top->counters = (struct weir_counters){};
-	return weir_counters_read(top->instance, &top->counters, diag);
-}
-
 /* ---- figures ---- */
 
 /* The counters of a slot start over when another rule gets the slot. */
@@ -286,8 +277,13 @@ int weir_top_read(struct weir_top *top, struct weir_diag *diag)
 		weir_diag_free(diag);
 	free(top->controller.thresholds);
 	top->controller = (struct weir_controller_report){};
-	if (!err)
-		err = read_counters(top, diag);
+	if (!err) {
+		weir_counters_free(&top->before);
+		top->before = top->counters;
+		top->has_before = top->counters.rules != NULL;
+		top->counters = (struct weir_counters){};
+		err = weir_counters_read(top->instance, &top->counters, diag);
+	}
 	if (!err)
 		err = weir_controller_look(top->instance, &top->controller, diag);
 	weir_cluster_view_free(&top->cluster);

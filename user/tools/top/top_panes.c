@@ -307,16 +307,6 @@ static size_t scroll_to(size_t first, size_t count, size_t lines)
 	return count <= lines ? 0 : first > count - lines ? count - lines : first;
 }
 
-static void draw_more(int y, size_t count)
-{
-	char line[80];
-
-	snprintf(line, sizeof(line), "%zu more rule%s: arrows move, s sorts, / filters", count, weir_plural(count));
-	attron(A_DIM);
-	put(y, 0, COLS, false, line);
-	attroff(A_DIM);
-}
-
 /* Returns the line after the rules. */
 static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top, int y, int lines)
 {
@@ -333,8 +323,15 @@ static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top
 	if (screen->cursor >= screen->first_rule + shown)
 		screen->first_rule = screen->cursor - shown + 1;
 	screen->first_rule = scroll_to(screen->first_rule, count, shown);
-	if (count > shown && shown < (size_t)lines)
-		draw_more(y + shown, count - shown);
+	if (count > shown && shown < (size_t)lines) {
+		char line[80];
+
+		snprintf(line, sizeof(line), "%zu more rule%s: arrows move, s sorts, / filters", count - shown,
+			 weir_plural(count - shown));
+		attron(A_DIM);
+		put(y + shown, 0, COLS, false, line);
+		attroff(A_DIM);
+	}
 	for (size_t i = 0; rules && i < shown && screen->first_rule + i < count; i++)
 		draw_rule(y + (int)i, rules[screen->first_rule + i],
 			  !screen->is_in_flows && screen->first_rule + i == screen->cursor);

@@ -325,15 +325,6 @@ struct meaning {
 	uint64_t meant[WEIR_INTERFACE_GROUPS_MAX / 64], excepted[WEIR_INTERFACE_GROUPS_MAX / 64];
 };
 
-static void note_pattern(const struct weir_interface_case *one, const char *name, struct meaning *meaning)
-{
-	const bool excepts = one->word[0] == WEIR_WORD_EXCEPTS;
-	uint64_t *groups = excepts ? meaning->excepted : meaning->meant;
-
-	if (one->group < WEIR_INTERFACE_GROUPS_MAX && !fnmatch(one->word + excepts, name, 0))
-		groups[one->group / 64] |= 1ull << one->group % 64;
-}
-
 bool weir_interface_cases_find(const struct weir_interface_case *cases, uint32_t count, const char *name,
 			       uint32_t *ret_vector)
 {
@@ -344,8 +335,13 @@ bool weir_interface_cases_find(const struct weir_interface_case *cases, uint32_t
 			*ret_vector = cases[i].vector;
 			return true;
 		}
-		if (cases[i].kind == WEIR_CASE_PATTERN)
-			note_pattern(&cases[i], name, &meaning);
+		if (cases[i].kind == WEIR_CASE_PATTERN) {
+			const bool excepts = cases[i].word[0] == WEIR_WORD_EXCEPTS;
+			uint64_t *groups = excepts ? meaning.excepted : meaning.meant;
+
+			if (cases[i].group < WEIR_INTERFACE_GROUPS_MAX && !fnmatch(cases[i].word + excepts, name, 0))
+				groups[cases[i].group / 64] |= 1ull << cases[i].group % 64;
+		}
 	}
 	if (!strcmp(name, "lo")) /* as weir_words_mean() */
 		return false;

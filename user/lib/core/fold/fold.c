@@ -223,15 +223,6 @@ static void move_functions(struct weir_folding *folding)
 	code->function_count = kept;
 }
 
-/* Move what is marked together. */
-static void fold_compact(struct weir_folding *folding)
-{
-	move_instructions(folding);
-	move_lines(folding); /* by the functions as they were */
-	move_functions(folding);
-	folding->code->insn_count = folding->moved_to[folding->code->insn_count];
-}
-
 /* ---- what is understood ---- */
 
 static bool is_known_atomic(int32_t imm)
@@ -424,7 +415,11 @@ int weir_fold(struct weir_code *code, const struct weir_constants *constants)
 		before = code->insn_count;
 		weir_fold_propagate(&folding);
 		fold_unmark(&folding);
-		fold_compact(&folding);
+		/* Move what is marked together. */
+		move_instructions(&folding);
+		move_lines(&folding); /* by the functions as they were */
+		move_functions(&folding);
+		folding.code->insn_count = folding.moved_to[folding.code->insn_count];
 		inline_numbers(&folding);
 		memset(folding.states, 0, folding.state_count * sizeof(*folding.states));
 		folding.state_count = number(&folding);

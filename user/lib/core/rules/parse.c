@@ -327,13 +327,6 @@ static void check_rule_names(struct weir_reader *reader)
 	check_unique(reader, "rule", names, ruleset->rule_count, reader->rule_nodes);
 }
 
-static void check_content(struct weir_reader *reader)
-{
-	if (!reader->is_incomplete && !reader->complaints && !reader->diag->errors && !reader->ruleset->rule_count &&
-	    !reader->ruleset->listed_count)
-		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
-}
-
 static bool is_breaker(const struct weir_ruleset_rule *rule)
 {
 	return rule->metric == WEIR_METRIC_REQUESTS;
@@ -417,7 +410,9 @@ static void read_parts(struct weir_reader *reader)
 	/* The rule that could be occupied may be one that is wrong, or in a file that could not be read. */
 	if (!reader->is_out_of_memory && !reader->is_incomplete && !reader->complaints)
 		check_prioritized(reader);
-	check_content(reader);
+	if (!reader->is_incomplete && !reader->complaints && !reader->diag->errors && !reader->ruleset->rule_count &&
+	    !reader->ruleset->listed_count)
+		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
 }
 
 static void free_reader(struct weir_reader *reader)

@@ -215,17 +215,6 @@ static bool any_occupies(const struct weir_ruleset *ruleset)
 	return false;
 }
 
-/* `node` is the setting, or NULL. */
-static void check_occupy_timeout(struct weir_reader *reader, const struct weir_node *node)
-{
-	if (node && !any_occupies(reader->ruleset))
-		weir_warn(reader, node, "leave it out, or make a resource 'prioritized: true'",
-			  "'occupyTimeoutInMs' has no effect: no window can be occupied");
-	else if (node && !reader->ruleset->settings.occupy_timeout_ms)
-		weir_warn(reader, node, "write how many milliseconds a packet may wait, or leave out 'prioritized'",
-			  "no bucket is ever occupied: every wait is longer than 0 ms");
-}
-
 void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT])
 {
 	struct weir_settings *settings = &reader->ruleset->settings;
@@ -245,7 +234,13 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 	if (reader->is_incomplete || reader->complaints)
 		return;
 	weir_finish_cluster(reader, first[SETTING_CLUSTER]);
-	check_occupy_timeout(reader, first[SETTING_OCCUPY_TIMEOUT]);
+	if (first[SETTING_OCCUPY_TIMEOUT] && !any_occupies(reader->ruleset))
+		weir_warn(reader, first[SETTING_OCCUPY_TIMEOUT], "leave it out, or make a resource 'prioritized: true'",
+			  "'occupyTimeoutInMs' has no effect: no window can be occupied");
+	else if (first[SETTING_OCCUPY_TIMEOUT] && !reader->ruleset->settings.occupy_timeout_ms)
+		weir_warn(reader, first[SETTING_OCCUPY_TIMEOUT],
+			  "write how many milliseconds a packet may wait, or leave out 'prioritized'",
+			  "no bucket is ever occupied: every wait is longer than 0 ms");
 	warn_of_arp(reader, first[SETTING_NON_IP], first[SETTING_NON_IP_EXCEPT]);
 	if (limits_connections || weir_tracks_connections(reader->ruleset))
 		return;

@@ -250,19 +250,15 @@ static const enum bpf_cmd reading_commands[] = {
 	BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_OBJ_GET, BPF_OBJ_GET_INFO_BY_FD, BPF_MAP_LOOKUP_BATCH,
 };
 
-static int allow_by_name(scmp_filter_ctx filter, const char *name)
-{
-	int number = seccomp_syscall_resolve_name(name);
-
-	return number < 0 ? 0 : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
-}
-
 static int allow_calls(scmp_filter_ctx filter, const char *const *names, size_t count)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < count; i++)
-		err = allow_by_name(filter, names[i]);
+	for (size_t i = 0; !err && i < count; i++) {
+		int number = seccomp_syscall_resolve_name(names[i]);
+
+		err = number < 0 ? 0 : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
+	}
 	return err;
 }
 

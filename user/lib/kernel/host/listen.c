@@ -158,12 +158,6 @@ static int listen_unix(const char *address, struct weir_listener *ret_listener, 
 
 /* ---- the contract ---- */
 
-static int listen_once(const char *address, bool anywhere, struct weir_listener *ret_listener, struct weir_diag *diag)
-{
-	return strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) ? listen_tcp(address, anywhere, ret_listener, diag)
-								  : listen_unix(address, ret_listener, diag);
-}
-
 int weir_listen(const char *address, bool anywhere, struct weir_listener *ret_listener, struct weir_diag *diag)
 {
 	const struct timespec pause = {.tv_nsec = IN_USE_LOOK_MS * 1000000L};
@@ -171,7 +165,9 @@ int weir_listen(const char *address, bool anywhere, struct weir_listener *ret_li
 	for (int waited_ms = 0;; waited_ms += IN_USE_LOOK_MS) {
 		struct weir_listener listener = {.fd = -1};
 		struct weir_diag messages = {};
-		int err = listen_once(address, anywhere, &listener, &messages);
+		int err = strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX))
+				  ? listen_tcp(address, anywhere, &listener, &messages)
+				  : listen_unix(address, &listener, &messages);
 
 		if (err == -EADDRINUSE && waited_ms < IN_USE_WAIT_MS) {
 			weir_diag_free(&messages);

@@ -128,13 +128,6 @@ static int publish_and_beat(const struct weir_settings *settings, const struct w
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the first heartbeat") : 0;
 }
 
-static int pin_history(const char *instance, const struct weir_history *history, struct weir_diag *diag)
-{
-	_cleanup_(weir_closep) int fd = weir_instance_write_history(instance, history, diag);
-
-	return fd < 0 ? fd : weir_pin(instance, WEIR_PIN_HISTORY, fd, diag);
-}
-
 static int pin_maps(const char *instance, const struct weir_image *image, const struct weir_object *object,
 		    struct weir_diag *diag)
 {
@@ -228,8 +221,11 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
 				      options->instance);
 	err = pin_maps(options->instance, image, object, diag);
-	if (!err)
-		err = pin_history(options->instance, &plan->history, diag);
+	if (!err) {
+		_cleanup_(weir_closep) int fd = weir_instance_write_history(options->instance, &plan->history, diag);
+
+		err = fd < 0 ? fd : weir_pin(options->instance, WEIR_PIN_HISTORY, fd, diag);
+	}
 	if (!err && image->config.paces)
 		err = attach_pace(options->instance, &plan->targets, diag);
 	if (!err && options->is_controlled)
@@ -265,16 +261,6 @@ static bool are_free(const struct weir_targets *targets)
 	return targets->count;
 }
 
-/* If nobody watches, a pattern that matches no interface now will never match one. */
-static int refuse_no_target(const struct weir_attach_options *options, struct weir_diag *diag)
-{
-	char netns[WEIR_NETNS_WORDS_BYTES];
-
-	weir_diag_error(diag, NULL, NULL, "'ip link' shows the interfaces; 'weir run' waits for interfaces to appear",
-			"no interface of %s matches '-i %s'", weir_host_netns_words(netns), options->interfaces[0]);
-	return -ENODEV;
-}
-
 static void free_plan(struct plan *plan)
 {
 	weir_targets_free(&plan->targets);
@@ -305,8 +291,16 @@ static int check_plan(const struct plan *plan, struct weir_diag *diag)
 
 	if (!err)
 		err = absent;
-	if (!err && !plan->targets.count && !plan->options->is_controlled)
-		err = refuse_no_target(plan->options, diag);
+	if (!err && !plan->targets.count && !plan->options->is_controlled) {
+		/* Nobody watches, so a pattern that matches no interface now will never match one. */
+		char netns[WEIR_NETNS_WORDS_BYTES];
+
+		weir_diag_error(diag, NULL, NULL,
+				"'ip link' shows the interfaces; 'weir run' waits for interfaces to appear",
+				"no interface of %s matches '-i %s'", weir_host_netns_words(netns),
+				plan->options->interfaces[0]);
+		err = -ENODEV;
+	}
 	return err;
 }
 

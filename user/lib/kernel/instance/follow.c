@@ -351,19 +351,6 @@ int weir_instance_want(const char *name, const struct weir_attach_options *optio
 
 /* ---- interfaces that appear ---- */
 
-/* A refused interface is tried again at each event, but reported only once. Without memory it is reported again,
- * ignoring.
- */
-static void note_refused(struct weir_follow *follow, uint32_t ifindex)
-{
-	uint32_t *slot = weir_array_add((void **)&follow->refused, follow->refused_count, sizeof(*slot));
-
-	if (!slot)
-		return;
-	*slot = ifindex;
-	follow->refused_count++;
-}
-
 /* Remove links whose interface has gone and is not wanted by name, since nobody else would ever remove them. */
 static void forget_gone(const struct weir_instance *instance)
 {
@@ -446,8 +433,18 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 			continue;
 		}
 		weir_diag_move(diag, &messages, err);
-		if (err)
-			note_refused(follow, target->ifindex);
+		if (err) {
+			/* A refused interface is tried again at each event, but reported only once. Without memory it
+			 * is reported again, ignoring.
+			 */
+			uint32_t *slot =
+				weir_array_add((void **)&follow->refused, follow->refused_count, sizeof(*slot));
+
+			if (slot) {
+				*slot = target->ifindex;
+				follow->refused_count++;
+			}
+		}
 	}
 	if (are_all_limited)
 		take_off_left_out(instance, &targets, diag);

@@ -113,12 +113,6 @@ struct weir_previous weir_reload_what_runs(const struct weir_instance *instance,
 	return previous;
 }
 
-/* The old rules, whose warm-up continues; NULL: none does. */
-static const struct weir_rule_info *rules_that_warm(const struct weir_instance *instance)
-{
-	return instance->is_incompatible[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
-}
-
 /* Derived from the links: another version's description does not contain the mode, and a `weir run` that takes over may
  * have been started with another one.
  */
@@ -180,7 +174,8 @@ int weir_reload_load(const struct weir_instance *instance, const struct weir_tra
 		.seed = instance->is_all_incompatible ? NULL : instance->info.seed,
 		.tick_origin_ns = instance->is_all_incompatible ? 0 : instance->info.tick_origin_ns,
 		.now_ns = weir_host_now_ns(),
-		.previous_rules = rules_that_warm(instance),
+		/* whose warm-up continues; NULL: none does */
+		.previous_rules = instance->is_incompatible[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules,
 		.is_trial = is_trial,
 		.hooks = hooks_of(instance, transition, image),
 	};

@@ -167,12 +167,6 @@ int weir_clsact_give_back(struct weir_netlink *netlink, const char *instance, ui
 
 /* ---- the filter ---- */
 
-/* Never 0, because for 0 the kernel chooses a handle itself. */
-static uint32_t handle_of(const char *instance)
-{
-	return (uint32_t)weir_digest(WEIR_DIGEST_BASIS, instance, strlen(instance)) | 1;
-}
-
 static struct weir_tc_limiter limiter_of(const char *instance, const struct weir_link *link,
 					 char name[WEIR_TC_NAME_BYTES])
 {
@@ -180,7 +174,8 @@ static struct weir_tc_limiter limiter_of(const char *instance, const struct weir
 	return (struct weir_tc_limiter){
 		.ifindex = link->ifindex,
 		.is_egress = weir_hook_is_out(link->hook),
-		.handle = handle_of(instance),
+		/* Never 0, because for 0 the kernel chooses a handle itself. */
+		.handle = (uint32_t)weir_digest(WEIR_DIGEST_BASIS, instance, strlen(instance)) | 1,
 		.name = name,
 	};
 }

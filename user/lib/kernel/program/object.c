@@ -175,24 +175,6 @@ static int fill_entry(const struct bpf_map *map, const void *key, const void *va
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
 }
 
-static int fill_interfaces(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
-{
-	int err = 0;
-
-	for (__u32 i = 0; !err && i < image->interface_count; i++)
-		err = fill_entry(map, &image->interfaces[i].ifindex, &image->interfaces[i].vector, diag);
-	return err;
-}
-
-static int fill_overrides(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
-{
-	int err = 0;
-
-	for (__u32 i = 0; !err && i < image->override_count; i++)
-		err = fill_entry(map, &image->overrides[i].key, &image->overrides[i].units, diag);
-	return err;
-}
-
 static int fill_generation(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
 {
 	const struct weir_bpf *skel = object->skel;
@@ -201,12 +183,13 @@ static int fill_generation(const struct weir_object *object, const struct weir_i
 	err = fill_array(skel->maps.vectors, image->vectors, image->vector_count, diag);
 	if (!err)
 		err = fill_array(skel->maps.thresholds, image->pushed, image->rule_count, diag);
-	if (!err)
-		err = fill_overrides(skel->maps.overrides, image, diag);
+	for (__u32 i = 0; !err && i < image->override_count; i++)
+		err = fill_entry(skel->maps.overrides, &image->overrides[i].key, &image->overrides[i].units, diag);
 	if (!err)
 		err = fill_array(skel->maps.prefix_nodes, image->prefix_nodes, image->prefix_node_count, diag);
-	if (!err)
-		err = fill_interfaces(skel->maps.interfaces, image, diag);
+	for (__u32 i = 0; !err && i < image->interface_count; i++)
+		err = fill_entry(skel->maps.interfaces, &image->interfaces[i].ifindex, &image->interfaces[i].vector,
+				 diag);
 	if (!err)
 		err = weir_lists_fill(skel->obj, &image->lists, diag);
 	return err;

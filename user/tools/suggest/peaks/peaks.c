@@ -105,17 +105,13 @@ uint64_t weir_nearest_rank(const uint64_t *sorted, size_t count, uint32_t percen
 	return sorted[rank ? rank - 1 : 0];
 }
 
-/* With fewer than ten values, the 90th percentile is the largest. A flood would then be compared with itself, so the
- * second largest stands for it; with one or two values, none says what is usual.
- */
-static uint64_t usual_p90(const uint64_t *sorted, size_t count)
-{
-	return count >= 3 && count < 10 ? sorted[count - 2] : weir_nearest_rank(sorted, count, 90 * WEIR_PERCENT_MICRO);
-}
-
 bool weir_find_outliers(const uint64_t *sorted, size_t count, uint64_t *ret_min)
 {
-	const uint64_t p90 = usual_p90(sorted, count);
+	/* With fewer than ten values, the 90th percentile is the largest. A flood would then be compared with itself,
+	 * so the second largest stands for it; with one or two values, none says what is usual.
+	 */
+	const uint64_t p90 = count >= 3 && count < 10 ? sorted[count - 2]
+						      : weir_nearest_rank(sorted, count, 90 * WEIR_PERCENT_MICRO);
 	size_t outliers = 0;
 
 	while (outliers < count && sorted[count - 1 - outliers] > OUTLIER_FACTOR * p90)
