@@ -160,8 +160,8 @@ int weir_complete(int count, char **words)
 	bool takes_options = true;
 
 	if (count < 2 || (count == 2 && !strcmp(words[0], "help"))) {
-		for (const struct weir_command_entry *const *entry = weir_commands(); *entry; entry++)
-			offer(word, (*entry)->command->name, (*entry)->does);
+		for (const struct weir_command_entry *const *each = weir_commands(); *each; each++)
+			offer(word, (*each)->command->name, (*each)->does);
 		offer(word, "help", "the commands, or the options of one");
 		offer(word, "--help", "the commands");
 		offer(word, "--version", "release, commit, ABI and libraries");

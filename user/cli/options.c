@@ -17,6 +17,10 @@
 #include "cli/terminal.h"
 #include "control/calculator.h"
 
+/* Most options of one command; and bytes of their short forms in the format of getopt_long(). */
+#define OPTIONS_MAX 32
+#define SHORT_OPTIONS_BYTES (2 * OPTIONS_MAX + 2)
+
 #define MOST_DEFAULT 20
 #define MOST_MAX 1000000
 
@@ -34,15 +38,6 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct weir_comman
 	va_end(args);
 	fprintf(stderr, "\n'weir %s --help' shows options and an example\n", command->name);
 	return WEIR_EXIT_WRONG + 1;
-}
-
-int weir_options_take_terminal(const struct weir_command *command, int letter, const char *argument)
-{
-	int err = weir_terminal_take_option(letter, argument);
-
-	if (err == -EINVAL)
-		return refuse(command, "--color: '%s' is none of " WEIR_COLOR_WORDS, argument);
-	return err == -ENOENT ? WEIR_OPTION_IS_ANOTHER : 0;
 }
 
 bool weir_interface_name_is_valid(const char *name)
@@ -236,83 +231,86 @@ static bool *find_switch(struct weir_options *options, int letter)
 	}
 }
 
-static int set_option(const struct weir_command *command, struct weir_options *options, int letter)
-{
-	bool *is_on = find_switch(options, letter);
-	int exit_code = weir_options_take_terminal(command, letter, optarg);
+struct option_target {
+	const struct weir_command *command;
+	struct weir_options *options;
+};
 
-	if (exit_code != WEIR_OPTION_IS_ANOTHER)
-		return exit_code;
+static int set_option(void *data, int letter, const char *argument)
+{
+	const struct option_target *target = data;
+	const struct weir_command *command = target->command;
+	struct weir_options *options = target->options;
+	bool *is_on = find_switch(options, letter);
+
 	if (is_on) {
 		*is_on = true;
 		return 0;
 	}
 	switch (letter) {
 	case 'i':
-		return add_interface(command, options, optarg);
+		return add_interface(command, options, argument);
 	case 'I':
 	case 'A':
-		return set_instance(command, options, "", optarg);
+		return set_instance(command, options, "", argument);
 	case 'm':
-		return set_mode(command, options, optarg);
+		return set_mode(command, options, argument);
 	case 'z':
-		return set_place(command, options, true, optarg);
+		return set_place(command, options, true, argument);
 	case 'Z':
-		return set_place(command, options, false, optarg);
+		return set_place(command, options, false, argument);
 	case 'n':
-		return set_most(command, options, optarg);
+		return set_most(command, options, argument);
 	case 'N':
-		if (!optarg[0])
+		if (!argument[0])
 			return refuse(command,
 				      "'' is not a network namespace: write a name of 'ip netns list', or a path");
-		options->netns = optarg;
+		options->netns = argument;
 		return 0;
 	case 'L':
-		return add_word(command, &options->listen, &options->listen_count, optarg);
+		return add_word(command, &options->listen, &options->listen_count, argument);
 	case 'c':
-		return set_confirm(command, options, optarg);
+		return set_confirm(command, options, argument);
 	case 'r': /* the command knows which of the two it means */
-		options->rule = optarg;
-		return add_word(command, &options->rule_files, &options->rule_file_count, optarg);
+		options->rule = argument;
+		return add_word(command, &options->rule_files, &options->rule_file_count, argument);
 	case 'S':
-		options->source = optarg;
+		options->source = argument;
 		return 0;
 	case 'P':
-		options->pcap = optarg;
+		options->pcap = argument;
 		return 0;
 	case 'F':
 	case 's':
-		options->lasts = optarg;
+		options->lasts = argument;
 		return 0;
 	case 'B':
-		options->reason = optarg;
+		options->reason = argument;
 		return 0;
 	case 'G':
-		options->by = optarg;
+		options->by = argument;
 		return 0;
 	case 'u':
-		options->feed = optarg;
+		options->feed = argument;
 		return 0;
 	case 'v':
-		options->saves_to = optarg;
+		options->saves_to = argument;
 		return 0;
 	case 'w':
-		options->restores_from = optarg;
+		options->restores_from = argument;
 		return 0;
-	case 'h':
-		weir_command_print_help(command, stdout);
-		return WEIR_EXIT_OK + 1;
 	default:
-		return WEIR_EXIT_WRONG + 1; /* weir_options_next() has reported the error */
+		return -EINVAL;
 	}
 }
 
-void weir_command_list_options(const struct weir_command *command, struct option *long_options, char *short_options)
+/* The tables of getopt_long(): short_options has SHORT_OPTIONS_BYTES, long_options one more than _MAX. */
+static void list_options(const struct weir_command *command, struct option *long_options, char *short_options)
 {
 	const struct weir_option *known;
 
 	for (size_t place = 0; (known = weir_command_option(command, place)); place++) {
-		if (place == WEIR_OPTIONS_MAX)
+		if (place == OPTIONS_MAX)
 			abort(); /* too many options */
 		*long_options++ = (struct option){
 			.name = known->name,
@@ -360,14 +358,31 @@ static void advise_option(const struct weir_command *command, const struct optio
 	fprintf(stderr, "'weir %s --help' shows options and an example\n", command->name);
 }
 
-int weir_options_next(const struct weir_command *command, int argc, char **argv, const char *short_options,
-		      const struct option *long_options)
+int weir_options_read(const struct weir_command *command, int argc, char **argv, bool keeps_order,
+		      weir_option_taker *take, void *data)
 {
-	const int letter = getopt_long(argc, argv, short_options, long_options, NULL);
+	struct option long_options[OPTIONS_MAX + 1];
+	char short_options[1 + SHORT_OPTIONS_BYTES] = "-"; /* which makes getopt return arguments, too */
+	int letter, err;
 
-	if (letter == '?')
-		advise_option(command, long_options, argv[optind - 1]);
-	return letter;
+	list_options(command, long_options, keeps_order ? short_options + 1 : short_options);
+	optind = 1;
+	while ((letter = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+		if (letter == '?') {
+			advise_option(command, long_options, argv[optind - 1]);
+			return WEIR_EXIT_WRONG + 1;
+		}
+		if (letter == 'h') {
+			weir_command_print_help(command, stdout);
+			return WEIR_EXIT_OK + 1;
+		}
+		err = weir_terminal_take_option(letter, optarg);
+		if (err == -EINVAL)
+			return refuse(command, "--color: '%s' is none of " WEIR_COLOR_WORDS, optarg);
+		if (err == -ENOENT && take(data, letter, optarg))
+			return WEIR_EXIT_WRONG + 1;
+	}
+	return 0;
 }
 
 /* Use the only attached instance if there is none with the usual name. Errors are reported later, when it is opened. */
@@ -406,18 +421,13 @@ int weir_options_find_instance(const struct weir_command *command, struct weir_o
 
 int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options)
 {
-	struct option long_options[WEIR_OPTIONS_MAX + 1];
-	char short_options[WEIR_SHORT_OPTIONS_BYTES];
-	int letter, exit_code;
+	struct option_target target = {command, ret_options};
+	int exit_code;
 
 	*ret_options = (struct weir_options){.instance = WEIR_INSTANCE_DEFAULT, .most = MOST_DEFAULT};
-	weir_command_list_options(command, long_options, short_options);
-	optind = 1;
-	while ((letter = weir_options_next(command, argc, argv, short_options, long_options)) != -1) {
-		exit_code = set_option(command, ret_options, letter);
-		if (exit_code)
-			return exit_code;
-	}
+	exit_code = weir_options_read(command, argc, argv, false, set_option, &target);
+	if (exit_code)
+		return exit_code;
 	ret_options->arguments = argv + optind;
 	ret_options->argument_count = argc - optind;
 	if (ret_options->argument_count < command->arguments_min)

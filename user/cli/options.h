@@ -45,10 +45,6 @@ struct weir_command {
 /* What a FILE of rules can be, for use in `about`. */
 #define WEIR_ABOUT_FILES " A FILE that is a directory stands for its *.yaml, *.yml and *.json, in order of their names."
 
-/* Most options of one command; and bytes of their short forms in the format of getopt_long(). */
-#define WEIR_OPTIONS_MAX 32
-#define WEIR_SHORT_OPTIONS_BYTES (2 * WEIR_OPTIONS_MAX + 2)
-
 struct weir_options {
 	const char *instance; /* the selected instance: weir_options_find_instance() */
 	bool has_instance;
@@ -97,12 +93,16 @@ const char *weir_command_exits(const struct weir_command *command);
 
 void weir_command_print_help(const struct weir_command *command, FILE *stream);
 
-/* Fill in the tables of getopt_long(): short_options has WEIR_SHORT_OPTIONS_BYTES, long_options one more than _MAX. */
-void weir_command_list_options(const struct weir_command *command, struct option *long_options, char *short_options);
-
-/* Like getopt_long(). If it returns '?' for an invalid option, it has already printed the whole message. */
-int weir_options_next(const struct weir_command *command, int argc, char **argv, const char *short_options,
-		      const struct option *long_options);
+/*
+ * Read the options of a command that takes them itself; all do in the end. `take` gets each that not every command has,
+ * and returns 0, or anything else after it has printed a mistake. keeps_order: it also gets arguments, as
+ * WEIR_OPTION_ARGUMENT, in the order of the command line; otherwise these are in argv from optind on. Returns 0 to
+ * continue, otherwise the exit code plus one.
+ */
+#define WEIR_OPTION_ARGUMENT 1
+typedef int weir_option_taker(void *data, int letter, const char *argument);
+int weir_options_read(const struct weir_command *command, int argc, char **argv, bool keeps_order,
+		      weir_option_taker *take, void *data);
 
 /*
  * Read the command line; print mistakes, and --help. Returns 0 to continue, otherwise the exit code plus one. The
@@ -116,13 +116,6 @@ void weir_options_free(struct weir_options *options);
  * the same values as weir_options_parse(), which already calls this.
  */
 int weir_options_find_instance(const struct weir_command *command, struct weir_options *options);
-
-/*
- * Take the output options --color and --wide, for commands that read their command lines themselves. Returns what
- * weir_options_parse() returns, or WEIR_OPTION_IS_ANOTHER.
- */
-#define WEIR_OPTION_IS_ANOTHER (-1)
-int weir_options_take_terminal(const struct weir_command *command, int letter, const char *argument);
 
 /* Take the argument of --direction. Returns 0, or -EINVAL if the word is not a direction. */
 int weir_options_take_direction(const struct weir_command *command, const char *word,

@@ -177,44 +177,28 @@ static int check(char **files, int file_count, const struct check_options *optio
 	return weir_flush_results(diag);
 }
 
-/* Returns 0 to continue, or the exit code plus one. */
-static int parse_options(int argc, char **argv, struct check_options *options)
+static int take_option(void *data, int option, const char *argument)
 {
-	struct option long_options[WEIR_OPTIONS_MAX + 1];
-	char short_options[WEIR_SHORT_OPTIONS_BYTES];
+	struct check_options *options = data;
 	struct weir_refusal refusal;
 	uint64_t cpus;
-	int option, exit_code;
 
-	weir_command_list_options(&weir_check_command, long_options, short_options);
-	optind = 1;
-	while ((option = weir_options_next(&weir_check_command, argc, argv, short_options, long_options)) != -1) {
-		exit_code = weir_options_take_terminal(&weir_check_command, option, optarg);
-		if (exit_code > 0)
-			return exit_code;
-		if (exit_code != WEIR_OPTION_IS_ANOTHER)
-			continue;
-		if (option == 'j') {
-			options->wants_json = true;
-		} else if (option == 'm') {
-			options->lists_memory = true;
-		} else if (option == 'c' && !weir_parse_number(optarg, 1, WEIR_CPUS_MAX, &cpus, &refusal)) {
-			options->cpus = cpus;
-		} else if (option == 'c') {
-			fprintf(stderr, "weir check: --cpus: %s: %s\n", refusal.message, refusal.hint);
-			return WEIR_EXIT_WRONG + 1;
-		} else if (option == 'h') {
-			weir_command_print_help(&weir_check_command, stdout);
-			return WEIR_EXIT_OK + 1;
-		} else {
-			return WEIR_EXIT_WRONG + 1; /* weir_options_next() has reported the error */
-		}
-	}
-	if (optind < argc)
+	switch (option) {
+	case 'j':
+		options->wants_json = true;
 		return 0;
-	fputs("weir check: no rule file given: write 'weir check FILE...'; 'weir check --help' shows an example\n",
-	      stderr);
-	return WEIR_EXIT_WRONG + 1;
+	case 'm':
+		options->lists_memory = true;
+		return 0;
+	case 'c':
+		if (weir_parse_number(argument, 1, WEIR_CPUS_MAX, &cpus, &refusal)) {
+			fprintf(stderr, "weir check: --cpus: %s: %s\n", refusal.message, refusal.hint);
+			return -EINVAL;
+		}
+		options->cpus = cpus;
+		return 0;
+	}
+	return -EINVAL;
 }
 
 /* Print the document with all messages about the files, which are then not repeated on stderr. Takes ownership of the
@@ -236,10 +220,16 @@ static int run_command(int argc, char **argv)
 	struct check_options options = {};
 	struct weir_diag diag = {};
 	json_t *document = NULL;
-	int err, exit_code = parse_options(argc, argv, &options);
+	int err, exit_code = weir_options_read(&weir_check_command, argc, argv, false, take_option, &options);
 
 	if (exit_code)
 		return exit_code - 1;
+	if (optind == argc) {
+		fputs("weir check: no rule file given: write 'weir check FILE...'; 'weir check --help' shows an "
+		      "example\n",
+		      stderr);
+		return WEIR_EXIT_WRONG;
+	}
 	err = check(argv + optind, argc - optind, &options, &document, &diag);
 	if (options.wants_json)
 		err = print_json(document ?: json_object(), err, &diag);

@@ -101,37 +101,17 @@ static int add_leaving(struct weir_sandbox *sandbox, const struct weir_rule *rul
 
 /* ---- rows ---- */
 
-/* The differences between the formats. */
-struct format {
-	enum weir_table_id map;
-	size_t row_bytes;
-	uint32_t sets_per_chunk, page_sets;
-	uint32_t live_sets;
-};
-
-static struct format format_of(const struct weir_sandbox *sandbox, uint8_t storage)
+static const struct weir_row_format *format_of(uint8_t storage)
 {
-	struct format format;
+	const struct weir_row_format *format = weir_row_formats;
 
-	switch (storage) {
-	case WEIR_STORAGE_NARROW:
-		format = (struct format){WEIR_TABLE_NARROW_FLOWS, sizeof(struct weir_narrow_row),
-					 WEIR_NARROW_SETS_PER_CHUNK, WEIR_NARROW_PAGE_SETS, 0};
-		break;
-	case WEIR_STORAGE_MEDIUM:
-		format = (struct format){WEIR_TABLE_MEDIUM_FLOWS, sizeof(struct weir_medium_row),
-					 WEIR_MEDIUM_SETS_PER_CHUNK, WEIR_MEDIUM_PAGE_SETS, 0};
-		break;
-	default:
-		format = (struct format){WEIR_TABLE_WIDE_FLOWS, sizeof(struct weir_wide_row), WEIR_WIDE_SETS_PER_CHUNK,
-					 WEIR_WIDE_PAGE_SETS, 0};
-	}
-	format.live_sets = sandbox->instance ? sandbox->instance->info.tables[format.map].size : 0;
+	while (format->storage != storage && format < &weir_row_formats[WEIR_ROWS_WIDE])
+		format++;
 	return format;
 }
 
-/* The row with this tag in a set of a chunk, or a free row (tag 0); NULL. In all formats the tag comes first. */
-static uint8_t *find_row(uint8_t *chunk, const struct format *format, uint32_t set, uint32_t tag)
+/* The row with this tag in a set of a chunk, or a free row (tag 0); NULL. */
+static uint8_t *find_row(uint8_t *chunk, const struct weir_row_format *format, uint32_t set, uint32_t tag)
 {
 	uint8_t *rows = chunk + (size_t)set * WEIR_WAYS * format->row_bytes;
 
@@ -147,7 +127,7 @@ static uint8_t *find_row(uint8_t *chunk, const struct format *format, uint32_t s
 }
 
 /* The same in either of a flow's two sets. */
-static uint8_t *find_row_of_flow(uint8_t *chunk, const struct format *format, uint64_t hash, uint32_t tag,
+static uint8_t *find_row_of_flow(uint8_t *chunk, const struct weir_row_format *format, uint64_t hash, uint32_t tag,
 				 uint32_t wanted)
 {
 	const uint32_t set = (uint32_t)hash & (format->sets_per_chunk - 1);
@@ -239,35 +219,37 @@ static int add_overflow(struct weir_sandbox *sandbox, uint64_t hash, uint32_t ta
 /* Copy this flow's rows from their chunk to the sandbox's. */
 static int add_rows(struct weir_sandbox *sandbox, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
 {
-	const struct format format = format_of(sandbox, counted->storage);
+	const struct weir_row_format *format = format_of(counted->storage);
 	_cleanup_(weir_freep) uint8_t *chunks = calloc(sandbox->cpus, WEIR_CHUNK_BYTES);
-	uint8_t *copied = (uint8_t *)(uintptr_t)weir_sandbox_find(sandbox, format.map, SANDBOX_CHUNK);
+	uint8_t *copied = (uint8_t *)(uintptr_t)weir_sandbox_find(sandbox, format->table, SANDBOX_CHUNK);
 	struct weir_prop *prop;
-	uint32_t key;
+	uint32_t key, live_sets;
 
 	if (!copied) {
-		prop = add_prop(sandbox, format.map, weir_object_map_fd(sandbox->object, format.map), SANDBOX_CHUNK);
+		prop = add_prop(sandbox, format->table, weir_object_map_fd(sandbox->object, format->table),
+				SANDBOX_CHUNK);
 		copied = prop ? prop->value : NULL;
 	}
 	if (!copied || !chunks)
 		return -ENOMEM;
-	if (!format.live_sets)
+	live_sets = sandbox->instance ? sandbox->instance->info.tables[format->table].size : 0;
+	if (!live_sets)
 		return 0;
 	/* The sandbox's sets of rows have smaller numbers. */
-	if (add_row_ghosts(sandbox, (uint32_t)hash, (uint32_t)hash & (format.sets_per_chunk - 1), tag,
-			   format.page_sets) ||
-	    add_overflow(sandbox, hash, tag, format.sets_per_chunk))
+	if (add_row_ghosts(sandbox, (uint32_t)hash, (uint32_t)hash & (format->sets_per_chunk - 1), tag,
+			   format->page_sets) ||
+	    add_overflow(sandbox, hash, tag, format->sets_per_chunk))
 		return -ENOMEM;
-	key = ((uint32_t)hash & (format.live_sets - 1)) / format.sets_per_chunk;
-	if (weir_map_look_up(live_fd(sandbox, format.map), &key, chunks))
+	key = ((uint32_t)hash & (live_sets - 1)) / format->sets_per_chunk;
+	if (weir_map_look_up(live_fd(sandbox, format->table), &key, chunks))
 		return -errno;
 	for (int cpu = 0; cpu < sandbox->cpus; cpu++) {
 		const size_t offset = (size_t)cpu * WEIR_CHUNK_BYTES;
-		const uint8_t *from = find_row_of_flow(chunks + offset, &format, hash, tag, tag);
-		uint8_t *to = from ? find_row_of_flow(copied + offset, &format, hash, tag, 0) : NULL;
+		const uint8_t *from = find_row_of_flow(chunks + offset, format, hash, tag, tag);
+		uint8_t *to = from ? find_row_of_flow(copied + offset, format, hash, tag, 0) : NULL;
 
 		if (to)
-			memcpy(to, from, format.row_bytes);
+			memcpy(to, from, format->row_bytes);
 	}
 	return 0;
 }
@@ -275,7 +257,7 @@ static int add_rows(struct weir_sandbox *sandbox, const struct weir_rule *counte
 bool weir_sandbox_row(const struct weir_sandbox *sandbox, const struct weir_rule *counted, uint64_t hash, uint32_t tag,
 		      int cpu, struct weir_row *ret_row)
 {
-	const struct format format = format_of(sandbox, counted->storage);
+	const struct weir_row_format *format = format_of(counted->storage);
 	const uint8_t *row;
 	uint8_t *chunks;
 
@@ -286,16 +268,11 @@ bool weir_sandbox_row(const struct weir_sandbox *sandbox, const struct weir_rule
 			*ret_row = weir_row_of_wide(&rows[cpu]);
 		return rows;
 	}
-	chunks = (uint8_t *)(uintptr_t)weir_sandbox_find(sandbox, format.map, SANDBOX_CHUNK);
-	row = chunks ? find_row_of_flow(chunks + (size_t)cpu * WEIR_CHUNK_BYTES, &format, hash, tag, tag) : NULL;
+	chunks = (uint8_t *)(uintptr_t)weir_sandbox_find(sandbox, format->table, SANDBOX_CHUNK);
+	row = chunks ? find_row_of_flow(chunks + (size_t)cpu * WEIR_CHUNK_BYTES, format, hash, tag, tag) : NULL;
 	if (!row)
 		return false;
-	if (counted->storage == WEIR_STORAGE_NARROW)
-		*ret_row = weir_row_of_narrow((const struct weir_narrow_row *)row);
-	else if (counted->storage == WEIR_STORAGE_MEDIUM)
-		*ret_row = weir_row_of_medium((const struct weir_medium_row *)row);
-	else
-		*ret_row = weir_row_of_wide((const struct weir_wide_row *)row);
+	*ret_row = format->read(row);
 	return true;
 }
 

@@ -21,16 +21,11 @@ struct scan {
 
 uint32_t weir_canonical_set(enum weir_flow_place place, uint32_t set, uint32_t tag)
 {
-	static const uint32_t page_sets[] = {
-		[WEIR_FLOW_NARROW] = WEIR_NARROW_PAGE_SETS,
-		[WEIR_FLOW_MEDIUM] = WEIR_MEDIUM_PAGE_SETS,
-		[WEIR_FLOW_WIDE] = WEIR_WIDE_PAGE_SETS,
-	};
 	uint32_t other;
 
-	if (place >= ARRAY_SIZE(page_sets)) /* a flow in shared tables has only one set */
+	if (place >= WEIR_FLOW_OF_KIND) /* a flow in shared tables has only one set */
 		return set;
-	other = WEIR_OTHER_SET(set, tag, page_sets[place]);
+	other = WEIR_OTHER_SET(set, tag, weir_row_formats[place].page_sets);
 	return set < other ? set : other;
 }
 

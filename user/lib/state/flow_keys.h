@@ -7,12 +7,13 @@
 #define WEIR_STATE_FLOW_KEYS_H
 
 #include "instance/instance.h"
+#include "state/rows.h"
 
 /* Where flows are kept; each place has its own tables. */
 enum weir_flow_place {
-	WEIR_FLOW_NARROW,
-	WEIR_FLOW_MEDIUM,
-	WEIR_FLOW_WIDE,
+	WEIR_FLOW_NARROW = WEIR_ROWS_NARROW,
+	WEIR_FLOW_MEDIUM = WEIR_ROWS_MEDIUM,
+	WEIR_FLOW_WIDE = WEIR_ROWS_WIDE,
 	WEIR_FLOW_OF_KIND, /* plus the kind's number: a kind whose flows all CPUs share */
 };
 

@@ -26,30 +26,23 @@ static bool has_rows(const struct weir_rule_info *rule)
 }
 
 #define SEVERAL (WEIR_SLOT_UNKNOWN - 1)
-#define ROW_PLACES (WEIR_FLOW_WIDE + 1)
-
-static const uint32_t storage_of[ROW_PLACES] = {
-	[WEIR_FLOW_NARROW] = WEIR_STORAGE_NARROW,
-	[WEIR_FLOW_MEDIUM] = WEIR_STORAGE_MEDIUM,
-	[WEIR_FLOW_WIDE] = WEIR_STORAGE_WIDE,
-};
 
 static void note_rows(struct scan *scan, uint32_t slot)
 {
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
 	const uint32_t specs = scan->instance->info.spec_count;
 
-	for (uint32_t place = 0; place < ROW_PLACES; place++) {
+	for (uint32_t place = 0; place < WEIR_ROW_FORMATS; place++) {
 		uint32_t *sole = &scan->sole_rules[place * specs + rule->spec];
 
-		if (rule->storage == storage_of[place] && rule->spec < specs)
+		if (rule->storage == weir_row_formats[place].storage && rule->spec < specs)
 			*sole = *sole == WEIR_SLOT_UNKNOWN ? slot : SEVERAL;
 	}
 }
 
 int weir_flows_find_sole_rules(struct scan *scan)
 {
-	const size_t count = (size_t)ROW_PLACES * scan->instance->info.spec_count;
+	const size_t count = (size_t)WEIR_ROW_FORMATS * scan->instance->info.spec_count;
 
 	scan->sole_rules = calloc(count + 1, sizeof(*scan->sole_rules));
 	if (!scan->sole_rules)
@@ -181,27 +174,6 @@ static void collect_row(struct scan *scan, const struct weir_row *row, uint32_t 
 	weir_row_add(spec, scan->now_ns, row, &piece->sum);
 	if (piece->sum.rest || piece->sum.oldest)
 		scan->piece_count++;
-}
-
-static void collect_narrow(struct scan *scan, const struct weir_narrow_row *narrow, uint32_t set)
-{
-	struct weir_row row = weir_row_of_narrow(narrow);
-
-	collect_row(scan, &row, weir_canonical_set(WEIR_FLOW_NARROW, set, row.tag));
-}
-
-static void collect_medium(struct scan *scan, const struct weir_medium_row *medium, uint32_t set)
-{
-	struct weir_row row = weir_row_of_medium(medium);
-
-	collect_row(scan, &row, weir_canonical_set(WEIR_FLOW_MEDIUM, set, row.tag));
-}
-
-static void collect_wide(struct scan *scan, const struct weir_wide_row *wide, uint32_t set)
-{
-	struct weir_row row = weir_row_of_wide(wide);
-
-	collect_row(scan, &row, weir_canonical_set(WEIR_FLOW_WIDE, set, row.tag));
 }
 
 /* ---- shadow windows ---- */
@@ -350,54 +322,28 @@ static void count_rows(struct scan *scan, int cpu)
 	scan->counted_pieces = scan->piece_count;
 }
 
-int weir_flows_scan_narrow_chunk(uint32_t index, const void *values, int cpus, void *data)
+int weir_flows_scan_chunk(uint32_t index, const void *values, int cpus, void *data)
 {
-	const struct weir_narrow_chunk *chunks = values;
 	struct scan *scan = data;
+	const struct weir_row_format *format = &weir_row_formats[scan->place];
 
 	read_clock(scan);
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
-			if (chunks[cpu].row[i].tag)
-				collect_narrow(scan, &chunks[cpu].row[i],
-					       index * WEIR_NARROW_SETS_PER_CHUNK + i / WEIR_WAYS);
+		const char *chunk = (const char *)values + (size_t)cpu * WEIR_CHUNK_BYTES;
+
+		for (uint32_t i = 0; i < format->sets_per_chunk * WEIR_WAYS; i++) {
+			const void *value = chunk + i * format->row_bytes;
+			const uint32_t set = index * format->sets_per_chunk + i / WEIR_WAYS;
+			struct weir_row row;
+
+			if (!*(const uint32_t *)value) /* its tag */
+				continue;
+			row = format->read(value);
+			collect_row(scan, &row, weir_canonical_set(scan->place, set, row.tag));
+		}
 		count_rows(scan, cpu);
 	}
-	add_flows_of_chunk(scan, WEIR_FLOW_NARROW);
-	return 0;
-}
-
-int weir_flows_scan_medium_chunk(uint32_t index, const void *values, int cpus, void *data)
-{
-	const struct weir_medium_chunk *chunks = values;
-	struct scan *scan = data;
-
-	read_clock(scan);
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
-			if (chunks[cpu].row[i].tag)
-				collect_medium(scan, &chunks[cpu].row[i],
-					       index * WEIR_MEDIUM_SETS_PER_CHUNK + i / WEIR_WAYS);
-		count_rows(scan, cpu);
-	}
-	add_flows_of_chunk(scan, WEIR_FLOW_MEDIUM);
-	return 0;
-}
-
-int weir_flows_scan_wide_chunk(uint32_t index, const void *values, int cpus, void *data)
-{
-	const struct weir_wide_chunk *chunks = values;
-	struct scan *scan = data;
-
-	read_clock(scan);
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
-			if (chunks[cpu].row[i].tag)
-				collect_wide(scan, &chunks[cpu].row[i],
-					     index * WEIR_WIDE_SETS_PER_CHUNK + i / WEIR_WAYS);
-		count_rows(scan, cpu);
-	}
-	add_flows_of_chunk(scan, WEIR_FLOW_WIDE);
+	add_flows_of_chunk(scan, scan->place);
 	return 0;
 }
 

@@ -31,9 +31,10 @@ struct scan {
 	size_t use_count, most;
 	uint32_t rule_slot; /* the rule whose flows are wanted, or WEIR_ANY_RULE */
 	uint64_t active;
+	enum weir_flow_place place;	  /* the table of rows that is being scanned */
 	const struct shared_kind *shared; /* the kind whose flows are being scanned */
 	uint64_t *rows_by_cpu;		  /* per CPU, rows of the current table whose windows are not empty */
-	struct weir_table_use narrow, medium, wide;
+	struct weir_table_use rows[WEIR_ROW_FORMATS];
 	int overrides_fd;
 };
 
@@ -55,9 +56,7 @@ int weir_flows_find_shadows(struct scan *scan);
 
 /* Set the rule of the window, if it is known. */
 void weir_flows_set_name(struct weir_flow_use *use, const struct weir_named_flow *name);
-int weir_flows_scan_narrow_chunk(uint32_t index, const void *values, int cpus, void *data);
-int weir_flows_scan_medium_chunk(uint32_t index, const void *values, int cpus, void *data);
-int weir_flows_scan_wide_chunk(uint32_t index, const void *values, int cpus, void *data);
+int weir_flows_scan_chunk(uint32_t index, const void *values, int cpus, void *data);
 int weir_flows_scan_lone_rows(uint32_t slot, const void *values, int cpus, void *data);
 
 #endif

@@ -149,12 +149,15 @@ static int prepare(struct scan *scan)
 	return scan->pieces && scan->uses && scan->rows_by_cpu ? 0 : -ENOMEM;
 }
 
-static int scan_rows(struct scan *scan, enum weir_table_id table, weir_percpu_visit *visit, struct weir_table_use *use)
+static int scan_rows(struct scan *scan, enum weir_flow_place place)
 {
+	const enum weir_table_id table = weir_row_formats[place].table;
+	struct weir_table_use *use = &scan->rows[place];
 	int err;
 
 	memset(scan->rows_by_cpu, 0, scan->cpus * sizeof(*scan->rows_by_cpu));
-	err = weir_instance_scan(scan->instance, table, visit, scan);
+	scan->place = place;
+	err = weir_instance_scan(scan->instance, table, weir_flows_scan_chunk, scan);
 	use->room = (uint64_t)scan->instance->info.tables[table].size * WEIR_WAYS;
 	for (int cpu = 0; cpu < scan->cpus; cpu++)
 		if (scan->rows_by_cpu[cpu] > use->rows)
@@ -164,18 +167,13 @@ static int scan_rows(struct scan *scan, enum weir_table_id table, weir_percpu_vi
 
 static int scan_tables(struct scan *scan)
 {
-	int err;
+	int err = 0;
 
-	err = scan_rows(scan, WEIR_TABLE_NARROW_FLOWS, weir_flows_scan_narrow_chunk, &scan->narrow);
-	if (!err)
-		err = scan_rows(scan, WEIR_TABLE_MEDIUM_FLOWS, weir_flows_scan_medium_chunk, &scan->medium);
-	if (!err)
-		err = scan_rows(scan, WEIR_TABLE_WIDE_FLOWS, weir_flows_scan_wide_chunk, &scan->wide);
+	for (enum weir_flow_place place = WEIR_FLOW_NARROW; !err && place <= WEIR_FLOW_WIDE; place++)
+		err = scan_rows(scan, place);
 	if (!err)
 		err = weir_instance_scan(scan->instance, WEIR_TABLE_LONE_ROWS, weir_flows_scan_lone_rows, scan);
-	if (!err)
-		err = scan_shared(scan);
-	return err;
+	return err ?: scan_shared(scan);
 }
 
 static void free_scan(struct scan *scan)
@@ -227,9 +225,9 @@ int weir_flows_read(const struct weir_instance *instance, uint32_t rule_slot, si
 		.busiest = TAKE_PTR(scan.uses),
 		.count = scan.use_count,
 		.active = scan.active,
-		.narrow = scan.narrow,
-		.medium = scan.medium,
-		.wide = scan.wide,
+		.narrow = scan.rows[WEIR_FLOW_NARROW],
+		.medium = scan.rows[WEIR_FLOW_MEDIUM],
+		.wide = scan.rows[WEIR_FLOW_WIDE],
 	};
 	return 0;
 }

@@ -5,8 +5,9 @@
 
 #include "weir_window.h"
 
-struct weir_row weir_row_of_narrow(const struct weir_narrow_row *narrow)
+static struct weir_row read_narrow(const void *value)
 {
+	const struct weir_narrow_row *narrow = value;
 	struct weir_row row = {
 		.tag = narrow->tag,
 		.spec = narrow->tag & (WEIR_SPECS_NARROW - 1),
@@ -21,8 +22,9 @@ struct weir_row weir_row_of_narrow(const struct weir_narrow_row *narrow)
 	return row;
 }
 
-struct weir_row weir_row_of_medium(const struct weir_medium_row *medium)
+static struct weir_row read_medium(const void *value)
 {
+	const struct weir_medium_row *medium = value;
 	struct weir_row row = {
 		.tag = medium->tag,
 		.spec = medium->tag & (WEIR_SPECS_NARROW - 1),
@@ -37,8 +39,9 @@ struct weir_row weir_row_of_medium(const struct weir_medium_row *medium)
 	return row;
 }
 
-struct weir_row weir_row_of_wide(const struct weir_wide_row *wide)
+struct weir_row weir_row_of_wide(const void *value)
 {
+	const struct weir_wide_row *wide = value;
 	struct weir_row row = {
 		.tag = wide->tag,
 		.spec = wide->spec,
@@ -51,6 +54,19 @@ struct weir_row weir_row_of_wide(const struct weir_wide_row *wide)
 	memcpy(row.cell, wide->cell, sizeof(row.cell));
 	return row;
 }
+
+_Static_assert(sizeof(struct weir_narrow_chunk) == WEIR_CHUNK_BYTES &&
+		       sizeof(struct weir_wide_chunk) == WEIR_CHUNK_BYTES,
+	       "chunks of all formats are walked alike");
+
+#define FORMAT(PLACE, name, read)                                                                                      \
+	[WEIR_ROWS_##PLACE] = {WEIR_STORAGE_##PLACE,	      WEIR_TABLE_##PLACE##_FLOWS, sizeof(struct name),         \
+			       WEIR_##PLACE##_SETS_PER_CHUNK, WEIR_##PLACE##_PAGE_SETS,	  read}
+const struct weir_row_format weir_row_formats[] = {
+	FORMAT(NARROW, weir_narrow_row, read_narrow),
+	FORMAT(MEDIUM, weir_medium_row, read_medium),
+	FORMAT(WIDE, weir_wide_row, weir_row_of_wide),
+};
 
 uint64_t weir_row_bucket(const struct weir_window_spec *spec, uint64_t now_ns)
 {

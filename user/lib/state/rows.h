@@ -20,9 +20,18 @@ struct weir_row {
 	uint64_t cell[WEIR_RING_CELLS];
 };
 
-struct weir_row weir_row_of_narrow(const struct weir_narrow_row *narrow);
-struct weir_row weir_row_of_medium(const struct weir_medium_row *medium);
-struct weir_row weir_row_of_wide(const struct weir_wide_row *wide);
+/* The formats that the flow tables have, in chunks of WEIR_CHUNK_BYTES; in all of them the tag comes first. */
+struct weir_row_format {
+	enum weir_storage storage;
+	enum weir_table_id table;
+	uint32_t row_bytes, sets_per_chunk, page_sets;
+	struct weir_row (*read)(const void *value);
+};
+enum weir_row_format_id { WEIR_ROWS_NARROW, WEIR_ROWS_MEDIUM, WEIR_ROWS_WIDE, WEIR_ROW_FORMATS };
+extern const struct weir_row_format weir_row_formats[WEIR_ROW_FORMATS];
+
+/* Also of rows outside of these tables, which have no other format. */
+struct weir_row weir_row_of_wide(const void *value);
 
 /* The number of the bucket at this time. */
 uint64_t weir_row_bucket(const struct weir_window_spec *spec, uint64_t now_ns);

@@ -250,8 +250,10 @@ static int take_packet_option(struct explain_request *request, int option, const
 	}
 }
 
-static int take_option(struct explain_request *request, int option, const char *argument)
+static int take_option(void *data, int option, const char *argument)
 {
+	struct explain_request *request = data;
+
 	switch (option) {
 	case 'I':
 		if (!weir_instance_name_is_valid(argument))
@@ -282,8 +284,6 @@ static int take_option(struct explain_request *request, int option, const char *
 	case 'E':
 		request->sets_exit_code = true;
 		return 0;
-	case '?':
-		return -EINVAL; /* weir_options_next() has reported the error */
 	default:
 		return take_packet_option(request, option, argument);
 	}
@@ -443,25 +443,11 @@ static int run_command(int argc, char **argv)
 {
 	_cleanup_(free_request) struct explain_request request = {};
 	_cleanup_(weir_options_free) struct weir_options named = {};
-	struct option long_options[WEIR_OPTIONS_MAX + 1];
-	char short_options[WEIR_SHORT_OPTIONS_BYTES];
 	struct weir_diag diag = {};
-	int option, exit_code;
+	int exit_code = weir_options_read(&weir_explain_command, argc, argv, false, take_option, &request);
 
-	weir_command_list_options(&weir_explain_command, long_options, short_options);
-	while ((option = weir_options_next(&weir_explain_command, argc, argv, short_options, long_options)) != -1) {
-		if (option == 'h') {
-			weir_command_print_help(&weir_explain_command, stdout);
-			return WEIR_EXIT_OK;
-		}
-		exit_code = weir_options_take_terminal(&weir_explain_command, option, optarg);
-		if (exit_code > 0)
-			return exit_code - 1;
-		if (exit_code != WEIR_OPTION_IS_ANOTHER)
-			continue;
-		if (take_option(&request, option, optarg))
-			return WEIR_EXIT_WRONG;
-	}
+	if (exit_code)
+		return exit_code - 1;
 	for (; optind < argc; optind++)
 		if (take_argument(&request, argv[optind]))
 			return WEIR_EXIT_WRONG;

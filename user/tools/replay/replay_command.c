@@ -24,7 +24,7 @@ struct replay_request {
 	const char **files; /* rule files; while the command line is read, also the capture */
 	size_t file_count;
 	size_t argument_end; /* one more than the index of the last argument without -r; 0: there was none */
-	bool wants_json;
+	bool has_rules_option, wants_json;
 };
 
 static const struct weir_option own_options[] = {
@@ -188,9 +188,6 @@ static void part_capture(struct replay_request *request)
 		(request->file_count-- - end) * sizeof(*request->files));
 }
 
-/* The value that getopt_long() returns for a non-option argument if "-" requests them in order. */
-#define GETOPT_ARGUMENT 1
-
 static int take_mode(struct replay_request *request, const char *word)
 {
 	request->options.run.is_at_tc = !strcmp(word, "tc");
@@ -200,13 +197,16 @@ static int take_mode(struct replay_request *request, const char *word)
 	return -EINVAL;
 }
 
-static int take_option(struct replay_request *request, int option, const char *argument)
+static int take_option(void *data, int option, const char *argument)
 {
+	struct replay_request *request = data;
+
 	switch (option) {
-	case GETOPT_ARGUMENT:
+	case WEIR_OPTION_ARGUMENT:
 		take_file(request, argument, true);
 		return 0;
 	case 'r':
+		request->has_rules_option = true;
 		take_file(request, argument, false);
 		return 0;
 	case 'v':
@@ -245,16 +245,16 @@ static int take_option(struct replay_request *request, int option, const char *a
 		request->wants_json = true;
 		return 0;
 	}
-	return -EINVAL; /* weir_options_next() has reported the error */
+	return -EINVAL;
 }
 
-static int check_request(const struct replay_request *request, bool has_rules_option)
+static int check_request(const struct replay_request *request)
 {
 	const struct weir_replay_options *options = &request->options;
 
 	if (!options->run.capture)
 		return wrong("no capture given");
-	if (!has_rules_option)
+	if (!request->has_rules_option)
 		return wrong("no rule file given: name it with '-r FILE'");
 	if (options->run.interface && !weir_interface_name_is_valid(options->run.interface))
 		return wrong("--interface: not a valid interface name");
@@ -265,34 +265,19 @@ static int run_command(int argc, char **argv)
 {
 	_cleanup_(weir_freep) const char **files = calloc(argc, sizeof(*files));
 	struct replay_request request = {.files = files};
-	struct option long_options[WEIR_OPTIONS_MAX + 1];
-	char short_options[WEIR_SHORT_OPTIONS_BYTES + 1] = "-";
-	bool has_rules_option = false;
 	struct weir_diag diag = {};
-	int option, exit_code, code;
+	int code;
 
 	if (!files)
 		return WEIR_EXIT_FAILED;
-	/* '-': return arguments in order, so that rule files keep their order. */
-	weir_command_list_options(&weir_replay_command, long_options, short_options + 1);
-	while ((option = weir_options_next(&weir_replay_command, argc, argv, short_options, long_options)) != -1) {
-		if (option == 'h') {
-			weir_command_print_help(&weir_replay_command, stdout);
-			return WEIR_EXIT_OK;
-		}
-		exit_code = weir_options_take_terminal(&weir_replay_command, option, optarg);
-		if (exit_code > 0)
-			return exit_code - 1;
-		if (exit_code != WEIR_OPTION_IS_ANOTHER)
-			continue;
-		has_rules_option |= option == 'r';
-		if (take_option(&request, option, optarg))
-			return WEIR_EXIT_WRONG;
-	}
+	/* In order, so that rule files keep theirs. */
+	code = weir_options_read(&weir_replay_command, argc, argv, true, take_option, &request);
+	if (code)
+		return code - 1;
 	while (optind < argc) /* arguments after "--" */
 		take_file(&request, argv[optind++], true);
 	part_capture(&request);
-	code = check_request(&request, has_rules_option);
+	code = check_request(&request);
 	if (code)
 		return code;
 	return weir_exit_code(replay(&request, &diag), &diag);

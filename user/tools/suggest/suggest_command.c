@@ -154,8 +154,10 @@ static int read_duration(struct suggest_request *request, const char *text)
 		       : 0;
 }
 
-static int take_option(struct suggest_request *request, int option, const char *argument)
+static int take_option(void *data, int option, const char *argument)
 {
+	struct suggest_request *request = data;
+
 	switch (option) {
 	case 'r':
 		request->files[request->file_count++] = argument;
@@ -194,7 +196,7 @@ static int take_option(struct suggest_request *request, int option, const char *
 		request->wants_json = true;
 		return 0;
 	}
-	return -EINVAL; /* weir_options_next() has reported the error */
+	return -EINVAL;
 }
 
 static bool would_destroy(const struct suggest_request *request, const char *path)
@@ -442,25 +444,14 @@ static int run_command(int argc, char **argv)
 			    .margin_micro = 3 * WEIR_MICRO / 2},
 		.files = files,
 	};
-	struct option long_options[WEIR_OPTIONS_MAX + 1];
-	char short_options[WEIR_SHORT_OPTIONS_BYTES];
 	struct weir_diag diag = {};
-	int option, exit_code;
+	int exit_code;
 
 	if (!files)
 		return WEIR_EXIT_FAILED;
-	weir_command_list_options(&weir_suggest_command, long_options, short_options);
-	while ((option = weir_options_next(&weir_suggest_command, argc, argv, short_options, long_options)) != -1) {
-		if (option == 'h') {
-			weir_command_print_help(&weir_suggest_command, stdout);
-			return WEIR_EXIT_OK;
-		}
-		exit_code = weir_options_take_terminal(&weir_suggest_command, option, optarg);
-		if (exit_code > 0)
-			return exit_code - 1;
-		if (exit_code == WEIR_OPTION_IS_ANOTHER && take_option(&request, option, optarg))
-			return WEIR_EXIT_WRONG;
-	}
+	exit_code = weir_options_read(&weir_suggest_command, argc, argv, false, take_option, &request);
+	if (exit_code)
+		return exit_code - 1;
 	request.options.captures = (const char *const *)argv + optind;
 	request.options.capture_count = argc - optind;
 	if (check_request(&request))
