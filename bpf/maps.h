@@ -58,6 +58,7 @@ enum {
 #define WEIR_PART_PREFIXES (config.match_fields & (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION))
 #define WEIR_PART_MANY_RESOURCES (!config.has_only_words)	  /* more than one word of a vector names */
 #define WEIR_PART_SEVERAL_RESOURCES (config.packet_resources > 1) /* may match one packet */
+#define WEIR_PART_EXCEPTS (config.has_excepts)			  /* some are without others */
 #define WEIR_PART_SEVERAL_RULES (config.packet_rules > 1)	  /* may meet on one packet */
 #define WEIR_PART_OUT_OF_LINE (config.asks_out_of_line)		  /* weir_try_rules() */
 

@@ -13,6 +13,7 @@
  * not used costs nothing, because the verifier removes its code.
  */
 enum weir_match_field {
+	WEIR_MATCH_NOTHING = 0,
 	WEIR_MATCH_KIND = 1 << 0, /* family, fragment, protocol, direction */
 	WEIR_MATCH_SOURCE = 1 << 1,
 	WEIR_MATCH_DESTINATION = 1 << 2,
@@ -51,6 +52,8 @@ enum weir_match_field {
  * handled one by one:
  *
  *	SPECIAL(constant, name in rule files, member of struct weir_match, bit of enum weir_match_field)
+ *
+ * `except` is about other resources, and the program looks up nothing for it: WEIR_MATCH_NOTHING.
  */
 #define WEIR_MATCH_FIELDS(SPECIAL, RANGE)                                                                              \
 	SPECIAL(FAMILY, "family", families, KIND)                                                                      \
@@ -68,7 +71,8 @@ enum weir_match_field {
 	RANGE(IP_LENGTH, "ipLength", ip_length, 65535, WEIR_LENGTH_LONGER, EVERY)                                      \
 	RANGE(TTL, "ttl", ttl, 255, WEIR_TTL_NONE, EVERY)                                                              \
 	SPECIAL(INTERFACE, "interface", interface, INTERFACE)                                                          \
-	SPECIAL(DIRECTION, "direction", directions, KIND)
+	SPECIAL(DIRECTION, "direction", directions, KIND)                                                              \
+	SPECIAL(EXCEPT, "except", except, NOTHING)
 
 /* Only those that are numbers. */
 #define WEIR_RANGE_FIELDS(RANGE) WEIR_MATCH_FIELDS(WEIR_NO_FIELD, RANGE)

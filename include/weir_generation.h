@@ -235,6 +235,10 @@ struct weir_generation {
 	__u16 place[WEIR_RESOURCES_MAX];  /* for each bit of a vector: a place in `resources` */
 	struct weir_resource resources[WEIR_RESOURCES_MAX];
 	struct weir_rule rules[WEIR_RULES_MAX];
+	/* By place, if weir_config.has_excepts: a vector of PLACES, the resources that this one excepts; 0: none.
+	 * Their bits are below this resource's bit, so the program knows whether the packet belongs to them.
+	 */
+	__u16 except[WEIR_RESOURCES_MAX];
 };
 
 /* Key of the trie `overrides`, whose value is a struct weir_override_units. */
@@ -326,6 +330,8 @@ struct weir_config {
 	__u32 storages;	    /* of its windows: one bit for each enum weir_storage */
 	__u32 packet_rules; /* the most rules that meet on one packet */
 	__u32 packet_resources;
+	__u32 has_excepts; /* some resource is without others (weir_generation.except) */
+	__u32 pad5;
 	__u32 asks_out_of_line; /* some rule is not a packet's first, or penalises, or has no narrow rows */
 	__u32 has_shadows;
 	__u32 warms_flows;

@@ -163,20 +163,52 @@ static __always_inline __u16 weir_resource_place(__u32 bit)
 	return generation.place[bit & (WEIR_RESOURCES_MAX - 1)];
 }
 
-/* Append the resources of one word to s->resource[]. Userspace refuses rule sets in which a packet could match more. */
+/* Does the first resource of `word` except one that is in s->resource[]? A vector that is missing, which is always a
+ * bug, excepts nothing: then the rules of both apply.
+ */
+__noinline int weir_is_excepted(struct weir_scratch *s, __u32 index, __u64 word)
+{
+	const struct weir_vector *except;
+	__u32 place;
+
+	WEIR_GLOBAL(EXCEPTS, s, 0);
+	place = weir_resource_place(index * 64 + weir_lowest_bit(word));
+	OPAQUE(place);
+	place = generation.except[place & (WEIR_RESOURCES_MAX - 1)];
+	except = place ? weir_vector(place) : NULL;
+	for (__u32 i = 0; except && i < WEIR_PACKET_RESOURCES_MAX && i < s->resource_count; i++) {
+		__u32 other = s->resource[i];
+
+		OPAQUE(other);
+		if (except->word[other / 64 & (WEIR_VECTOR_WORDS - 1)] >> (other & 63) & 1)
+			return 1;
+	}
+	return 0;
+}
+
+/* Append the resources of one word to s->resource[]. Userspace refuses rule sets in which a packet could match more.
+ * What others except comes first, in the order of the bits. Where resources are left out, the count is kept in memory:
+ * in a register the verifier would follow each of its values.
+ */
 __noinline int weir_append_resources(struct weir_scratch *s, __u32 index, __u64 word)
 {
 	__u32 count;
 
 	WEIR_GLOBAL(SEVERAL_RESOURCES, s, -1);
 	count = s->resource_count;
-	for (int i = 0; i < WEIR_PACKET_RESOURCES_MAX && word; i++) {
+	for (int i = 0; i < 64 && word; i++, word &= word - 1) {
+		if (config.has_excepts) {
+			if (weir_is_excepted(s, index, word))
+				continue;
+			count = s->resource_count;
+		}
 		OPAQUE(count);
 		if (count >= WEIR_PACKET_RESOURCES_MAX)
 			return -1;
 		s->resource[count] = weir_resource_place(index * 64 + weir_lowest_bit(word));
 		count++;
-		word &= word - 1;
+		if (config.has_excepts)
+			s->resource_count = count;
 	}
 	s->resource_count = count;
 	return 0;

@@ -225,4 +225,57 @@ HARNESS_CLAIM(a_key_with_ttl_has_a_flow_for_each_value)
 	}
 }
 
+/* ---- except ---- */
+
+static bool belongs_to(const struct harness *harness, size_t resource)
+{
+	const volatile struct weir_harness *memory = weir_object_harness(harness->object);
+
+	for (uint32_t i = 0; i < memory->resource_count; i++)
+		if (memory->resource[i] == resource)
+			return true;
+	return false;
+}
+
+/*
+ * Three resources in the order of the file: what remains of UDP without DNS; DNS without guests; and guests. A guest
+ * that asks belongs to the first and the third, since DNS is without it.
+ */
+HARNESS_CLAIM(a_packet_of_an_excepted_resource_does_not_belong_to_the_other)
+{
+	static struct weir_excepted dns = {"dns", 1}, guests = {"guests", 2};
+	static struct weir_range port = {53, 53};
+	static struct weir_prefix prefix = {.family = 4, .bits = 24, .address = {198, 51, 100}};
+	static const struct {
+		const char *source;
+		uint16_t port;
+		bool belongs[3];
+	} cases[] = {
+		{HOST, 123, {true, false, false}},
+		{HOST, 53, {false, true, false}},
+		{"198.51.100.1", 123, {true, false, true}},
+		{"198.51.100.1", 53, {true, false, true}},
+	};
+
+	setup_resources(setup, 3);
+	setup->resource[0].match.except = &dns;
+	setup->resource[1].match.destination_port = &port;
+	setup->resource[1].match.destination_port_count = 1;
+	setup->resource[1].match.except = &guests;
+	setup->resource[0].match.except_count = setup->resource[1].match.except_count = 1;
+	setup->resource[2].match.source = &prefix;
+	setup->resource[2].match.source_count = 1;
+	for (size_t i = 0; i < 3; i++)
+		setup_rule(setup, i, rule_of("limit", WEIR_WINDOW_LEAP, 1000, SECOND, 10));
+	harness_start(harness, setup);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet_spec spec = packet_udp(cases[i].source, 1024, "192.0.2.53", cases[i].port, 18);
+
+		evaluate(harness, spec, (10 + i) * SECOND, 3);
+		for (size_t k = 0; k < 3; k++)
+			if (belongs_to(harness, k) != cases[i].belongs[k])
+				fail_msg("packet %zu, resource %zu", i, k);
+	}
+}
+
 RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

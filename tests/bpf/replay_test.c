@@ -103,4 +103,16 @@ CLAIM(agrees_with_the_model_on_random_rules_and_traffic)
 	harness_rounds_agree(&rounds);
 }
 
+CLAIM(agrees_with_the_model_where_resources_are_without_others)
+{
+	const struct harness_rounds rounds = {
+		.rounds = 15,
+		.packets = 3000,
+		.rules = random_except_ruleset,
+		.traffic = random_packets,
+	};
+
+	harness_rounds_agree(&rounds);
+}
+
 RUN_CLAIMS(harness_stay_on_one_cpu, NULL)

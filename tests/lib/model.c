@@ -808,6 +808,17 @@ struct model_decision model_evaluate(struct model *model, uint64_t time_ns, cons
 	return model_evaluate_way(model, time_ns, frame, frame_bytes, ifindex, (struct model_way){});
 }
 
+/* Of what matches, without what it excepts. */
+static bool belongs_to(const struct model *model, size_t resource, const struct model_packet *packet)
+{
+	const struct weir_match *match = &model->ruleset->resources[resource].match;
+
+	for (size_t i = 0; i < match->except_count; i++)
+		if (belongs_to(model, match->except[i].resource, packet))
+			return false;
+	return model_matches(match, packet, model->ifindex);
+}
+
 struct model_decision model_evaluate_way(struct model *model, uint64_t time_ns, const uint8_t *frame,
 					 size_t frame_bytes, uint32_t ifindex, struct model_way way)
 {
@@ -843,7 +854,7 @@ struct model_decision model_evaluate_way(struct model *model, uint64_t time_ns, 
 	if (is_listed(model->ruleset, &packet, &denies))
 		return class_decision(denies, WEIR_VERDICT_ALLOW, WEIR_VERDICT_DENY, "deny");
 	for (size_t i = 0; i < model->ruleset->resource_count; i++) {
-		if (!model_matches(&model->ruleset->resources[i].match, &packet, model->ifindex))
+		if (!belongs_to(model, i, &packet))
 			continue;
 		assert(decision.resource_count < WEIR_PACKET_RESOURCES_MAX);
 		decision.resource[decision.resource_count++] = i;

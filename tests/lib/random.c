@@ -632,6 +632,37 @@ struct weir_ruleset *random_ruleset(struct random *random)
 	return ruleset;
 }
 
+/* Only earlier ones in a shuffled order, so that there are no circles: some of them defined later in the file. */
+struct weir_ruleset *random_except_ruleset(struct random *random)
+{
+	struct weir_ruleset *ruleset = random_ruleset(random);
+	size_t order[6], count = ruleset->resource_count;
+
+	assert(count <= ARRAY_SIZE(order));
+	for (size_t i = 0; i < count; i++) {
+		const size_t j = random_below(random, i + 1);
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+	for (size_t i = 1; i < count; i++) {
+		struct weir_match *match = &ruleset->resources[order[i]].match;
+
+		match->except = calloc(count, sizeof(*match->except));
+		assert(match->except);
+		for (size_t j = 0; j < i; j++) {
+			struct weir_excepted *excepted = &match->except[match->except_count];
+
+			if (!random_percent(random, 30))
+				continue;
+			strcpy(excepted->name, ruleset->resources[order[j]].name);
+			excepted->resource = order[j];
+			match->except_count++;
+		}
+	}
+	return ruleset;
+}
+
 /* ---- YAML ---- */
 
 void ruleset_write_quoted(FILE *stream, const char *text)
@@ -760,6 +791,11 @@ static void write_match(FILE *stream, const struct weir_match *match)
 			fprintf(stream, "%s%s", i ? ", " : "", match->interface[i]);
 		fprintf(stream, "]\n");
 	}
+	for (i = 0; i < match->except_count; i++) {
+		fputs(i ? ", " : "      except: [", stream);
+		ruleset_write_quoted(stream, match->except[i].name);
+	}
+	fputs(match->except_count ? "]\n" : "", stream);
 }
 
 static bool is_empty(const struct weir_match *match)

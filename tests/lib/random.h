@@ -31,6 +31,9 @@ bool random_percent(struct random *random, unsigned int percent);
  */
 struct weir_ruleset *random_ruleset(struct random *random);
 
+/* The same, with resources that are without others. */
+struct weir_ruleset *random_except_ruleset(struct random *random);
+
 /* Write it as a rule file that reads back as the same rule set. */
 void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream);
 

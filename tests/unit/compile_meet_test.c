@@ -363,6 +363,98 @@ static void assert_apart(struct weir_ruleset *ruleset, bool are_apart)
 	weir_ruleset_free(ruleset);
 }
 
+static void add_except(struct weir_ruleset *ruleset, size_t resource, size_t excepted)
+{
+	struct weir_match *match = &ruleset->resources[resource].match;
+	struct weir_excepted *added = weir_array_add((void **)&match->except, match->except_count, sizeof(*added));
+
+	assert_non_null(added);
+	added->resource = excepted;
+	match->except_count++;
+}
+
+/* Sixteen rules on all packets, and one more on those of a port: together seventeen, but not if the first are without
+ * the port.
+ */
+CLAIM(a_resource_does_not_meet_what_it_excepts)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+
+	add_resource(ruleset, "general", 0);
+	ADD_RANGE(add_resource(ruleset, "special", 0), destination_port, 53, 53);
+	for (int i = 0; i < WEIR_PACKET_RULES_MAX; i++)
+		add_rule(ruleset, 0, "general", 1);
+	add_rule(ruleset, 1, "special", 1);
+	assert_refused(ruleset, &plain_options, "17 rules can meet");
+	add_except(ruleset, 0, 1);
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, WEIR_PACKET_RULES_MAX);
+	assert_int_equal(image->packet_resources_max, 1);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* The first that matches has the packet: each of 40 that all packets match is without all before it. */
+CLAIM(of_resources_that_except_all_earlier_ones_one_meets_a_packet)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+
+	for (size_t i = 0; i < 40; i++) {
+		ADD_RANGE(add_resource(ruleset, "next", 0), destination_port, 0, 1000 * i);
+		add_rule(ruleset, i, "limit", 1);
+		for (size_t k = 0; k < i; k++)
+			add_except(ruleset, i, k);
+	}
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, 1);
+	assert_int_equal(image->packet_resources_max, 1);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* By what a slow search finds: belongs to `resource`, in the order of the bits. */
+static bool belongs(const struct weir_ruleset *ruleset, size_t resource, const struct packet *packet)
+{
+	const struct weir_match *match = &ruleset->resources[resource].match;
+
+	for (size_t i = 0; i < match->except_count; i++)
+		if (belongs(ruleset, match->except[i].resource, packet))
+			return false;
+	return matches(match, packet);
+}
+
+CLAIM(random_packets_never_meet_more_than_the_bound_where_resources_except_others)
+{
+	for (uint32_t round = 0; round < 60; round++) {
+		struct weir_ruleset *ruleset = chance_ruleset(2 + round % 30, chance(CONDITIONS_ALL + 1));
+		_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+		_cleanup_(weir_diag_free) struct weir_diag diag = {};
+
+		for (size_t i = 1; i < ruleset->resource_count; i++)
+			for (size_t k = 0; k < i; k++)
+				if (chance(100) < 1 + round % 20)
+					add_except(ruleset, k, i); /* later ones, so that the bits must be sorted */
+		if (weir_image_build(ruleset, &plain_options, &image, &diag)) {
+			weir_ruleset_free(ruleset);
+			continue;
+		}
+		for (size_t i = 0; i < ruleset->resource_count; i++)
+			for (size_t k = 0; k < ruleset->resources[i].match.except_count; k++)
+				assert_true(image->bit[i] > image->bit[ruleset->resources[i].match.except[k].resource]);
+		for (uint32_t i = 0; i < 2000; i++) {
+			struct packet packet = chance_packet();
+			uint32_t resources = 0;
+
+			for (size_t r = 0; r < ruleset->resource_count; r++)
+				resources += belongs(ruleset, r, &packet);
+			assert_true(resources <= image->packet_resources_max);
+		}
+		weir_ruleset_free(ruleset);
+	}
+}
+
 CLAIM(an_ipv4_source_and_an_ipv6_destination_cannot_meet)
 {
 	static const uint8_t address[16] = {0x20, 1};

@@ -169,7 +169,7 @@ static const char whole[] =
 	"   source: 10.0.0.0/8,\n"
 	"   destination: 192.0.2.1, sourcePort: [1-2, 7], destinationPort: 53, vlan: 0, dscp: ef,\n"
 	"   tcpFlags: [\"syn,!ack\", fin], fragment: none, length: 64-128, ipLength: [28, 50-114], ttl: 1-5,\n"
-	"   interface: [eth0, \"eth0.5\"]}}\n"
+	"   interface: [eth0, \"eth0.5\"], except: [s, \"null\"]}}\n"
 	"- {name: \"null\", prioritized: true, flow: source}\n"
 	"- {name: plain, flow: [source/24/56, destination, sourcePort, destinationPort, protocol, vlan, interface,\n"
 	"   dscp, ttl], match: {icmpType: [8, 13-14], protocol: icmp}}\n"

@@ -259,6 +259,7 @@ BENCH_CLAIM(every_condition_of_a_match_is_read)
 			    "    ipLength: [28, 46-1500]\n"
 			    "    ttl: [1-5, 255]\n"
 			    "    interface: [eth0, eth1]\n"
+			    "    except: [i, s, i]\n"
 			    "- {name: s, match: {tcpFlags: ['syn,!ack', fin]}}\n"
 			    "- {name: i, match: {icmpType: [8, 128-130]}}\n"
 			    "rules: [{resource: r, threshold: 1}]\n");
@@ -284,6 +285,9 @@ BENCH_CLAIM(every_condition_of_a_match_is_read)
 	assert_int_equal(match->ttl_count, 2);
 	assert_int_equal(match->ttl[0].high, 5);
 	assert_string_equal(match->interface[1], "eth1");
+	assert_int_equal(match->except_count, 2); /* naming one twice adds nothing */
+	assert_int_equal(match->except[0].resource, 2);
+	assert_int_equal(match->except[1].resource, 1);
 	match = &bench->ruleset->resources[1].match;
 	assert_int_equal(match->tcp_flags_count, 2);
 	assert_int_equal(match->tcp_flags[0].clear, 0x10);

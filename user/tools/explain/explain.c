@@ -226,10 +226,10 @@ static int compare_flows(const void *left, const void *right)
 
 static int find_all_flows(struct work *work)
 {
-	int err = find_flows(work);
+	const uint32_t unknown = work->asked_fields & ~work->question->known;
+	int err = weir_settle_excepts(&work->run, work->question->direction, unknown) ?: find_flows(work);
 
-	if (!err && weir_object_harness(work->result->object)->verdict == WEIR_VERDICT_ERROR &&
-	    work->asked_fields & ~work->question->known)
+	if (!err && unknown && weir_object_harness(work->result->object)->verdict == WEIR_VERDICT_ERROR)
 		err = find_flows_one_by_one(work);
 	if (work->flow_count)
 		qsort(work->flows, work->flow_count, sizeof(*work->flows), compare_flows);

@@ -2,6 +2,7 @@
 #include "explain/match_fields.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "program/array.h"
@@ -90,6 +91,78 @@ int weir_resource_takes_family(const struct weir_object *object, uint32_t bit, e
 	const int64_t accepted = count_accepted(weir_object_own_map_fd(object, "vectors"), &table, bit);
 
 	return accepted < 0 ? (int)accepted : accepted > 0;
+}
+
+/* Does the resource at `place` except this other one? 1, 0 or -errno. */
+static int excepts(const struct weir_object *object, uint32_t place, uint32_t other)
+{
+	const uint32_t number = weir_object_generation(object)->except[place];
+
+	return number ? has_bit(weir_object_own_map_fd(object, "vectors"), number, other) : 0;
+}
+
+static bool has_place(const volatile struct weir_harness *harness, uint32_t place)
+{
+	for (uint32_t i = 0; i < harness->resource_count; i++)
+		if (harness->resource[i] == place)
+			return true;
+	return false;
+}
+
+/* What is known of a resource that the fields that are known admit. */
+struct matched {
+	uint32_t place;
+	bool is_in, is_out; /* for certain; neither: it depends on fields that are not known */
+};
+
+/* In the order of their bits, those that others except come first. `matched` has `count` entries so far. */
+static int add_matched(const struct weir_object *object, int64_t asked, uint32_t place, struct matched *matched,
+		       uint32_t count)
+{
+	struct matched *added = &matched[count];
+
+	if (asked < 0)
+		return (int)asked;
+	*added = (struct matched){.place = place, .is_in = !asked};
+	for (uint32_t i = 0; i < count; i++) {
+		const int excepted = matched[i].is_out ? 0 : excepts(object, place, matched[i].place);
+
+		if (excepted < 0)
+			return excepted;
+		added->is_out |= excepted && matched[i].is_in;
+		added->is_in &= !excepted;
+	}
+	return 0;
+}
+
+int weir_settle_excepts(const struct weir_sandbox_run *run, enum weir_direction direction, uint32_t unknown)
+{
+	const struct weir_object *object = run->sandbox->object;
+	const volatile struct weir_harness *harness = weir_object_harness(object);
+	struct weir_generation *generation = weir_object_generation(object);
+	struct matched matched[WEIR_PACKET_RESOURCES_MAX];
+	__u16 except[ARRAY_SIZE(generation->except)];
+	const uint32_t resources = weir_object_config(object)->resource_count;
+	uint32_t count = 0;
+	int err;
+
+	if (!unknown || !weir_object_config(object)->has_excepts)
+		return 0;
+	memcpy(except, generation->except, sizeof(except));
+	memset(generation->except, 0, sizeof(except));
+	err = weir_sandbox_run_evaluate(run, run->now_ns);
+	if (err < 0 || harness->verdict == WEIR_VERDICT_ERROR)
+		return err < 0 ? err : 0; /* the resources are tried one by one */
+	memcpy(generation->except, except, sizeof(except));
+	err = 0;
+	for (uint32_t bit = 0; !err && count < ARRAY_SIZE(matched) && bit < resources; bit++)
+		if (has_place(harness, generation->place[bit]))
+			err = add_matched(object, weir_fields_asked(object, bit, direction, unknown),
+					  generation->place[bit], matched, count++);
+	for (uint32_t i = 0; !err && i < count; i++)
+		if (!matched[i].is_out)
+			generation->except[matched[i].place] = 0;
+	return err;
 }
 
 /* For an outgoing packet, the remote end is its destination. So unless a key part is TURNED, it is read from the

@@ -134,6 +134,8 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	}
 	config->packet_rules = image->packet_rules_max + config->has_tracker;
 	config->packet_resources = image->packet_resources_max;
+	if (config->has_excepts && config->packet_resources == 1)
+		config->packet_resources = 2; /* before the program leaves one out */
 	config->asks_out_of_line |= config->packet_rules > 1;
 	for (i = 0; i < image->resource_count; i++)
 		config->has_shadows |= image->resources[i].shadow_count > 0;
@@ -251,6 +253,7 @@ void weir_image_free(struct weir_image *image)
 		return;
 	free(image->classes);
 	free(image->place);
+	free(image->except);
 	free(image->bit);
 	free(image->vectors);
 	free(image->rules);

@@ -107,6 +107,7 @@ struct weir_image {
 	uint8_t hooks; /* the directions for which the rules need a hook: weir_ruleset_hooks() */
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES]; /* in force: the instance's, or else the settings' */
 	struct weir_classes *classes;
+	uint16_t *except;      /* by place: as weir_generation.except; NULL: no resource is without others */
 	uint16_t *place, *bit; /* the place of the resource that has a bit, and the bit of the resource at a place */
 	struct weir_vector *vectors;
 	uint32_t vector_count;	    /* at least 1 */

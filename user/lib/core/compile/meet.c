@@ -484,6 +484,26 @@ static int evaluate(const struct weir_ruleset *ruleset, struct search *search, s
 	return err;
 }
 
+static int list_apart(const struct weir_ruleset *ruleset, struct search *search)
+{
+	const uint16_t *bit = search->image->bit;
+
+	if (!search->image->config.has_excepts)
+		return 0;
+	search->apart = calloc(ruleset->resource_count, sizeof(*search->apart));
+	if (!search->apart)
+		return -ENOMEM;
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		const struct weir_match *match = &ruleset->resources[i].match;
+
+		for (size_t k = 0; k < match->except_count; k++) {
+			weir_vector_add(&search->apart[bit[i]], bit[match->except[k].resource]);
+			weir_vector_add(&search->apart[bit[match->except[k].resource]], bit[i]);
+		}
+	}
+	return 0;
+}
+
 static void free_search(struct search *search)
 {
 	unsigned int f;
@@ -496,6 +516,7 @@ static void free_search(struct search *search)
 		free(search->fields[f].children);
 	}
 	free(search->contexts);
+	free(search->apart);
 	free(search);
 }
 
@@ -516,7 +537,7 @@ int weir_compile_meet(const struct weir_ruleset *ruleset, struct weir_image *ima
 		if (make_field(image, f, &search->fields[f]))
 			return weir_compile_no_memory(diag);
 	}
-	if (list_contexts(search))
+	if (list_contexts(search) || list_apart(ruleset, search))
 		return weir_compile_no_memory(diag);
 	return evaluate(ruleset, search, image, diag);
 }

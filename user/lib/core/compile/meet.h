@@ -53,6 +53,8 @@ struct search {
 	uint64_t plane[WEIGHT_BITS][WEIR_VECTOR_WORDS];
 	unsigned int planes;	     /* in use */
 	struct weir_vector weighing; /* resources with a weight above 0 */
+	/* By bit: the resources that never share a packet with this one, since one excepts the other; NULL: none do. */
+	struct weir_vector *apart;
 	uint32_t limit;
 	uint32_t floor;		     /* only heavier sets matter */
 	struct weir_vector heaviest; /* the set of weight `floor` that was found; empty if none was */

@@ -180,6 +180,51 @@ static void branch(struct search *search, const struct weir_vector *set, const s
 	}
 }
 
+/* Is there a resource in the set that excepts another one in it, or is excepted? */
+static bool find_apart(const struct search *search, const struct weir_vector *set, unsigned int *ret_bit)
+{
+	for (uint64_t words = search->apart ? set->summary : 0; words; words &= words - 1) {
+		const unsigned int i = weir_lowest_bit(words);
+
+		for (uint64_t bits = set->word[i]; bits; bits &= bits - 1) {
+			struct weir_vector both = search->apart[i * 64 + weir_lowest_bit(bits)];
+
+			weir_vector_and(&both, set);
+			*ret_bit = i * 64 + weir_lowest_bit(bits);
+			if (both.summary)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The fields of a packet admit all of this set. Find the heaviest part in which no resource excepts another: either a
+ * resource is in it, and all that are apart from it are not, or it is not. More parts than packets can meet (a packet
+ * cannot choose not to belong to an excepted resource), so the result may be too high, never too low; and a smaller
+ * set never has a heavier part, which is what the bounds above rely on.
+ */
+static void settle(struct search *search, struct weir_vector set)
+{
+	struct weir_vector with;
+	uint32_t weight;
+	unsigned int bit;
+
+	while (!search->is_over && (weight = weir_meet_weigh(search, &set)) > search->floor) {
+		search->is_over = search->work > search->patience;
+		if (!find_apart(search, &set, &bit)) {
+			search->floor = weight;
+			search->heaviest = set;
+			search->is_over |= weight > search->limit;
+			return;
+		}
+		with = set;
+		weir_vector_subtract(&with, &search->apart[bit]);
+		settle(search, with);
+		weir_vector_remove(&set, bit);
+	}
+}
+
 void weir_meet_explore(struct search *search, const struct weir_vector *set, uint32_t fields)
 {
 	struct survey seen;
@@ -191,9 +236,7 @@ void weir_meet_explore(struct search *search, const struct weir_vector *set, uin
 	if (search->is_over || seen.weight <= search->floor)
 		return;
 	if (!seen.fields) {
-		search->floor = seen.weight;
-		search->heaviest = *set;
-		search->is_over = seen.weight > search->limit;
+		settle(search, *set);
 		return;
 	}
 	most = most_possible(search, set, &seen);

@@ -5,6 +5,8 @@
  * conditions, one field after the other. The vectors of different fields then have few words in common, however many
  * resources there are. In the order of a file that lists the services of one customer after the other, they would have
  * all words in common.
+ *
+ * Before that, a resource comes after those that it excepts, whose bits the program sees first.
  */
 #include "compile/build_steps.h"
 
@@ -96,27 +98,56 @@ static int compare_matches(const struct weir_match *a, const struct weir_match *
 	return order ? order : compare_kinds(a, b);
 }
 
-static int compare_places(const void *left, const void *right, void *ruleset)
-{
-	const struct weir_ruleset_resource *resources = ((const struct weir_ruleset *)ruleset)->resources;
-	const uint16_t *a = left, *b = right;
-	int order = compare_matches(&resources[*a].match, &resources[*b].match);
+struct ranked {
+	const struct weir_ruleset_resource *resources;
+	uint16_t *rank; /* by place: 1 + the length of the longest chain of excepted resources; 0: not known yet */
+};
 
+/* There are no circles. */
+static uint16_t rank_of(struct ranked *ranked, size_t place)
+{
+	const struct weir_match *match = &ranked->resources[place].match;
+	uint16_t rank = 1;
+
+	if (ranked->rank[place])
+		return ranked->rank[place];
+	for (size_t i = 0; i < match->except_count; i++) {
+		const uint16_t above = 1 + rank_of(ranked, match->except[i].resource);
+
+		if (above > rank)
+			rank = above;
+	}
+	return ranked->rank[place] = rank;
+}
+
+static int compare_places(const void *left, const void *right, void *data)
+{
+	const struct ranked *ranked = data;
+	const uint16_t *a = left, *b = right;
+	int order = compare_numbers(ranked->rank[*a], ranked->rank[*b]);
+
+	if (!order)
+		order = compare_matches(&ranked->resources[*a].match, &ranked->resources[*b].match);
 	return order ? order : compare_numbers(*a, *b);
 }
 
 int weir_compile_order(const struct weir_ruleset *ruleset, struct weir_image *image)
 {
 	size_t count = ruleset->resource_count, i;
+	_cleanup_(weir_freep) uint16_t *rank = calloc(count + 1, sizeof(*rank));
+	struct ranked ranked = {ruleset->resources, rank};
+	bool has_excepts = false;
 
 	image->place = calloc(count + 1, sizeof(*image->place));
 	image->bit = calloc(count + 1, sizeof(*image->bit));
-	if (!image->place || !image->bit)
+	if (!image->place || !image->bit || !rank)
 		return -ENOMEM;
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
 		image->place[i] = i;
-	if (count > ONE_WORD_RESOURCES)
-		qsort_r(image->place, count, sizeof(*image->place), compare_places, (void *)(uintptr_t)ruleset);
+		has_excepts |= rank_of(&ranked, i) > 1;
+	}
+	if (count > ONE_WORD_RESOURCES || has_excepts)
+		qsort_r(image->place, count, sizeof(*image->place), compare_places, &ranked);
 	for (i = 0; i < count; i++)
 		image->bit[image->place[i]] = i;
 	return 0;

@@ -293,6 +293,34 @@ static int start_from_all(struct matching *matching)
 	return weir_match_number_vector(matching, &all, &number);
 }
 
+/* Vectors of places, unlike all others. */
+static int match_excepts(struct matching *matching)
+{
+	const struct weir_ruleset *ruleset = matching->ruleset;
+	struct weir_image *image = matching->image;
+	int err = 0;
+
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		image->config.has_excepts |= ruleset->resources[i].match.except_count > 0;
+	if (!image->config.has_excepts)
+		return 0;
+	image->except = calloc(ruleset->resource_count, sizeof(*image->except));
+	if (!image->except)
+		return weir_compile_no_memory(matching->diag);
+	for (size_t i = 0; !err && i < ruleset->resource_count; i++) {
+		const struct weir_match *match = &ruleset->resources[i].match;
+		struct weir_vector excepted = {};
+		uint32_t number = 0;
+
+		for (size_t k = 0; k < match->except_count; k++)
+			weir_vector_add(&excepted, match->except[k].resource);
+		if (match->except_count)
+			err = weir_match_number_vector(matching, &excepted, &number);
+		image->except[i] = number;
+	}
+	return err;
+}
+
 int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag)
 {
@@ -316,7 +344,7 @@ int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_com
 		err = weir_match_tcp_flags(&matching);
 	if (!err)
 		err = match_interfaces(&matching, options);
-	return err;
+	return err ? err : match_excepts(&matching);
 }
 
 /* ---- interfaces that appear later ---- */

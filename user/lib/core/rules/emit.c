@@ -10,7 +10,7 @@
 
 /* ---- settings ---- */
 
-static void write_except(struct weir_writer *writer, const struct weir_settings *settings)
+static void write_non_ip_except(struct weir_writer *writer, const struct weir_settings *settings)
 {
 	if (!settings->non_ip_except_count)
 		return;
@@ -54,7 +54,7 @@ static void write_cluster(struct weir_writer *writer, const struct weir_settings
 static void write_settings(struct weir_writer *writer, const struct weir_settings *settings, bool drops)
 {
 	static void (*const write_own[WEIR_SETTING_COUNT])(struct weir_writer *, const struct weir_settings *) = {
-		[SETTING_NON_IP_EXCEPT] = write_except,
+		[SETTING_NON_IP_EXCEPT] = write_non_ip_except,
 		[SETTING_MEMORY] = write_memory,
 		[SETTING_TIMED_PARTS] = write_timed_parts,
 		[SETTING_CLUSTER] = write_cluster,
@@ -166,6 +166,14 @@ static void write_interface(struct weir_writer *writer, const char *key, const s
 	weir_write_inline_list(writer, key);
 	for (size_t i = 0; i < match->interface_count; i++)
 		weir_write_word(writer, NULL, match->interface[i]);
+	weir_write_end(writer);
+}
+
+static void write_except(struct weir_writer *writer, const char *key, const struct weir_match *match)
+{
+	weir_write_inline_list(writer, key);
+	for (size_t i = 0; i < match->except_count; i++)
+		weir_write_word(writer, NULL, match->except[i].name);
 	weir_write_end(writer);
 }
 

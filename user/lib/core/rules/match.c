@@ -234,6 +234,12 @@ static void read_interface(struct weir_reader *reader, const struct weir_node *n
 			      "'interface' has only exceptions");
 }
 
+/* It may name resources that are read later: weir_read_excepts(). */
+static void read_except(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	reader->except_nodes[reader->ruleset->resource_count - 1] = node;
+}
+
 /* ---- conditions that cannot be true together: legal, but surely not intended ---- */
 
 static uint8_t families_of(const struct weir_prefix *prefixes, size_t count)

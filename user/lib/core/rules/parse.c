@@ -125,7 +125,7 @@ static void check_resource_name(struct weir_reader *reader, const struct weir_no
 static void read_resource(struct weir_reader *reader, const struct weir_node *node)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
-	const struct weir_node *values[RESOURCE_FIELD_COUNT], **pointed_at;
+	const struct weir_node *values[RESOURCE_FIELD_COUNT], **pointed_at, **excepts;
 	struct weir_ruleset_resource *resource;
 	static const char *const words[] = {"false", "true"};
 	unsigned int choice;
@@ -135,7 +135,8 @@ static void read_resource(struct weir_reader *reader, const struct weir_node *no
 		return;
 	resource = weir_array_add((void **)&ruleset->resources, ruleset->resource_count, sizeof(*resource));
 	pointed_at = weir_array_add((void **)&reader->resource_nodes, ruleset->resource_count, sizeof(*pointed_at));
-	if (!resource || !pointed_at) {
+	excepts = weir_array_add((void **)&reader->except_nodes, ruleset->resource_count, sizeof(*excepts));
+	if (!resource || !pointed_at || !excepts) {
 		reader->is_out_of_memory = true;
 		return;
 	}
@@ -394,6 +395,8 @@ static void read_parts(struct weir_reader *reader)
 	if (reader->is_out_of_memory)
 		return;
 	index_resources(reader);
+	if (!reader->is_out_of_memory)
+		weir_read_excepts(reader);
 	if (reader->is_out_of_memory)
 		return;
 	for (size_t i = 0; i < reader->document_count; i++)
@@ -424,6 +427,7 @@ static void free_reader(struct weir_reader *reader)
 	free(reader->resource_names);
 	free(reader->resource_nodes);
 	free(reader->rule_nodes);
+	free(reader->except_nodes);
 	free(reader->resource_rules);
 	for (size_t i = 0; i < reader->timed_count; i++)
 		free(reader->timed[i]);

@@ -32,6 +32,7 @@ struct weir_reader {
 	struct weir_named *resource_names;	 /* sorted, once all resources are read */
 	const struct weir_node **resource_nodes; /* the node to point at, by resource */
 	const struct weir_node **rule_nodes;	 /* ... by rule */
+	const struct weir_node **except_nodes;	 /* the value of match.except, by resource; NULL: none */
 	size_t *resource_rules;			 /* number of rules read so far, by resource */
 	struct weir_node **timed;		 /* values of fields whose names were written without the time unit */
 	size_t timed_count;
@@ -140,6 +141,8 @@ extern const size_t weir_match_field_count;
 void weir_read_match(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match);
 void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
 		    struct weir_flow *flow);
+/* Look up what resources except, once all resources are read (except.c). */
+void weir_read_excepts(struct weir_reader *reader);
 /* Read the flow key of a rule's own: fields as in a resource's `flow`, or `all`. */
 void weir_read_per(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
 		   struct weir_flow *flow);

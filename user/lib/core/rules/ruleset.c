@@ -16,6 +16,7 @@ static void free_match(struct weir_match *match)
 	free(match->destination);
 	free(match->tcp_flags);
 	free(match->interface);
+	free(match->except);
 }
 
 bool weir_rule_can_occupy(const struct weir_ruleset_rule *rule)

@@ -35,6 +35,12 @@ struct weir_tcp_flags {
 	uint8_t set, clear;
 };
 
+/* A resource that another one excepts: packets of the first do not belong to the other. */
+struct weir_excepted {
+	char name[WEIR_NAME_BYTES];
+	size_t resource; /* index into resources; found once all files are read */
+};
+
 /* A list with count 0 means that there is no condition. */
 struct weir_match {
 	struct weir_prefix *source;
@@ -49,6 +55,8 @@ struct weir_match {
 	size_t tcp_flags_count;
 	char (*interface)[WEIR_WANTED_BYTES]; /* words (scalars.h) */
 	size_t interface_count;
+	struct weir_excepted *except; /* no circles */
+	size_t except_count;
 	bool has_protocol;
 	uint8_t protocol[32]; /* a bit for each number: protocol[n / 8] >> n % 8 */
 	uint8_t families;     /* 0: no condition. Otherwise bit 0 IPv4, bit 1 IPv6 */

@@ -97,6 +97,8 @@ static void set_tables(struct weir_generation *tables, const struct weir_image *
 	memcpy(&tables->classes, image->classes, sizeof(tables->classes));
 	for (__u32 i = 0; i < image->vector_count && i < WEIR_ONLY_WORDS; i++)
 		tables->only_word[i] = image->vectors[i].word[0];
+	if (image->except)
+		memcpy(tables->except, image->except, image->resource_count * sizeof(*image->except));
 	if (image->resource_count)
 		memcpy(tables->place, image->place, image->resource_count * sizeof(*image->place));
 	if (image->resource_count)
