@@ -162,7 +162,7 @@ static __always_inline enum weir_answer weir_try_first_rules(struct weir_scratch
 }
 
 /* Ask the packet's rules, until one blocks it. */
-static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
+static __always_inline enum weir_answer weir_ask_rules(weir_context *ctx, struct weir_scratch *s, const bool is_bare)
 {
 	const struct weir_rule *rule = weir_rule(s->rule[0]);
 	enum weir_answer answer = weir_try_first_rules(s, rule);
@@ -176,7 +176,9 @@ static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
 		return weir_block(s, rule, false, false);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
 		answer = weir_finish_rule(s, rule, answer);
-		if (unlikely(answer == WEIR_ANSWER_AGAIN))
+		if (WEIR_PART_RETURNED_COOKIES && answer == WEIR_ANSWER_COOKIE)
+			answer = weir_look_for_cookie(ctx, s, is_bare);
+		else if (unlikely(answer == WEIR_ANSWER_AGAIN))
 			answer = weir_retry(s);
 		else if (answer != WEIR_ANSWER_ADMIT || s->nth + 1 >= s->rule_count)
 			break;
@@ -187,7 +189,7 @@ static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
 		 * packets with one rule do not come here. Without the constant bound beside it, Linux 6.1 refuses the
 		 * loop ("back-edge", clang 14 and 19).
 		 */
-		if (i >= config.packet_rules + WEIR_RETRIES)
+		if (i >= config.packet_rules + WEIR_RETRIES + !!WEIR_PART_RETURNED_COOKIES)
 			break;
 	}
 	return answer;
@@ -230,7 +232,7 @@ static __always_inline enum weir_verdict weir_admit(weir_context *ctx, struct we
 			weir_count_shadows(s);
 		return WEIR_VERDICT_PASS;
 	}
-	answer = weir_ask_rules(s);
+	answer = weir_ask_rules(ctx, s, is_bare);
 	/* If the rule asked last does not admit, it has no reservation. */
 	if (answer == WEIR_ANSWER_ADMIT ? s->must_commit : s->nth && (s->must_abort || WEIR_PART_OTHER_KINDS))
 		weir_end_reservations(ctx, s, answer == WEIR_ANSWER_ADMIT ? s->rule_count : s->nth,

@@ -13,6 +13,8 @@
 
 #include "scratch.h"
 
+extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak; /* since Linux 6.2; costs nothing */
+
 #ifdef WEIR_TC
 
 typedef struct __sk_buff weir_context;
@@ -27,7 +29,7 @@ static __always_inline int weir_load_bytes(weir_context *ctx, __u32 offset, void
 
 static __always_inline int weir_store_bytes(weir_context *ctx, __u32 offset, const void *from, __u32 bytes)
 {
-	return bpf_skb_store_bytes(ctx, offset, from, bytes, 0);
+	return bpf_skb_store_bytes(ctx, offset, from, bytes, BPF_F_RECOMPUTE_CSUM);
 }
 
 static __always_inline __u32 weir_context_bytes(weir_context *ctx)

@@ -53,6 +53,12 @@ enum {
 #define WEIR_PART_OVERFLOW_WINDOWS (config.overflow_classes)
 #define WEIR_PART_LISTS (config.has_lists)
 #define WEIR_PART_TIMED_ENTRIES (config.has_timed)
+#define WEIR_PART_ANSWERS (config.answers)
+#define WEIR_PART_COOKIES (config.answers >> WEIR_ON_BLOCK_COOKIE & 1)
+#define WEIR_PART_RETURNED_COOKIES (WEIR_PART_COOKIES && WEIR_PART_CONNECTIONS)
+/* Where answers are all there is to do after a verdict, a packet that passes makes no call for them. */
+#define WEIR_ACTS_AFTER(verdict)                                                                                       \
+	(!WEIR_PART_ANSWERS || config.paces || config.answered_count || (verdict) == WEIR_VERDICT_BLOCK)
 #define WEIR_PART_EVENTS (!config.is_virtual)
 #define WEIR_PART_HARNESS (config.is_virtual)
 #define WEIR_PART_PREFIXES (config.match_fields & (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION))

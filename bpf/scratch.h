@@ -70,6 +70,7 @@ struct weir_packet {
 
 /* In packet.tcp_flags, beside WEIR_BYTE_NONE: the packet closes, and its checksum is wrong. */
 #define WEIR_TCP_CHECKSUM_WRONG 0x200u
+#define WEIR_TCP_COOKIE_SOUGHT 0x400u /* it brings back no cookie; or it does, and counts as a SYN (cookies.h) */
 
 /* The index of an incoming packet in weir_classes.kind, seen as one array; WEIR_KIND_OF_DIRECTION is added to it for an
  * outgoing one.
@@ -118,6 +119,7 @@ enum weir_answer {
 	WEIR_ANSWER_PENALISED, /* blocked by a running penalty, so no new one begins */
 	WEIR_ANSWER_FOUND,     /* a second function evaluates (weir_kinds.def) */
 	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
+	WEIR_ANSWER_COOKIE,    /* look for a cookie that the packet brings back, then ask again (cookies.h) */
 };
 
 #define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT /* none yet: ask the rules */
@@ -500,6 +502,9 @@ struct weir_scratch {
 	struct weir_packet closing; /* this packet, parsed once more */
 	/* by words, the last of them with zeros behind the segment's end */
 	__u8 segment[WEIR_CLOSING_BYTES_MAX + sizeof(__u32)] __attribute__((aligned(8)));
+	__u64 answers_until_ns[WEIR_ANSWER_BUCKETS]; /* this CPU may send answers_left[] until then */
+	__u32 answers_left[WEIR_ANSWER_BUCKETS];
+	__u32 answer_mark; /* at tc: the tc_index of the answer that is on its way out; 0: none is */
 };
 _Static_assert(__builtin_offsetof(struct weir_scratch, entry) == __builtin_offsetof(struct weir_cpu_state, scratch),
 	       "");

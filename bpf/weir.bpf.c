@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "admit.h"
+#include "answers.h"
 #include "enter.h"
 #include "observe/drops.h"
 #include "pace.h"
@@ -22,8 +23,6 @@ struct xdp_buff___weir {
 	__u32 flags;
 } __attribute__((preserve_access_index));
 #define XDP_FLAGS_HAS_FRAGS 1u /* include/net/xdp.h of the kernel */
-
-extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak; /* since Linux 6.2; costs nothing */
 
 /* In a frame of several buffers, data and data_end bound only the first. The helper that returns the whole length costs
  * a call. So it is called only for such frames, if the kernel shows which frames they are.
@@ -77,7 +76,9 @@ any_frame:
 	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
 }
 
-/* What few loads do after a packet's verdict. Out of line, so that it costs other loads no registers. */
+/* What few loads do after a packet's verdict. Out of line, so that it costs other loads no registers. Returns whether
+ * the frame has become an answer.
+ */
 __noinline int weir_act_after(struct xdp_md *ctx, struct weir_scratch *s, __u32 verdict)
 {
 	if (!config.acts_after || !s)
@@ -86,6 +87,8 @@ __noinline int weir_act_after(struct xdp_md *ctx, struct weir_scratch *s, __u32 
 		weir_pace_mark(ctx, s);
 	if (config.answered_count)
 		weir_show_answer(ctx, s, verdict, false);
+	if (WEIR_PART_ANSWERS && verdict == WEIR_VERDICT_BLOCK && !config.observes)
+		return weir_answer(ctx, s, false);
 	return 0;
 }
 
@@ -114,8 +117,12 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_report(s, verdict);
 	else if (unlikely(s->has_listener))
 		weir_emit_noted_drops(ctx, s, verdict);
-	if (config.acts_after)
-		weir_act_after(ctx, s, verdict);
+	if (config.acts_after && WEIR_ACTS_AFTER(verdict)) {
+		int is_answer = weir_act_after(ctx, s, verdict);
+
+		if (WEIR_PART_ANSWERS && is_answer)
+			return XDP_TX;
+	}
 	return XDP_DROP + passes; /* or XDP_PASS, which is the next one */
 }
 

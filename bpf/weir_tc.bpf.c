@@ -15,6 +15,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "admit.h"
+#include "answers.h"
 #include "enter.h"
 #include "observe/drops.h"
 #include "observe/report.h"
@@ -195,6 +196,8 @@ __noinline int weir_act_after(struct __sk_buff *skb, struct weir_scratch *s, __u
 		weir_pace_in(skb, s, weir_pace_wait_ns(s, verdict));
 	if (config.answered_count)
 		weir_show_answer(skb, s, verdict, is_bare);
+	if (WEIR_PART_ANSWERS && verdict == WEIR_VERDICT_BLOCK && !config.observes)
+		return weir_answer(skb, s, is_bare);
 	return 0;
 }
 
@@ -207,6 +210,14 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 
 	if (unlikely(!s))
 		return TC_ACT_SHOT;
+	/* Our own answer on its way out is no packet of the host's. The redirect brings it here at once, on this CPU,
+	 * so a number serves once, and nobody can learn and forge it (other network namespaces can set a tc_index).
+	 */
+	if (WEIR_PART_ANSWERS && is_out && unlikely(s->answer_mark) && skb->tc_index == s->answer_mark &&
+	    skb->ingress_ifindex == skb->ifindex) {
+		s->answer_mark = skb->tc_index = 0;
+		return TC_ACT_UNSPEC;
+	}
 	verdict = weir_parse_packet(skb, s, direction, is_bare);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
 		verdict = weir_match_and_list(skb, s, is_out);
@@ -224,8 +235,14 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 	}
 	if (is_out && config.paces_out && !config.is_virtual)
 		weir_pace_out(skb, s, weir_pace_wait_ns(s, verdict));
-	if (!is_out && config.acts_after)
-		weir_act_after(skb, s, verdict, is_bare);
+	if (!is_out && config.acts_after && WEIR_ACTS_AFTER(verdict)) {
+		int is_answer = weir_act_after(skb, s, verdict, is_bare);
+
+		if (WEIR_PART_ANSWERS && is_answer) {
+			skb->tc_index = s->answer_mark = (bpf_get_prandom_u32() & 0xffff) ?: 1;
+			return bpf_redirect(skb->ifindex, 0);
+		}
+	}
 	if (config.limits_both && !is_out)
 		skb->tc_index = weir_both_number(s);
 	return passes ? TC_ACT_UNSPEC : TC_ACT_SHOT;

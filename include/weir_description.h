@@ -165,7 +165,9 @@ struct weir_rule_info {
 	__u32 relation;
 	__u32 moves;   /* the controller pushes its threshold */
 	__u32 cluster; /* enum weir_cluster: the controller pushes shares of its threshold */
-	__u32 falls_back;
+	__u8 falls_back;
+	__u8 on_block; /* enum weir_on_block; an older version left 0, as in pad, behind a falls_back of 32 bits */
+	__u8 pad[2];
 	__u32 override_count;
 	__u32 overrides_destination; /* found by destination address, not source */
 	__u32 occupies;		     /* packets may occupy later buckets of its window */

@@ -127,13 +127,15 @@ struct weir_rule {
 	 */
 	__u8 drops_mark;
 	__u8 is_plain; /* bpf/window/shortcuts.h: several of these on one packet are asked at once */
+	__u8 on_block; /* enum weir_on_block */
+	__u8 pad[7];
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of rules with tokens */
 		struct weir_breaker_terms breaker;
 	};
 };
-_Static_assert(sizeof(struct weir_rule) == 240, "");
+_Static_assert(sizeof(struct weir_rule) == 248, "");
 _Static_assert(WEIR_KEY_FIELD_COUNT <= 12, "a bit for each field, below WEIR_KEY_TURNED");
 
 /* The secret that flows are hashed with (bpf/packet/flow.h): two numbers for rule and window spec, one for each word of
@@ -369,7 +371,13 @@ struct weir_config {
 	__u32 limits_out;  /* some resource is `out` or `both` */
 	__u32 limits_both; /* some resource is `both` */
 	__u32 paces_out;   /* like `paces`, for outgoing packets: the fq of the device delays them */
-	__u32 acts_after;  /* there is work after an incoming packet's verdict: `paces` or `answered_count` */
+	__u32 acts_after;  /* there is work after an incoming packet's verdict: `paces`, `answered_count`, `answers` */
+	/* Answers to blocked packets: one bit for each enum weir_on_block of its rules. A CPU takes so many at once,
+	 * and portions are so far apart.
+	 */
+	__u32 answers;
+	__u32 answer_portion[WEIR_ANSWER_BUCKETS];
+	__u64 answer_portion_ns[WEIR_ANSWER_BUCKETS];
 	/* The places of breakers on `out`, which learn from incoming answers. */
 	__u32 answered_count;
 	__u32 answered[WEIR_ANSWERED_MAX];

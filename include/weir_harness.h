@@ -21,6 +21,8 @@ struct weir_harness_flow {
 
 #define WEIR_NO_RULE 0xffffffffu
 #define WEIR_HARNESS_HEADER_BYTES 32768 /* no header of a packet begins later (bpf/packet/parse.h) */
+#define WEIR_WANTS_ANSWER 1
+#define WEIR_WANTS_SUPPOSED_ANSWER 2 /* cookies, as if every packet were for a listening socket */
 struct weir_harness {
 	/* in */
 	__u64 clock_ns;
@@ -28,11 +30,13 @@ struct weir_harness {
 	__u32 frame_bytes;  /* length on the wire; 0: the length of the frame passed in */
 	__u32 known_bytes;  /* of the frame; a capture has cut off the rest, which is zeros; 0: all */
 	__u32 ifindex;
-	__u32 wants_flows; /* fill in flow[]; too slow for replay */
-	__u32 segments;	   /* at tc, how many packets it stands for; 0: one */
+	__u32 wants_flows;  /* fill in flow[]; too slow for replay */
+	__u32 segments;	    /* at tc, how many packets it stands for; 0: one */
+	__u32 wants_answer; /* to a blocked packet: the frame becomes it. WEIR_WANTS_*; 0: no */
 	/* out */
 	__u32 verdict; /* enum weir_verdict */
 	__u32 rule;    /* place of the enforced rule that blocked the packet, or WEIR_NO_RULE */
+	__u32 answer;  /* enum weir_on_block; 0: none */
 	__u64 wait_ns; /* the wait that throttling asks for */
 	__u32 resource_count;
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */

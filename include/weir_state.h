@@ -505,4 +505,43 @@ struct weir_penalised {
 	__u32 rule_slot;
 };
 
+/* What the sender of a packet gets that a rule blocks. */
+enum weir_on_block {
+	WEIR_ON_BLOCK_DROP, /* nothing */
+	WEIR_ON_BLOCK_RESET,
+	WEIR_ON_BLOCK_UNREACHABLE,
+	WEIR_ON_BLOCK_TRUNCATE,
+	WEIR_ON_BLOCK_COOKIE,
+	WEIR_ON_BLOCK_COUNT
+};
+
+/* Map `rule_answers`, by rule slot: blocked packets whose sender was answered (handed to the driver), by enum
+ * weir_on_block; or would have been, but for settings.answers; or but for what the answer needs: a query, a socket, a
+ * cookie.
+ */
+struct weir_rule_answers {
+	__u64 sent[WEIR_ON_BLOCK_COUNT];
+	__u64 beyond_rate;
+	__u64 impossible;
+};
+
+/* Map `own_addresses`, a hash: this host's addresses, and the broadcast addresses of its networks. */
+struct weir_own_address {
+	__be32 address[4]; /* IPv4 in the first, the others zero */
+	__u32 is_ipv6;
+};
+#define WEIR_OWN_ADDRESS 1
+#define WEIR_OWN_BROADCAST 2
+#define WEIR_OWN_ADDRESSES_MAX 16384 /* chosen, not derived */
+
+/* Rates of answers: one for all, one for cookies. */
+#define WEIR_ANSWER_BUCKETS 2
+#define WEIR_ANSWER_SLACK_NS (WEIR_NSEC_PER_SEC / 32) /* chosen, not derived */
+
+/* Map `answers`: the theoretical arrival time of each rate's next portion. */
+struct weir_answer_state {
+	__u64 tat_ns[WEIR_ANSWER_BUCKETS]; /* CLOCK_MONOTONIC */
+	__u64 pad[6];
+};
+
 #endif

@@ -11,6 +11,7 @@
 #define WEIR_CONNECTIONS_H
 
 #include "kinds/connection_table.h"
+#include "kinds/cookies.h"
 #include "observe/drops.h"
 #include "kinds/handshakes.h"
 #include "window/threshold.h"
@@ -404,7 +405,9 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	next = weir_next_state(state, event);
 	if (next == state &&
 	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(s, word)))
-		return WEIR_ANSWER_ADMIT;
+		return weir_may_bring_cookie(&s->packet, event, next) ? WEIR_ANSWER_COOKIE : WEIR_ANSWER_ADMIT;
+	if (weir_may_bring_cookie(&s->packet, event, next))
+		return WEIR_ANSWER_COOKIE;
 	reservation->event = event;
 	reservation->class = weir_state_class(next);
 	reservation->is_reserved = 0;

@@ -79,6 +79,11 @@ BENCH_CLAIM(mistake_in_a_setting_is_reported_at_its_place)
 		{"settings: {timedParts: 4}\n", 1, 24, "must be a map", "fail2ban"},
 		{"settings: {timedWhenFull: drop}\n", 1, 27, "'drop' is not a value of 'timedWhenFull'", "evict"},
 		{"settings: {timedEntries: 4000001}\n", 1, 26, "out of range", "0 to 4000000"},
+		{"settings: {answers: {rate: 0/s}}\n", 1, 28, "rate: '0/s' is no rate of answers", "1/s to 100M/s"},
+		{"settings: {answers: {rate: 10MB/s}}\n", 1, 28, "rate: '10MB/s' is no rate of answers",
+		 "1/s to 100M/s"},
+		{"settings: {answers: {cookieRate: 101M/s}}\n", 1, 34, "no rate of answers", "1/s to 100M/s"},
+		{"settings: {answers: {rates: 5/s}}\n", 1, 22, "no field 'rates'", "'rate'"},
 		{"settings: {controllerTimeoutInMs: 60001}\n", 1, 35, "out of range", NULL},
 		{"settings: [1]\n", 1, 11, "settings must be a map", "flowsPerCpu"},
 	};
@@ -274,6 +279,9 @@ BENCH_CLAIM(mistake_in_a_rule_is_reported_at_its_place)
 		{RULE("threshold: 7"), 5, 3, "'threshold' is given twice: first in line 4", NULL},
 		{RULE("name: a;b"), 5, 9, "contains ';'", NULL},
 		{RULE("whenFull: agregate"), 5, 13, "'agregate'", "aggregate"},
+		{RULE("onBlock: rst"), 5, 12, "'rst' is not a value of 'onBlock'", "reset"},
+		{DIRECTED("out", "remote") "- {resource: r, threshold: 9, onBlock: reset}\n", 6, 40,
+		 "'onBlock' is for incoming packets, and all packets of 'r' go out", "leave it out"},
 		{RULE("relationStrategy: AssociatedResource\n  refResource: web\n  whenFull: aggregate"), 7, 13,
 		 "'whenFull' is for windows, token buckets and Throttling", "leave it out"},
 		{RULE("metricType: Concurrency\n  whenFull: evict"), 6, 13,
@@ -424,6 +432,22 @@ BENCH_CLAIM(legal_but_surely_not_meant_is_warned_of)
 {
 	static const struct sample samples[] = {
 		{RULE("warmUpPeriodSec: 10"), 5, 20, "'warmUpPeriodSec' has no effect", NULL},
+		{"resources:\n- {name: r, match: {protocol: udp}}\nrules:\n- {resource: r, threshold: 9, onBlock: "
+		 "reset}\n",
+		 4, 40, "'onBlock: reset' has no effect: 'r' has no packet of TCP", "unreachable"},
+		{"resources:\n- {name: r, match: {protocol: tcp}}\nrules:\n- {resource: r, threshold: 9, onBlock: "
+		 "truncate}\n",
+		 4, 40, "'onBlock: truncate' has no effect: 'r' has no packet of UDP", "unreachable"},
+		{"resources:\n- {name: r}\nrules:\n- {resource: r, metricType: Concurrency, threshold: 9, onBlock: "
+		 "cookie}\n",
+		 4, 3, "'onBlock: cookie' of 'r#1' does harm: the packet that brings", "reset"},
+		{"resources:\n- {name: r}\ncircuitBreakers:\n- {resource: r, strategy: ErrorCount, threshold: 9, "
+		 "statIntervalMs: 1000, retryTimeoutMs: 1000, onBlock: cookie}\n",
+		 4, 3, "'onBlock: cookie' of 'r#1' does harm: it opens the connections that a failing", "reset"},
+		{"resources: [{name: r}]\nsystemRules:\n- {metricType: Load, triggerCount: 9, onBlock: cookie}\n", 3, 3,
+		 "'onBlock: cookie' of 'system#1' does harm: it opens the connections that a busy", "reset"},
+		{"settings: {answers: {rate: 5/s}}\n" RESOURCES "rules: [{resource: dns, threshold: 9}]\n", 1, 21,
+		 "'answers' has no effect", "leave it out"},
 		{"resources:\n- {name: r}\nrules:\n- {resource: r, threshold: 9, whenFull: aggregate}\n", 4, 41,
 		 "'whenFull' has no effect: resource 'r' has no flow key", "leave it out"},
 		{"resources:\n- {name: r, flow: source}\nrules:\n- {resource: r, threshold: 9, whenFull: aggregate, "
@@ -615,6 +639,9 @@ BENCH_CLAIM(legal_edges_are_not_warned_of)
 	assert_reads(bench, "resources:\n- {name: r, match: {direction: out}, flow: destination/24/56}\n"
 			    "- {name: s, match: {direction: out}, flow: remote/24/56}\nrules:\n"
 			    "- {resource: s, threshold: 9, relationStrategy: AssociatedResource, refResource: r}\n");
+	assert_reads(bench, "resources: [{name: r, match: {protocol: tcp}}]\nrules:\n- {resource: r, threshold: 9, "
+			    "onBlock: cookie}\n"
+			    "- {resource: r, metricType: Concurrency, threshold: 9, mode: observe, onBlock: cookie}\n");
 	/* Beside a rule that blocks at 5 in a second, what counts otherwise, or admits less, may block as well. */
 	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 4/s"));
 	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 5/2s"));

@@ -86,7 +86,7 @@ BENCH_CLAIM(mistakes_are_reported_where_they_are)
 		{SYSTEM("metricType: 3, triggerCount: 1, mod: observe"), 3, 36,
 		 "a rule of 'systemRules' has no field 'mod'", "did you mean 'mode'?"},
 		{SYSTEM("metricType: 3, triggerCount: 1, comment: x"), 3, 36, "has no field 'comment'",
-		 "known fields: metricType, triggerCount, strategy, name, mode or id"},
+		 "known fields: metricType, triggerCount, strategy, name, mode, onBlock or id"},
 		{RESOURCES "systemRules: {metricType: 0}\n", 2, 14, "'systemRules' must be a list", "'- '"},
 	};
 	static const struct sample warnings[] = {

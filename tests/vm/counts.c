@@ -22,6 +22,7 @@
 
 #include "../lib/claims.h"
 #include "../lib/interpreter.h"
+#include "../lib/listener.h"
 #include "../lib/packets.h"
 #include "../lib/stack.h"
 #include "base/util.h"
@@ -571,6 +572,40 @@ CLAIM(packets_by_default)
 	bench_end(&bench);
 }
 
+/* SYNs that are all blocked, and their senders answered. One by one, as the frame has become the answer then. */
+static void count_answers(const char *name, const char *on_block)
+{
+	struct bench bench;
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "settings: {flowsPerCpu: 4096, timedEntries: 0, answers: {rate: 100M/s, cookieRate: 100M/s}}\n"
+		 "resources: [{name: web, match: {protocol: tcp, destinationPort: 53}}]\n"
+		 "rules: [{resource: web, threshold: 0, onBlock: %s}]\n",
+		 on_block);
+	bench_begin(&bench, text);
+	count_each(&bench, name, 10000, FLOWS, tcp_syn);
+	bench_end(&bench);
+}
+
+CLAIM(packets_where_senders_are_answered)
+{
+	struct bench bench;
+	int fd;
+
+	bench_begin(&bench, RULES("threshold: 1000, statIntervalInMs: 10000, onBlock: unreachable"));
+	count_admitted(&bench, "answers.admitted");
+	bench_end(&bench);
+	if (lines_only)
+		return; /* the interpreter sends nothing */
+	count_answers("answers.drop", "drop");
+	count_answers("answers.reset", "reset");
+	count_answers("answers.unreachable", "unreachable");
+	fd = listen_apart(53);
+	count_answers("answers.cookie", "cookie");
+	close(fd);
+}
+
 /* What follows is counted by the interpreter alone: in a machine each row takes seconds, and what gets dearer does so
  * by BPF instructions as well.
  */
@@ -713,6 +748,11 @@ CLAIM(verifier_and_stack)
 	bench_end(&bench);
 	bench_begin(&bench, all_flow_control);
 	print_verified(&bench, "everything");
+	bench_end(&bench);
+	if (*compiler)
+		return; /* of this compiler's, two are enough */
+	bench_begin(&bench, every_answer);
+	print_verified(&bench, "answers");
 	bench_end(&bench);
 }
 

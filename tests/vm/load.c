@@ -216,7 +216,7 @@ static enum xdp_action evaluate(struct loaded *loaded, const struct packet_spec 
 		harness->ifindex = if_nametoindex(TEST_RUN_INTERFACE);
 	}
 	action = weir_object_evaluate_at(loaded->object, loaded->hook, loaded->frame, frame_bytes, 1);
-	if (action != XDP_PASS && action != XDP_DROP)
+	if (action != XDP_PASS && action != XDP_DROP && action != XDP_TX)
 		fail_msg("BPF_PROG_TEST_RUN: %s", strerror(-action));
 	return action;
 }
@@ -366,6 +366,24 @@ static void check_all_flow_control(bool is_virtual)
 CASE(all_flow_control_works_when_attached, check_all_flow_control(false));
 CASE(all_flow_control_works_in_the_harness, check_all_flow_control(true));
 
+/* The harness answers nobody who does not ask for it, and at tc a test run's frames are for another host. */
+static void check_answers(bool is_virtual)
+{
+	const bool is_answered = !is_virtual && hook_of_claims == WEIR_HOOK_XDP;
+	struct packet_spec spec = query("10.0.0.1");
+	struct loaded loaded;
+
+	spec.destination_port = 54;
+	load(&loaded, "every answer", every_answer, is_virtual);
+	assert_int_equal(passed_of(&loaded, &spec, 8), 5);
+	if (is_answered)
+		assert_int_equal(evaluate(&loaded, &spec), XDP_TX);
+	unload(&loaded);
+}
+
+CASE(who_is_blocked_is_answered_when_attached, check_answers(false));
+CASE(who_is_blocked_is_answered_in_the_harness, check_answers(true));
+
 /* ---- the same at tc ---- */
 
 static int claim_at_tc(void **state)
@@ -385,6 +403,9 @@ CASE_WITHIN(every_field_and_window_works_when_attached_at_tc, claim_at_tc, claim
 CASE_WITHIN(every_field_and_window_works_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_every_field(true));
 CASE_WITHIN(all_flow_control_works_when_attached_at_tc, claim_at_tc, claim_at_xdp, check_all_flow_control(false));
 CASE_WITHIN(all_flow_control_works_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_all_flow_control(true));
+
+CASE_WITHIN(who_is_blocked_is_answered_when_attached_at_tc, claim_at_tc, claim_at_xdp, check_answers(false));
+CASE_WITHIN(who_is_blocked_is_answered_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_answers(true));
 
 /* Answers go out, each to who is their receiver; what comes in from there is of the same flow. */
 CLAIM(what_goes_out_is_limited_with_what_comes_in)

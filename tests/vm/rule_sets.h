@@ -13,6 +13,19 @@ static const char one_keyed_rule[] =
 		 "rules:\n"
 		 "  - {name: dns-per-client, resource: dns, threshold: 5, statIntervalInMs: 86400000}\n";
 
+/* Each answer to who is blocked; and connections, which cookies open. */
+static const char every_answer[] =
+	SETTINGS "resources:\n"
+		 "  - {name: syn, match: {protocol: tcp, tcpFlags: 'syn,!ack', destinationPort: 80}, flow: source}\n"
+		 "  - {name: web, match: {protocol: tcp, destinationPort: [80, 443]}, flow: source}\n"
+		 "  - {name: dns, match: {protocol: udp, destinationPort: 53}, flow: source}\n"
+		 "  - {name: rest, match: {protocol: udp, destinationPort: 54}, flow: source}\n"
+		 "rules:\n"
+		 "  - {resource: syn, threshold: 5, statIntervalInMs: 86400000, onBlock: cookie}\n"
+		 "  - {resource: web, metricType: Concurrency, threshold: 5, onBlock: reset}\n"
+		 "  - {resource: dns, threshold: 5, statIntervalInMs: 86400000, onBlock: truncate}\n"
+		 "  - {resource: rest, threshold: 5, statIntervalInMs: 86400000, onBlock: unreachable}\n";
+
 /* All of flow control in one load, so that nothing in the program is dead. Limits of a day or at one instant, so
  * that the answers do not depend on when they are asked.
  */

@@ -106,6 +106,8 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 		rule->draft.value[RULE_NAME] = value;
 	} else if (!own && kind->weirs_fields && !strcasecmp(key->text, weir_rule_fields[RULE_MODE])) {
 		rule->draft.value[RULE_MODE] = value;
+	} else if (!own && kind->weirs_fields && !strcasecmp(key->text, weir_rule_fields[RULE_ON_BLOCK])) {
+		rule->draft.value[RULE_ON_BLOCK] = value;
 	} else if (!own && rule->is_in_weirs_file && !weir_sentinel_kinds_with(key->text)) {
 		complain_in_weirs_file(reader, kind, key, value);
 	} else if (!own && weir_sentinel_kinds_with(key->text)) {

@@ -273,7 +273,8 @@ static const struct weir_sentinel_field system_fields[] = {
 	{"id", OWN},
 };
 
-static const char *const weirs_system_fields[] = {"metricType", "triggerCount", "strategy", "name", "mode", "id", NULL};
+static const char *const weirs_system_fields[] = {"metricType", "triggerCount", "strategy", "name",
+						  "mode",	"onBlock",	"id",	    NULL};
 
 static const char *const system_needs[] = {"triggerCount", "strategy", NULL};
 

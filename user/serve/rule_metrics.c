@@ -105,6 +105,8 @@ void weir_metrics_write_rule_counters(struct book *book)
 	const struct weir_rule_counters *counters = book->reading->stats.counters.rules;
 
 	write_counters(book, weir_rule_counters, counters, sizeof(*counters), is_any);
+	write_counters(book, weir_rule_answers, book->reading->stats.counters.answers, sizeof(struct weir_rule_answers),
+		       is_any);
 }
 
 void weir_metrics_write_penalties(struct book *book)

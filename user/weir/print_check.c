@@ -151,6 +151,12 @@ static void print_breaker(const struct weir_ruleset_rule *rule)
 		printf(", %u good probes close it", rule->breaker.probes);
 }
 
+static void print_answer(const struct weir_ruleset_rule *rule)
+{
+	if (rule->on_block)
+		printf(", answers with %s", weir_answer_words[rule->on_block]);
+}
+
 static void print_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
@@ -176,6 +182,7 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 		fputs(", aggregate when full", stdout);
 	if (rule->override_count)
 		printf(", %zu override%s", rule->override_count, weir_plural(rule->override_count));
+	print_answer(rule);
 	puts(rule->observes ? ", only observes" : "");
 }
 
@@ -188,9 +195,10 @@ static void print_system_rules(const struct weir_ruleset *ruleset)
 
 		if (i == 0)
 			puts("the whole host, before all other rules: TCP openings, and other protocols");
-		printf("  rule   %s: drops at %s%s\n", rule->name,
-		       weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words),
-		       rule->observes ? ", only observes" : "");
+		printf("  rule   %s: drops at %s", rule->name,
+		       weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words));
+		print_answer(rule);
+		puts(rule->observes ? ", only observes" : "");
 	}
 }
 
@@ -274,7 +282,7 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 {
 	const struct weir_settings *settings = &ruleset->settings;
 	bool delays = false, has_memory = false, has_moving = false, counts_connections = false, has_samples = false,
-	     has_breakers = false, is_shared = false;
+	     has_breakers = false, is_shared = false, gives_cookies = false;
 
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		delays |= weir_kind_of(&ruleset->rules[i])->longest_wait_ns != NULL;
@@ -283,6 +291,7 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 		has_memory |= ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 		has_moving |= ruleset->rules[i].strategy != WEIR_STRATEGY_DIRECT;
 		is_shared |= ruleset->rules[i].cluster;
+		gives_cookies |= ruleset->rules[i].on_block == WEIR_ON_BLOCK_COOKIE;
 		has_samples |= weir_goes_by_samples(&ruleset->rules[i]);
 	}
 	counts_connections |= weir_tracks_connections(ruleset);
@@ -297,6 +306,12 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 	if (is_shared)
 		printf("shared by hosts: those of cluster %s, through the store %s\n",
 		       settings->cluster[WEIR_CLUSTER_NAME], settings->cluster[WEIR_CLUSTER_REDIS]);
+	if (weir_any_answers(ruleset))
+		printf("answers: at most %llu/s, and %llu/s cookies\n",
+		       (unsigned long long)weir_answer_rate(settings, 0),
+		       (unsigned long long)weir_answer_rate(settings, 1));
+	if (gives_cookies)
+		puts("cookies: only for listening sockets of this host; a gateway needs nft's synproxy");
 	if (has_samples)
 		printf("load and CPU usage: sampled by 'weir run' or 'weir control'; after %u ms without one, these "
 		       "rules admit\n",

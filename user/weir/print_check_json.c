@@ -137,6 +137,9 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 	add_settings(fields, &loaded, SETTING_THROTTLING, SETTING_TIMED_ENTRIES);
 	json_object_set_new(fields, "nonIpExcept", describe_except(settings));
 	json_object_set_new(fields, "cluster", describe_cluster(settings->cluster));
+	json_object_set_new(fields, "answers",
+			    json_pack("{s:I, s:I}", "rate", (json_int_t)weir_answer_rate(settings, 0), "cookieRate",
+				      (json_int_t)weir_answer_rate(settings, 1)));
 	add_settings(fields, &loaded, SETTING_CONNECTIONS, SETTING_CLOSED_TIMEOUT);
 	return fields;
 }

@@ -49,6 +49,7 @@ void weir_attempt_clean(struct weir_attempt *attempt)
 	weir_object_free(attempt->object);
 	weir_image_free(attempt->image);
 	free(attempt->frame);
+	free(attempt->answer);
 	weir_replay_report_free(&attempt->report);
 }
 
@@ -234,9 +235,10 @@ int weir_attempt_begin(struct weir_attempt *attempt, struct weir_diag *diag)
 	const struct weir_ruleset *ruleset = attempt->ruleset;
 
 	attempt->frame = malloc(REPLAY_FRAME_BYTES_MAX);
+	attempt->answer = malloc(REPLAY_FRAME_BYTES_MAX);
 	attempt->report.rules = calloc(ruleset->rule_count + 1, sizeof(*attempt->report.rules));
 	attempt->report.resources = calloc(ruleset->resource_count + 1, sizeof(*attempt->report.resources));
-	if (!attempt->frame || !attempt->report.rules || !attempt->report.resources)
+	if (!attempt->frame || !attempt->answer || !attempt->report.rules || !attempt->report.resources)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot replay");
 	attempt->report.earliest_ns = attempt->survey->earliest_ns;
 	attempt->report.latest_ns = attempt->survey->latest_ns;
@@ -381,10 +383,18 @@ int weir_attempt_evaluate_frame(struct weir_attempt *attempt, const struct weir_
 	harness->ifindex = attempt->run->interface ? 1 : 0;
 	bytes = pad_frame(attempt, ethernet);
 	complete_length(attempt, ethernet, direction);
-	action = weir_object_evaluate_at(attempt->object, hook, attempt->frame, bytes, 1);
+	harness->wants_answer = attempt->image->config.answers ? WEIR_WANTS_SUPPOSED_ANSWER : 0;
+	evaluation->answer_bytes = REPLAY_FRAME_BYTES_MAX;
+	action = harness->wants_answer ? weir_object_answer_at(attempt->object, hook, attempt->frame, bytes,
+							       attempt->answer, &evaluation->answer_bytes)
+				       : weir_object_evaluate_at(attempt->object, hook, attempt->frame, bytes, 1);
 	if (action < 0)
 		return weir_diag_fail(diag, -action, NULL, "the kernel did not run the program");
 
+	if (action == XDP_TX) {
+		evaluation->answer = harness->answer;
+		evaluation->answer_frame = attempt->answer;
+	}
 	evaluation->verdict = harness->verdict;
 	evaluation->passes = action == XDP_PASS;
 	evaluation->has_packet = is_of_packet(harness->verdict);

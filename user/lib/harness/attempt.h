@@ -57,6 +57,7 @@ struct weir_attempt {
 	size_t past_samples;	 /* samples, likewise */
 	uint64_t next_second_ns; /* when the controller has work to do, apart from memory readings */
 	uint8_t *frame;		 /* REPLAY_FRAME_BYTES_MAX bytes; the frame, padded to its wire length */
+	uint8_t *answer;	 /* ... and what the program has made of it */
 	struct weir_replay_report report;
 };
 

@@ -44,6 +44,9 @@ struct weir_evaluation {
 	bool has_packet; /* it is an IP packet, and `packet` is set */
 	bool has_ports;	 /* and so are its ports */
 	struct weir_flow_key packet;
+	enum weir_on_block answer; /* to a packet that a rule blocked; and the Ethernet frame, while it is evaluated */
+	const uint8_t *answer_frame;
+	uint32_t answer_bytes;
 };
 
 struct weir_attempt;

@@ -82,6 +82,18 @@ static json_t *describe_packet(const struct weir_instance *instance, const struc
 	return fields;
 }
 
+/* What its sender got, if settings.answers allowed it; NULL: nothing. */
+static const char *answer_to(const struct weir_instance *instance, const struct weir_event *event,
+			     const struct weir_rule_info *rule)
+{
+	const bool is_dropped = event->verdict == WEIR_VERDICT_BLOCK && !(event->flags & WEIR_EVENT_OUT);
+
+	if (!is_dropped || !rule || !rule->on_block || rule->on_block >= WEIR_ON_BLOCK_COUNT || rule->observes ||
+	    instance->info.observes)
+		return NULL;
+	return weir_on_block_names[rule->on_block];
+}
+
 static void add_drop(const struct weir_instance *instance, const struct weir_reported *reported,
 		     const struct weir_rule_info *rule, json_t *fields)
 {
@@ -92,6 +104,8 @@ static void add_drop(const struct weir_instance *instance, const struct weir_rep
 									    : "?"));
 	json_object_set_new(fields, "penalised", json_boolean(event->flags & WEIR_EVENT_PENALISED));
 	json_object_set_new(fields, "packet", describe_packet(instance, event));
+	if (answer_to(instance, event, rule))
+		json_object_set_new(fields, "onBlock", json_string(answer_to(instance, event, rule)));
 	if (rule && weir_reported_has_figures(reported))
 		weir_json_add_drop_figures(rule, event->used, event->threshold, fields);
 }
@@ -207,6 +221,8 @@ static void print_reason(const struct weir_instance *instance, const struct weir
 		print_flow(instance, rule, event, text);
 	if (event->flags & WEIR_EVENT_PENALISED)
 		fprintf(text, ", penalised");
+	if (answer_to(instance, event, rule))
+		fprintf(text, ", %s", answer_to(instance, event, rule));
 	if (rule && weir_reported_has_figures(reported))
 		fprintf(text, ", %s", weir_format_drop_figures(rule, event->used, event->threshold, words));
 }

@@ -222,6 +222,37 @@ const struct weir_column weir_rule_counters[] = {
 	{},
 };
 
+#define ANSWERS(member) offsetof(struct weir_rule_answers, member)
+#define SENT(what, constant, words)                                                                                    \
+	{                                                                                                              \
+		"answers." what, "?>" what, ANSWERS(sent[WEIR_ON_BLOCK_##constant]),                                   \
+			{"weir_rule_answers_" what, WEIR_METRIC_COUNTER, NULL,                                         \
+			 "Blocked packets that were answered by " words "."},                                          \
+			weir_answers, true                                                                             \
+	}
+
+const struct weir_column weir_rule_answers[] = {
+	SENT("reset", RESET, "a TCP RST"),
+	SENT("unreachable", UNREACHABLE, "an ICMP error"),
+	SENT("truncate", TRUNCATE, "a truncated DNS answer"),
+	SENT("cookie", COOKIE, "a SYN,ACK with a cookie"),
+	{"answers.beyondRate",
+	 "?>unanswered",
+	 ANSWERS(beyond_rate),
+	 {"weir_rule_answers_beyond_rate", WEIR_METRIC_COUNTER, NULL,
+	  "Blocked packets that were not answered because of settings.answers."},
+	 weir_answers,
+	 true},
+	{"answers.impossible",
+	 NULL,
+	 ANSWERS(impossible),
+	 {"weir_rule_answers_impossible", WEIR_METRIC_COUNTER, NULL,
+	  "Blocked packets for which no answer could be made: no query, no listening socket, no cookie."},
+	 weir_answers,
+	 true},
+	{},
+};
+
 void weir_describe_rule_counters(struct weir_figures *line, const void *context, const void *record)
 {
 	const struct weir_stats_view *view = context;
@@ -229,6 +260,7 @@ void weir_describe_rule_counters(struct weir_figures *line, const void *context,
 	const struct weir_rule_counters *sum = &view->counters.rules[slot];
 
 	weir_line_counters(line, weir_rule_counters, &view->instance->rules[slot], sum);
+	weir_line_counters(line, weir_rule_answers, &view->instance->rules[slot], &view->counters.answers[slot]);
 	WEIR_CELL(line, "?>mean delay ms", "%.3f", sum->delayed ? sum->delay_ns / 1e6 / sum->delayed : 0.0);
 }
 

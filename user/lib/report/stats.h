@@ -36,7 +36,7 @@ void weir_stats_free(struct weir_stats_view *view);
 uint64_t weir_verdict_sum(const struct weir_totals *totals);
 
 /* The counters of rules, each in documents, tables and metrics: a new one is a row. */
-extern const struct weir_column weir_rule_counters[];
+extern const struct weir_column weir_rule_counters[], weir_rule_answers[];
 
 /* Resources and rules by their slots (uint32_t); the context is the view. Penalties have a table of their own. */
 weir_describer weir_describe_resource, weir_describe_rule_counters, weir_describe_rule_penalties;

@@ -40,6 +40,19 @@ int weir_sandbox_run_evaluate(const struct weir_sandbox_run *run, uint64_t time_
 	return run_packet(run, 1);
 }
 
+int weir_sandbox_run_answer(const struct weir_sandbox_run *run, enum weir_on_block *ret_answer)
+{
+	volatile struct weir_harness *harness = weir_object_harness(run->sandbox->object);
+	int action;
+
+	harness->answer = WEIR_ON_BLOCK_DROP;
+	harness->wants_answer = WEIR_WANTS_SUPPOSED_ANSWER;
+	action = weir_sandbox_run_evaluate(run, run->now_ns);
+	harness->wants_answer = 0;
+	*ret_answer = harness->answer;
+	return action < 0 ? action : 0;
+}
+
 static int add_passed(uint32_t key, const void *values, int cpus, void *data)
 {
 	const struct weir_cpu_state *state = values;

@@ -23,6 +23,11 @@ struct weir_sandbox_run {
  */
 int weir_sandbox_run_evaluate(const struct weir_sandbox_run *run, uint64_t time_ns);
 
+/* What the packet's sender would get now if a rule blocks it: the program makes the answer of a copy of the packet.
+ * Which sockets listen is not asked.
+ */
+int weir_sandbox_run_answer(const struct weir_sandbox_run *run, enum weir_on_block *ret_answer);
+
 /*
  * How many such packets pass now, in immediate succession, before one is blocked. Counting ends at `most`; *ret_count
  * is then `most`, or a little more.

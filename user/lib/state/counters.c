@@ -45,6 +45,20 @@ static int add_rule(uint32_t slot, const void *values, int cpus, void *data)
 	return 0;
 }
 
+static int add_answers(uint32_t slot, const void *values, int cpus, void *data)
+{
+	const struct weir_rule_answers *of_cpu = values;
+	struct weir_rule_answers *sum = &((struct weir_counters *)data)->answers[slot];
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		for (int kind = 0; kind < WEIR_ON_BLOCK_COUNT; kind++)
+			sum->sent[kind] += of_cpu[cpu].sent[kind];
+		sum->beyond_rate += of_cpu[cpu].beyond_rate;
+		sum->impossible += of_cpu[cpu].impossible;
+	}
+	return 0;
+}
+
 /* A CPU's entry for a second is kept until that CPU sees a packet 64 seconds later, so many entries are old. */
 static void add_seconds(struct weir_resource_sum *sum, const struct weir_second *seconds, uint32_t now_s)
 {
@@ -85,13 +99,16 @@ int weir_counters_read(const struct weir_instance *instance, struct weir_counter
 	if (err)
 		return err;
 	counters.rules = calloc(info->rule_slots + 1, sizeof(*counters.rules));
+	counters.answers = calloc(info->rule_slots + 1, sizeof(*counters.answers));
 	counters.resources = calloc(info->resource_slots + 1, sizeof(*counters.resources));
-	if (!counters.rules || !counters.resources)
+	if (!counters.rules || !counters.answers || !counters.resources)
 		err = -ENOMEM;
 	if (!err)
 		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
 	if (!err)
 		err = weir_instance_scan(instance, WEIR_TABLE_RULE_COUNTERS, add_rule, &counters);
+	if (!err && info->tables[WEIR_TABLE_RULE_ANSWERS].size && !instance->is_incompatible[WEIR_TABLE_RULE_ANSWERS])
+		err = weir_instance_scan(instance, WEIR_TABLE_RULE_ANSWERS, add_answers, &counters);
 	if (!err)
 		err = weir_instance_scan(instance, WEIR_TABLE_RESOURCE_COUNTERS, add_resource, &counters);
 	if (err)
@@ -113,9 +130,19 @@ int weir_totals_read(const struct weir_instance *instance, struct weir_counters 
 	return err;
 }
 
+uint64_t weir_answers_sent(const struct weir_rule_answers *answers)
+{
+	uint64_t sent = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(answers->sent); i++)
+		sent += answers->sent[i];
+	return sent;
+}
+
 void weir_counters_free(struct weir_counters *counters)
 {
 	free(counters->rules);
+	free(counters->answers);
 	free(counters->resources);
 	*counters = (struct weir_counters){};
 }

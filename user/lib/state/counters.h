@@ -25,8 +25,12 @@ struct weir_counters {
 	uint64_t now_ns;		     /* when they were read, CLOCK_MONOTONIC */
 	struct weir_totals totals, out;	     /* for incoming and for outgoing packets */
 	struct weir_rule_counters *rules;    /* by slot */
+	struct weir_rule_answers *answers;   /* by slot; zeros where nothing is answered */
 	struct weir_resource_sum *resources; /* by slot */
 };
+
+/* Of all kinds together. */
+uint64_t weir_answers_sent(const struct weir_rule_answers *answers);
 
 /* The caller owns *ret_counters. */
 int weir_counters_read(const struct weir_instance *instance, struct weir_counters *ret_counters,

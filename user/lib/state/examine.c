@@ -314,6 +314,25 @@ static void examine_timed(const char *name, struct weir_findings *findings)
 			  (unsigned long long)timed.refused, name);
 }
 
+/* What its answers need. `device` is as examined, with strips_vlan only at XDP. */
+static void examine_its_answers(const char *interface, uint32_t ifindex, const struct weir_device *device,
+				const char *name, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
+	const struct weir_link *link;
+	uint32_t answers = 0;
+
+	if (weir_instance_open(name, &instance, &ignored) || !weir_instance_answers(instance))
+		return;
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		if (!instance->rules[instance->rule_order[i]].observes)
+			answers |= 1u << instance->rules[instance->rule_order[i]].on_block;
+	link = weir_instance_link_on(instance, ifindex, false);
+	weir_examine_answers(interface, ifindex, device, answers & ~(1u << WEIR_ON_BLOCK_DROP),
+			     link && link->hook == WEIR_HOOK_XDP && link->is_native, findings);
+}
+
 /* The signals that its system rules use. */
 static void examine_signals(const char *name, struct weir_findings *findings)
 {
@@ -333,7 +352,8 @@ static void examine_signals(const char *name, struct weir_findings *findings)
 			  (unsigned long long)signals.complete_max, signals.shortest_us / 1e3);
 }
 
-static void examine_weir(uint32_t program_id, struct weir_findings *findings)
+static void examine_weir(const char *interface, uint32_t ifindex, const struct weir_device *device, uint32_t program_id,
+			 struct weir_findings *findings)
 {
 	char name[WEIR_INSTANCE_NAME_BYTES], option[WEIR_INSTANCE_OPTIONS_BYTES], advice[WEIR_INSTANCE_HINT_BYTES];
 	struct weir_instance_info head;
@@ -357,6 +377,7 @@ static void examine_weir(uint32_t program_id, struct weir_findings *findings)
 	examine_signals(name, findings);
 	examine_evictions(name, findings);
 	examine_timed(name, findings);
+	examine_its_answers(interface, ifindex, device, name, findings);
 }
 
 static void examine_programs(const char *interface, uint32_t ifindex, const struct weir_device *device,
@@ -367,14 +388,14 @@ static void examine_programs(const char *interface, uint32_t ifindex, const stru
 	struct weir_link link = {};
 
 	if (weir_instance_on(ifindex, owner, &link))
-		examine_weir(link.program_id, findings);
+		examine_weir(interface, ifindex, device, link.program_id, findings);
 	else if (!program_id)
 		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
 	if (!program_id || program_id == link.program_id)
 		return;
 	weir_program_name(program_id, name);
 	if (!strcmp(name, "weir_ingress")) {
-		examine_weir(program_id, findings);
+		examine_weir(interface, ifindex, device, program_id, findings);
 		return;
 	}
 	if (link.program_id) {

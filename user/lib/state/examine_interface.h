@@ -42,6 +42,12 @@ void weir_examine_interrupts(const char *interface, const struct weir_device *de
  */
 void weir_examine_rings(const char *interface, const struct weir_device *device, struct weir_findings *findings);
 
+/* ---- examine_answers.c ---- */
+
+/* `answers`: a bit for each enum weir_on_block of the rules; 0 finds nothing. is_native: the mode is, or would be. */
+void weir_examine_answers(const char *interface, uint32_t ifindex, const struct weir_device *device, uint32_t answers,
+			  bool is_native, struct weir_findings *findings);
+
 /* ---- examine_tc.c ---- */
 
 /* The programs at tc ingress and egress, weir's and others; and weir's that are gone. */

@@ -131,6 +131,16 @@ static void examine_rules_room(const char *interface, const struct weir_device *
 		weir_find(findings, WEIR_FINDING_NOTE, "gso", room.advice, "%s", room.text);
 }
 
+static uint32_t answers_of(const struct weir_ruleset *ruleset)
+{
+	uint32_t answers = 0;
+
+	for (size_t i = 0; !ruleset->settings.observes && i < ruleset->rule_count; i++)
+		if (!ruleset->rules[i].observes)
+			answers |= 1u << ruleset->rules[i].on_block;
+	return answers & ~(1u << WEIR_ON_BLOCK_DROP);
+}
+
 static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
 {
 	struct weir_pace_ability ability;
@@ -219,6 +229,8 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	examine_rules_room(interface, &device, ruleset, findings);
 	examine_rules_interface(interface, ruleset, findings);
 	examine_rules_pace(image, findings);
+	weir_examine_answers(interface, ifindex, &device, answers_of(ruleset),
+			     device.has_xdp_features && device.has_native_xdp, findings);
 	return 0;
 }
 
@@ -359,6 +371,8 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		examine_rules_fields(link->interface, link->ifindex, &device,
 				     link->hook == WEIR_HOOK_XDP ? fields : fields & ~WEIR_MATCH_IP_LENGTH, &findings);
 		examine_rules_room(link->interface, &device, ruleset, &findings);
+		weir_examine_answers(link->interface, link->ifindex, &device, answers_of(ruleset),
+				     link->hook == WEIR_HOOK_XDP && link->is_native, &findings);
 		collect(link->interface, &findings, &collected);
 	}
 	warn_of_findings(&collected, diag);

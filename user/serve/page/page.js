@@ -130,10 +130,14 @@ function perSecond(before, now, seconds) {
 	return {seen, dropped, passed: Math.max(seen - dropped, 0)};
 }
 
+// Blocked packets whose sender was answered (onBlock).
+const answeredOf = (stats) => stats.rules.reduce((sum, {answers}) =>
+	sum + (answers ? answers.reset + answers.unreachable + answers.truncate + answers.cookie : 0), 0);
+
 // Packets a second since the last answer; unknown before the second answer. `out` is null if the answer has no outgoing
 // packets.
 function ratesOf(stats) {
-	const at = performance.now(), now = {at, ...sumOf(stats.totals), out: stats.out ? sumOf(stats.out) : null, observed: new Map()};
+	const at = performance.now(), now = {at, ...sumOf(stats.totals), answered: answeredOf(stats), out: stats.out ? sumOf(stats.out) : null, observed: new Map()};
 	for (const rule of stats.rules)
 		now.observed.set(`${rule.resource} ${rule.name}`, {resource: rule.resource, packets: rule.wouldDrop.packets});
 	const before = wasNumbers, seconds = before ? (at - before.at) / 1000 : 0;
@@ -141,7 +145,7 @@ function ratesOf(stats) {
 	if (!before || seconds < 0.2 || now.seen < before.seen)
 		return null;
 	const out = before.out && now.out ? perSecond(before.out, now.out, seconds) : null;
-	return {...perSecond(before, now, seconds), out, wouldDrop: noteObserved(before, now)};
+	return {...perSecond(before, now, seconds), answered: Math.max(now.answered - before.answered, 0) / seconds, out, wouldDrop: noteObserved(before, now)};
 }
 
 // What would have been dropped for each resource since the last answer. No counter records that by second, so the page
@@ -176,6 +180,7 @@ function showNow(status, stats, flows) {
 		["Packets/s offered", figure("seen")],
 		["Packets/s admitted", figure("passed")],
 		["Packets/s dropped", figure("dropped")],
+		...(stats.rules.some((rule) => rule.answers) ? [["Packets/s answered", figure("answered")]] : []),
 		...out("offered", "seen"), ...out("admitted", "passed"), ...out("dropped", "dropped"),
 		...(observes(status) ? [["Packets/s that would be dropped", figure("wouldDrop")]] : []),
 		["Active flows", count(flows.active)],

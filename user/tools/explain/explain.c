@@ -354,7 +354,7 @@ static int find_verdict(struct work *work)
 	for (uint32_t i = 0; i < work->flow_count; i++)
 		if (harness->rule == work->flows[i].place)
 			result->blocked_by = result->rules[i].info;
-	return 0;
+	return weir_object_config(result->object)->answers ? weir_sandbox_run_answer(&work->run, &result->answer) : 0;
 }
 
 /* Lists compare the remote end. A rule set from files has no timed entries. */

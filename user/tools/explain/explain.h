@@ -101,6 +101,7 @@ struct weir_explanation {
 	enum weir_verdict verdict;
 	bool passes;				 /* always true if nothing is dropped (mode: observe) */
 	const struct weir_rule_info *blocked_by; /* NULL: no rule */
+	enum weir_on_block answer;		 /* what the sender gets, if settings.answers allows it */
 	uint64_t delay_ns;
 	/* For verdicts ALLOW and DENY: WEIR_SANDBOX_RUN_NEVER if a list decides, or the time until the timed entry
 	 * ends.

@@ -131,6 +131,8 @@ static void print_verdict(const struct weir_explanation *explanation, const stru
 	case WEIR_VERDICT_BLOCK:
 		line("verdict", "%s by rule '%s'", explanation->passes ? "passes, would be dropped" : "DROPPED",
 		     explanation->blocked_by ? explanation->blocked_by->name : "?");
+		if (explanation->answer && explanation->answer < WEIR_ON_BLOCK_COUNT)
+			line("answer", "it would be answered by %s", weir_answer_words[explanation->answer]);
 		return;
 	case WEIR_VERDICT_DENY:
 	case WEIR_VERDICT_ALLOW:
@@ -513,18 +515,21 @@ json_t *weir_json_explanation(const struct weir_explanation *explanation, const 
 {
 	const bool is_known = !explanation->unknown;
 	json_t *resources = json_array(), *rules = json_array();
+	const char *answer = NULL;
 
 	for (size_t i = 0; i < explanation->resource_count; i++)
 		weir_json_append(&resources, json_string(explanation->resources[i]));
 	for (size_t i = 0; i < explanation->rule_count; i++)
 		weir_json_append(&rules, json_rule(explanation, &explanation->rules[i]));
-	return json_pack("{s:s?, s:I, s:o, s:o, s:s?, s:o, s:s?, s:I, s:o, s:o, s:o, s:o, s:o}", "instance",
+	if (is_known && explanation->answer && explanation->answer < WEIR_ON_BLOCK_COUNT)
+		answer = weir_on_block_names[explanation->answer];
+	return json_pack("{s:s?, s:I, s:o, s:o, s:s?, s:o, s:s?, s:s*, s:I, s:o, s:o, s:o, s:o, s:o}", "instance",
 			 explanation->instance, "nowNs", (json_int_t)explanation->now_ns, "nowTime",
 			 weir_json_time(explanation->now_ns), "packet", packet, "verdict",
 			 is_known ? weir_verdict_names[explanation->verdict] : NULL, "passes",
 			 is_known ? json_boolean(explanation->passes) : json_null(), "rule",
-			 is_known && explanation->blocked_by ? explanation->blocked_by->name : NULL, "delayNs",
-			 (json_int_t)explanation->delay_ns, "listEndsInNs", json_list_end(explanation), "listEntry",
-			 json_entry(entry), "dependsOn", field_names(explanation->unknown), "resources", resources,
-			 "rules", rules);
+			 is_known && explanation->blocked_by ? explanation->blocked_by->name : NULL, "answer", answer,
+			 "delayNs", (json_int_t)explanation->delay_ns, "listEndsInNs", json_list_end(explanation),
+			 "listEntry", json_entry(entry), "dependsOn", field_names(explanation->unknown), "resources",
+			 resources, "rules", rules);
 }

@@ -18,7 +18,7 @@ struct outputs {
 	const struct weir_replay_options *options;
 	struct weir_verdict_columns columns;
 	struct weir_output verdicts;
-	struct weir_departures *passed;
+	struct weir_departures *passed, *answers;
 	struct weir_output picture;
 	struct weir_replay_plot *plot; /* NULL: not asked for */
 };
@@ -42,6 +42,7 @@ static int open_outputs(void *data, const struct weir_attempt *attempt, struct w
 	outputs->columns = (struct weir_verdict_columns){
 		.is_wide = outputs->options->verdicts_are_wide,
 		.has_direction = attempt->report.shows_direction,
+		.has_answer = attempt->image->config.answers,
 	};
 	if (outputs->options->verdicts) {
 		err = weir_output_open(&outputs->verdicts, outputs->options->verdicts, diag);
@@ -54,6 +55,11 @@ static int open_outputs(void *data, const struct weir_attempt *attempt, struct w
 					   attempt->survey->is_mixed ? WEIR_LINK_TYPE_ETHERNET
 								     : attempt->survey->link_type,
 					   &outputs->passed, diag);
+		if (err)
+			return err;
+	}
+	if (outputs->options->answers) {
+		err = weir_departures_open(outputs->options->answers, WEIR_LINK_TYPE_ETHERNET, &outputs->answers, diag);
 		if (err)
 			return err;
 	}
@@ -91,15 +97,28 @@ static int take(void *data, const struct weir_attempt *attempt, const struct wei
 	}
 	if (!err && outputs->passed && evaluation->passes)
 		err = weir_departures_add(outputs->passed, frame, frame->time_ns + evaluation->wait_ns, diag);
+	if (!err && outputs->answers && evaluation->answer) {
+		const struct weir_frame answer = {
+			.bytes = evaluation->answer_frame,
+			.captured_bytes = evaluation->answer_bytes,
+			.wire_bytes = evaluation->answer_bytes,
+			.time_ns = frame->time_ns,
+			.link_type = WEIR_LINK_TYPE_ETHERNET,
+		};
+
+		err = weir_departures_add(outputs->answers, &answer, frame->time_ns, diag);
+	}
 	return err;
 }
 
 static int commit(void *data, struct weir_diag *diag)
 {
 	struct outputs *outputs = data;
-	struct weir_output *all[] = {&outputs->verdicts, &outputs->picture, NULL};
+	struct weir_output *all[] = {&outputs->verdicts, &outputs->picture, NULL, NULL};
 	int err = outputs->passed ? weir_departures_finish(outputs->passed, &all[2], diag) : 0;
 
+	if (!err && outputs->answers)
+		err = weir_departures_finish(outputs->answers, &all[3], diag);
 	if (err)
 		return err;
 	if (outputs->plot)
@@ -114,6 +133,7 @@ static void close_outputs(void *data)
 	weir_replay_plot_free(outputs->plot);
 	weir_output_close(&outputs->verdicts);
 	weir_departures_free(outputs->passed);
+	weir_departures_free(outputs->answers);
 	weir_output_close(&outputs->picture);
 	*outputs = (struct outputs){.options = outputs->options};
 }

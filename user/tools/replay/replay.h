@@ -17,6 +17,7 @@ struct weir_replay_options {
 	const char *verdicts;	    /* CSV to write; NULL: none */
 	bool verdicts_are_wide;	    /* ... with addresses, protocol and ports */
 	const char *passed;	    /* capture to write; NULL: none */
+	const char *answers;	    /* capture to write, of the answers to blocked packets; NULL: none */
 	const char *plot;	    /* picture to write, SVG; NULL: none */
 	const char *memory;	    /* CSV of memory readings; NULL: the reading is unknown */
 	const char *system;	    /* CSV of load and CPU usage; NULL: they are unknown */

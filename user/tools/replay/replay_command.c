@@ -34,6 +34,7 @@ static const struct weir_option own_options[] = {
 	 "looked up (malformed, in a list, ...)"},
 	{'w', false, "verdicts-wide", "CSV", "like --verdicts, with the columns saddr,daddr,proto,sport,dport added"},
 	{'p', false, "passed", "PCAP", "write the packets that pass, as captured, at the time they would leave"},
+	{'a', false, "answers", "PCAP", "write the answers to blocked packets (onBlock), at the time of the packet"},
 	{'P', false, "plot", "SVG", "draw offered, admitted and threshold over time, for each resource"},
 	{'m', false, "memory", "CSV",
 	 "memory readings, time_ns,used_bytes, each valid from its time on; before the first, highMemUsageThreshold "
@@ -104,17 +105,23 @@ static int refuse_output(const char *path)
 	return WEIR_EXIT_WRONG;
 }
 
+#define OUTPUTS_OF(options)                                                                                            \
+	{                                                                                                              \
+		(options)->verdicts, (options)->passed, (options)->answers, (options)->plot                            \
+	}
+
 static int check_outputs(const struct replay_request *request)
 {
 	const struct weir_replay_options *options = &request->options;
-	const char *const outputs[] = {options->verdicts, options->passed, options->plot};
+	const char *const outputs[] = OUTPUTS_OF(options);
 
-	if (weir_are_same_file(options->verdicts, options->passed) ||
-	    weir_are_same_file(options->verdicts, options->plot) || weir_are_same_file(options->passed, options->plot))
-		return wrong("two of --verdicts, --passed and --plot name the same file");
+	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
+		for (size_t j = 0; j < i; j++)
+			if (weir_are_same_file(outputs[i], outputs[j]))
+				return wrong("two of --verdicts, --passed, --answers and --plot name the same file");
 	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
 		if (outputs[i] && !*outputs[i])
-			return wrong("one of --verdicts, --passed and --plot has an empty file name");
+			return wrong("one of --verdicts, --passed, --answers and --plot has an empty file name");
 		else if (outputs[i] && !strcmp(outputs[i], "-"))
 			return wrong("'-' is not a file, and the summary goes to stdout: name a file, or /dev/stderr");
 		else if (is_input(request, outputs[i]))
@@ -126,7 +133,7 @@ static int check_outputs(const struct replay_request *request)
 static int check_lists(const struct replay_request *request, const struct weir_ruleset *ruleset)
 {
 	const struct weir_replay_options *options = &request->options;
-	const char *const outputs[] = {options->verdicts, options->passed, options->plot};
+	const char *const outputs[] = OUTPUTS_OF(options);
 	bool is_read = false;
 
 	for (size_t j = 0; j < ARRAY_SIZE(outputs) && !is_read; j++) {
@@ -220,6 +227,9 @@ static int take_option(void *data, int option, const char *argument)
 		return 0;
 	case 'p':
 		request->options.passed = argument;
+		return 0;
+	case 'a':
+		request->options.answers = argument;
 		return 0;
 	case 'P':
 		request->options.plot = argument;

@@ -6,12 +6,15 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "rules/scalars.h"
+
 void weir_verdict_csv_begin(FILE *stream, struct weir_verdict_columns columns)
 {
 	/* Lines end in CRLF, as in RFC 4180: every CSV reader accepts that, but not all accept less. */
 	fputs("packet,time_ns,verdict,wait_ns,resources,rule", stream);
 	fputs(columns.is_wide ? ",saddr,daddr,proto,sport,dport" : "", stream);
-	fputs(columns.has_direction ? ",direction\r\n" : "\r\n", stream);
+	fputs(columns.has_direction ? ",direction" : "", stream);
+	fputs(columns.has_answer ? ",answer\r\n" : "\r\n", stream);
 }
 
 /* A CSV field needs quotes if it contains a character that ends a field. `joined` consists of names, which have no
@@ -82,5 +85,7 @@ void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, ui
 		write_packet(stream, evaluation);
 	if (columns.has_direction)
 		fputs(evaluation->direction == WEIR_DIRECTION_IN ? ",in" : ",out", stream);
+	if (columns.has_answer)
+		fprintf(stream, ",%s", evaluation->answer ? weir_on_block_names[evaluation->answer] : "");
 	fputs("\r\n", stream);
 }

@@ -17,7 +17,8 @@
 
 struct weir_verdict_columns {
 	bool is_wide;	    /* with addresses, protocol and ports */
-	bool has_direction; /* ... and with the direction, in the last column */
+	bool has_direction; /* ... and with the direction, behind those */
+	bool has_answer;    /* ... and with the answer to its sender, in the last column */
 };
 
 /* Write the line with the column names. */

@@ -134,6 +134,7 @@ static void set_totals(struct weir_top *top)
 
 	top->limits_out = weir_limits_out(top->instance);
 	top->total = top->out = (struct weir_top_rates){};
+	top->answers = weir_instance_answers(top->instance);
 	if (!top->has_before)
 		return;
 	top->total = rates_of(&top->counters.totals, &top->before.totals, seconds);
@@ -141,6 +142,7 @@ static void set_totals(struct weir_top *top)
 	for (size_t i = 0; i < top->rule_count && !top->instance->info.observes; i++) {
 		const struct weir_top_rule *rule = &top->rules[i];
 
+		top->total.answered += rule->rates.answered;
 		(rule->directions & WEIR_MATCHES_IN ? &top->total : &top->out)->would_drop += rule->rates.would_drop;
 	}
 }
@@ -193,6 +195,7 @@ static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top
 		.directions = weir_rule_directions(top->instance, rule),
 		.observes = rule->observes,
 		.drops_nothing = rule->observes || top->instance->info.observes,
+		.answers = weir_answers(rule),
 		.share = share_of_busiest(top, slot),
 	};
 	set_limit(top, place, line);
@@ -208,6 +211,8 @@ static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top
 		return;
 	line->rates.dropped = rate(now->blocked.packets, top->before.rules[slot].blocked.packets, seconds);
 	line->rates.would_drop = rate(now->would_drop.packets, top->before.rules[slot].would_drop.packets, seconds);
+	line->rates.answered = rate(weir_answers_sent(&top->counters.answers[slot]),
+				    weir_answers_sent(&top->before.answers[slot]), seconds);
 	if (rule->resource_name[0]) {
 		const struct weir_resource_sum *sum = &top->counters.resources[rule->resource_slot];
 		const struct weir_resource_sum *before = &top->before.resources[rule->resource_slot];
@@ -367,6 +372,10 @@ void weir_describe_top_rule(struct weir_figures *line, const void *context, cons
 		RATE(line, "packetsPerSecond.wouldDrop", ">would drop/s", rule->rates.would_drop);
 	else
 		WEIR_CELL(line, ">would drop/s", "-");
+	if (line->put)
+		WEIR_CELL(line, "?>answered/s", "%.0f", rule->rates.answered);
+	else if (rule->answers)
+		WEIR_FIELD(line, "packetsPerSecond.answered", json_real(rule->rates.answered));
 	WEIR_TEXT(line, "limit", "limit now", rule->limit);
 	WEIR_FIELD(line, "limitNow", json_string(rule->limit));
 	WEIR_FIELD(line, "thresholdNow", rule->has_threshold ? json_integer(rule->threshold) : json_null());
@@ -377,9 +386,13 @@ void weir_describe_top_rule(struct weir_figures *line, const void *context, cons
 
 json_t *weir_top_describe(const struct weir_top *top)
 {
+	json_t *total = describe_rates(&top->total);
+
+	if (top->answers)
+		json_object_set_new(total, "answered", json_real(top->total.answered));
 	return json_pack(
 		"{s:s, s:f, s:o, s:o*, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
-		seconds_between(top), "packetsPerSecond", describe_rates(&top->total), "outPacketsPerSecond",
+		seconds_between(top), "packetsPerSecond", total, "outPacketsPerSecond",
 		top->limits_out ? describe_rates(&top->out) : NULL, "cluster", weir_cluster_sum(&top->cluster), "rules",
 		weir_figures_list(weir_describe_top_rule, NULL, top->rules, top->rule_count, sizeof(*top->rules)),
 		"flows", weir_flows_describe(&top->flows), "dropped", weir_drops_describe(top->instance, &top->drops));

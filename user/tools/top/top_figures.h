@@ -24,6 +24,7 @@
 struct weir_top_rates {
 	double offered, admitted, dropped;
 	double would_drop; /* by observing rules, or an observing instance; a packet may count for two rules */
+	double answered;   /* of those dropped (onBlock); outgoing packets are not */
 };
 
 struct weir_top_rule {
@@ -31,6 +32,7 @@ struct weir_top_rule {
 	uint32_t slot;
 	bool observes;		     /* the rule itself observes */
 	bool drops_nothing;	     /* the rule or the whole instance observes */
+	bool answers;		     /* what it drops (onBlock) */
 	uint32_t directions;	     /* WEIR_MATCHES_IN and _OUT */
 	struct weir_top_rates rates; /* offered and admitted are those of its resource */
 	char limit[128];	     /* in force now: "1000/s per source" */
@@ -67,6 +69,7 @@ struct weir_top {
 	uint64_t flows_ns, flows_cost_ns; /* when they were read, and the CPU time that it took */
 	struct weir_top_rates total, out; /* for incoming and for outgoing packets */
 	bool limits_out;		  /* some rules are for outgoing packets */
+	bool answers;			  /* some rules answer what they drop */
 	struct weir_top_rule *rules;	  /* in the order of the files */
 	size_t rule_count;
 	struct weir_top_flow *flow_lines;

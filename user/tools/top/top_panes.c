@@ -172,11 +172,14 @@ static const char *const sort_words[WEIR_TOP_SORTS] = {"dropped", "rule files", 
 static const char *words_of_rates(const struct weir_top *top, const struct weir_top_rates *rates, char words[TEXT_MAX])
 {
 	const bool observes = top->instance->info.observes;
-	char number[3][16];
+	char number[4][16];
 
-	snprintf(words, TEXT_MAX, "offered %s/s  admitted %s/s  %s %s/s", weir_top_number(rates->offered, number[0]),
-		 weir_top_number(rates->admitted, number[1]), observes ? "would drop" : "dropped",
-		 weir_top_number(observes ? rates->would_drop : rates->dropped, number[2]));
+	snprintf(words, TEXT_MAX, "offered %s/s  admitted %s/s  %s %s/s%s%s%s",
+		 weir_top_number(rates->offered, number[0]), weir_top_number(rates->admitted, number[1]),
+		 observes ? "would drop" : "dropped",
+		 weir_top_number(observes ? rates->would_drop : rates->dropped, number[2]),
+		 top->answers ? "  answered " : "", top->answers ? weir_top_number(rates->answered, number[3]) : "",
+		 top->answers ? "/s" : "");
 	return words;
 }
 

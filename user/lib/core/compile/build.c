@@ -110,6 +110,8 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->has_observers |= rule->observes;
 		config->shares_connections |= rule->shares_with != i;
 		config->asks_out_of_line |= rule->storage != WEIR_STORAGE_NARROW || rule->penalty_ms;
+		if (rule->on_block && !list->ruleset.settings.observes)
+			config->answers |= 1u << rule->on_block;
 		kind = weir_kinds[rule->kind];
 		if (kind->longest_wait_ns)
 			delays |= weir_match_directions(
@@ -144,7 +146,21 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		delays = 0;
 	config->paces = (delays & WEIR_MATCHES_IN) != 0;
 	config->paces_out = (delays & WEIR_MATCHES_OUT) != 0;
-	config->acts_after = config->paces || config->answered_count;
+	config->acts_after = config->paces || config->answered_count || config->answers;
+}
+
+/* A CPU takes a portion of a second's answers at once, so small that each CPU gets two within the slack, after which
+ * what is left of one is lost. Portions are so far apart that a second has no more answers than the rate, although some
+ * may be taken ahead of their time, and others be used after it (bpf/answers.h).
+ */
+static void configure_answer_rate(uint64_t rate, struct weir_config *config, unsigned int bucket)
+{
+	const uint64_t slacks = WEIR_NSEC_PER_SEC / WEIR_ANSWER_SLACK_NS,
+		       portion = rate / (2 * slacks * config->cpus) ?: 1;
+
+	config->answer_portion[bucket] = portion;
+	config->answer_portion_ns[bucket] =
+		(portion * (WEIR_NSEC_PER_SEC + 2 * WEIR_ANSWER_SLACK_NS) + rate - 1) / rate;
 }
 
 static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,
@@ -169,6 +185,8 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	config->drop_unmatched = settings->drop_unmatched;
 	config->observes = settings->observes;
 	configure_rules(list, image, config, diag);
+	for (unsigned int i = 0; config->answers && i < WEIR_ANSWER_BUCKETS; i++)
+		configure_answer_rate(weir_answer_rate(settings, i), config, i);
 	weir_compile_tables(settings, options->previous, image, diag);
 }
 

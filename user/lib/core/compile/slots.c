@@ -213,6 +213,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->moves = terms->moves;
 	info->cluster = rule->cluster;
 	info->falls_back = rule->falls_back;
+	info->on_block = rule->on_block;
 	info->system = rule->system;
 	info->is_bbr = rule->is_bbr;
 	info->aggregates = rule->aggregates;
@@ -443,6 +444,7 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	if (rule->metric == WEIR_METRIC_CONCURRENCY)
 		slotting->image->rule_info[plan->slot].flows_slot_and_one = written->flows_slot + 1;
 	written->counts_bytes = rule->counts_bytes;
+	written->on_block = rule->observes ? WEIR_ON_BLOCK_DROP : rule->on_block;
 	written->observes = rule->observes;
 	written->key_fields = identity.key_fields;
 	fill_mask(&written->source_mask4, 1, identity.source_bits[0]);

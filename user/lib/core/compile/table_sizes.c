@@ -142,6 +142,11 @@ static void size_fixed(const struct weir_image *image, __u32 sizes[WEIR_TABLE_CO
 	sizes[WEIR_TABLE_THRESHOLDS] = image->rule_count;
 	if (image->config.counts_flow_drops)
 		sizes[WEIR_TABLE_TOP_DROPS] = image->config.cpus * WEIR_TOP_DROPS_SETS;
+	if (image->config.answers) {
+		sizes[WEIR_TABLE_ANSWERS] = 1;
+		sizes[WEIR_TABLE_RULE_ANSWERS] = rules;
+		sizes[WEIR_TABLE_OWN_ADDRESSES] = WEIR_OWN_ADDRESSES_MAX;
+	}
 	sizes[WEIR_TABLE_TOP_DROP_KEYS] = sizes[WEIR_TABLE_TOP_DROPS] * WEIR_TOP_DROPS_WAYS;
 }
 

@@ -176,8 +176,8 @@ const struct weir_kind weir_kind_connections = {
 	.check_choices = check_choices,
 	/* Values that are the default anyway, such as Direct, are accepted; a unit would be wrong. */
 	.fields = 1u << RULE_NAME | 1u << RULE_RESOURCE | 1u << RULE_PER | 1u << RULE_METRIC | 1u << RULE_THRESHOLD |
-		  1u << RULE_STRATEGY | 1u << RULE_BEHAVIOR | 1u << RULE_RELATION | 1u << RULE_MODE |
-		  1u << RULE_OVERRIDES,
+		  1u << RULE_ON_BLOCK | 1u << RULE_STRATEGY | 1u << RULE_BEHAVIOR | 1u << RULE_RELATION |
+		  1u << RULE_MODE | 1u << RULE_OVERRIDES,
 	.others_condition = "rules without metricType Concurrency",
 	.threshold_hint = "write how many connections may be open at once: 'threshold: 100'",
 	.check_threshold = check_threshold,

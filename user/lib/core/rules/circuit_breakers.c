@@ -47,7 +47,7 @@ static void read_numbers(struct weir_reader *reader, struct reading *reading)
 	const bool may_be_slow = reading->has_strategy && reading->fields->strategy == WEIR_BREAKER_SLOW_RATIO;
 	uint64_t value;
 
-	for (enum weir_breaker_field field = WEIR_BREAKER_RETRY; field <= WEIR_BREAKER_MODE; field++) {
+	for (enum weir_breaker_field field = WEIR_BREAKER_RETRY; field < WEIR_BREAKER_ID; field++) {
 		struct weir_field_row row = *row_of(field);
 
 		/* Sentinel's lists have any number, which means how finely the window moves, not what it counts. */
@@ -189,6 +189,7 @@ static void check_resource(struct weir_reader *reader, const struct reading *rea
 	if (!reading->draft.has_resource)
 		return;
 	resource = &reader->ruleset->resources[reading->draft.rule->resource];
+	weir_check_on_block(reader, reading->value[WEIR_BREAKER_ON_BLOCK], reading->draft.rule, resource);
 	match = &resource->match;
 	if (!weir_match_holds_tcp(match) || match->fragments == 1 << WEIR_FRAGMENT_LATER)
 		weir_complain(reader, value, "a breaker counts TCP openings: match protocol tcp",

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "rules/parse.h"
+#include "rules/quantity.h"
 #include "rules/scalars.h"
 
 /* ---- settings ---- */
@@ -50,6 +51,19 @@ static void write_cluster(struct weir_writer *writer, const struct weir_settings
 	weir_write_end(writer);
 }
 
+static void write_answers(struct weir_writer *writer, const struct weir_settings *settings)
+{
+	char rate[WEIR_RATE_TEXT_BYTES];
+
+	weir_write_map(writer, weir_setting_names[SETTING_ANSWERS]);
+	for (unsigned int i = 0; i < WEIR_ANSWER_BUCKETS; i++)
+		if (settings->answer_rates[i])
+			weir_write_word(writer, weir_answer_field_names[i],
+					weir_format_rate(settings->answer_rates[i] * WEIR_MICRO, WEIR_NSEC_PER_SEC,
+							 false, rate));
+	weir_write_end(writer);
+}
+
 /* `drops`: what malformed and unsupported are by default. */
 static void write_settings(struct weir_writer *writer, const struct weir_settings *settings, bool drops)
 {
@@ -58,6 +72,7 @@ static void write_settings(struct weir_writer *writer, const struct weir_setting
 		[SETTING_MEMORY] = write_memory,
 		[SETTING_TIMED_PARTS] = write_timed_parts,
 		[SETTING_CLUSTER] = write_cluster,
+		[SETTING_ANSWERS] = write_answers,
 	};
 	struct weir_settings usual = weir_default_settings;
 

@@ -76,6 +76,7 @@ struct weir_field_row {
 	ROW(BURST_COUNT, "burstCount",                                                                                 \
 	    NUMBER(burst_beyond_micro, WEIR_MICRO, 0, WEIR_THRESHOLD_UNITS_MAX, "write 0 to 10000000000000"))          \
 	ROW(MODE, "mode", CHOICE(observes, WORDS("enforce", "observe")))                                               \
+	ROW(ON_BLOCK, "onBlock", CHOICE(on_block, weir_on_block_names))                                                \
 	ROW(WHEN_FULL, "whenFull", CHOICE(aggregates, WORDS("evict", "aggregate")))                                    \
 	ROW(OVERRIDES, "overrides", OWN)                                                                               \
 	ROW(CLUSTER_MODE, "clusterMode", OWN)                                                                          \
@@ -103,6 +104,7 @@ struct weir_field_row {
 	ROW(TIMED_PARTS, "timedParts", OWN)                                                                            \
 	ROW(TIMED_WHEN_FULL, "timedWhenFull", CHOICE(timed_evicts, WORDS("refuse", "evict")))                          \
 	ROW(CLUSTER, "cluster", OWN)                                                                                   \
+	ROW(ANSWERS, "answers", OWN)                                                                                   \
 	ROW(CONNECTIONS, "connections", COUNT(connections, 1, CONNECTIONS_MIN, CONNECTIONS_MAX, NULL))                 \
 	ROW(CONNECTION_FLOWS, "connectionFlows",                                                                       \
 	    COUNT(connection_flows, 1, CONNECTION_FLOWS_MIN, CONNECTION_FLOWS_MAX, NULL))                              \
@@ -111,7 +113,7 @@ struct weir_field_row {
 	ROW(OTHER_IDLE_TIMEOUT, "otherIdleTimeoutInMs", SILENCE(WEIR_CONNECTION_CLASS_OTHER))                          \
 	ROW(CLOSED_TIMEOUT, "closedTimeoutInMs", SILENCE(WEIR_CONNECTION_CLASS_CLOSED))
 
-/* In Sentinel-Go's names, except that `name` and `mode` are weir's. */
+/* In Sentinel-Go's names, except that `name`, `mode` and `onBlock` are weir's. */
 #define WEIR_BREAKER_FIELDS(ROW)                                                                                       \
 	ROW(NAME, "name", OWN)                                                                                         \
 	ROW(RESOURCE, "resource", OWN)                                                                                 \
@@ -124,6 +126,7 @@ struct weir_field_row {
 	ROW(MAX_RT, "maxAllowedRtMs", NUMBER(breaker.max_rt_ns, NS_PER_MS, 0, BREAKER_MS_MAX, NULL))                   \
 	ROW(PROBES, "probeNum", NUMBER(breaker.probes, 1, 0, PROBES_MAX, NULL))                                        \
 	ROW(MODE, "mode", CHOICE(observes, WORDS("enforce", "observe")))                                               \
+	ROW(ON_BLOCK, "onBlock", CHOICE(on_block, weir_on_block_names))                                                \
 	ROW(ID, "id", OWN) /* Sentinel's; ignored here, since several rules may share an id */
 
 #define WEIR_RULE_ROW(constant, ...) RULE_##constant,

@@ -133,6 +133,15 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 void weir_read_cluster_settings(struct weir_reader *reader, const struct weir_node *node);
 void weir_finish_cluster(struct weir_reader *reader, const struct weir_node *node);
 
+/* Read settings.answers of one file (NULL: it has none). Once all files are read, warn if it has no effect. */
+void weir_read_answer_settings(struct weir_reader *reader, const struct weir_node *node);
+void weir_finish_answers(struct weir_reader *reader, const struct weir_node *node);
+/* The fields of settings.answers: its buckets (weir_state.h). */
+extern const char *const weir_answer_field_names[WEIR_ANSWER_BUCKETS];
+/* Check a rule's onBlock at this node (NULL: it has none) against its resource. */
+void weir_check_on_block(struct weir_reader *reader, const struct weir_node *node, const struct weir_ruleset_rule *rule,
+			 const struct weir_ruleset_resource *resource);
+
 /* The fields of settings.cluster, by enum weir_cluster_field. */
 extern const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS];
 

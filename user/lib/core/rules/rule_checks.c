@@ -250,6 +250,8 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 		weir_check_cluster(reader, draft);
 	if (draft->value[RULE_WHEN_FULL])
 		check_when_full(reader, draft);
+	if (draft->has_resource)
+		weir_check_on_block(reader, draft->value[RULE_ON_BLOCK], rule, weir_resource_of(reader->ruleset, rule));
 	/* If a mistake left a value out, the remaining values must not be blamed. */
 	if (reader->mistakes != draft->mistakes_before)
 		return;

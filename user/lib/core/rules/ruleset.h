@@ -195,6 +195,7 @@ struct weir_ruleset_rule {
 	enum weir_window_kind window;
 	bool counts_bytes;
 	bool observes;
+	enum weir_on_block on_block;
 	bool aggregates; /* whenFull: flows without a place anywhere share one limit; otherwise they start over */
 	/* Its window can be occupied, and it may meet packets that do so: weir_rule_can_occupy(),
 	 * weir_meets_prioritized().
@@ -248,11 +249,14 @@ struct weir_settings {
 	uint32_t connection_flows;     /* most that can have connections; default: a quarter of `connections` */
 	bool derives_connection_flows; /* connection_flows is the default */
 	char *cluster[WEIR_CLUSTER_FIELDS];
+	uint64_t answer_rates[WEIR_ANSWER_BUCKETS]; /* per second; 0: the default. weir_answer_rate() */
 	/* Per breaker, a power of two; 0: the default. Not in rule files: replay asks for more. */
 	uint32_t ring_groups;
 	/* how long a connection is silent before it ends: by default 10,000, 600,000, 120,000 and 10,000 */
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 };
+
+uint64_t weir_answer_rate(const struct weir_settings *settings, unsigned int bucket);
 
 /* The names of the timeouts in `settings`, by enum weir_connection_class. */
 extern const char *const *const weir_connection_timeout_names;
@@ -281,6 +285,9 @@ struct weir_ruleset {
 	char **list_names; /* files named with '@': their paths from here */
 	size_t list_count;
 };
+
+/* Does a rule answer what it blocks? */
+bool weir_any_answers(const struct weir_ruleset *ruleset);
 
 /* Can this rule's window be occupied, if packets that it evaluates are prioritized? (docs/semantics.md, 10) */
 bool weir_rule_can_occupy(const struct weir_ruleset_rule *rule);

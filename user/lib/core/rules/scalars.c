@@ -42,6 +42,7 @@ const char *const weir_window_names[WEIR_WINDOW_COUNT] = {"leap", "strict", "smo
 
 const char *const weir_strategy_names[WEIR_STRATEGY_COUNT] = {"Direct", "WarmUp", "MemoryAdaptive"};
 
+const char *const weir_on_block_names[WEIR_ON_BLOCK_COUNT] = {"drop", "reset", "unreachable", "truncate", "cookie"};
 const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT] = {"Reject", "Throttling"};
 
 const char *const weir_relation_names[WEIR_RELATION_COUNT] = {"CurrentResource", "AssociatedResource"};

@@ -164,6 +164,7 @@ const char *weir_override_name(const struct weir_ruleset_rule *rule);
 #define WEIR_WINDOW_COUNT 4
 extern const char *const weir_window_names[WEIR_WINDOW_COUNT];		       /* enum weir_window_kind */
 extern const char *const weir_strategy_names[WEIR_STRATEGY_COUNT];	       /* enum weir_strategy */
+extern const char *const weir_on_block_names[WEIR_ON_BLOCK_COUNT];	       /* enum weir_on_block */
 extern const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT];	       /* enum weir_behavior */
 extern const char *const weir_relation_names[WEIR_RELATION_COUNT];	       /* enum weir_relation */
 extern const char *const weir_system_metric_names[WEIR_SYSTEM_COUNT];	       /* enum weir_system_metric */

@@ -156,7 +156,8 @@ static void merge(struct weir_reader *reader, const struct weir_node *value, con
 /* Each file adds to it, rather than setting it. */
 static bool is_combined(enum weir_setting setting)
 {
-	return setting == SETTING_NON_IP_EXCEPT || setting == SETTING_CLUSTER || setting == SETTING_TIMED_PARTS;
+	return setting == SETTING_NON_IP_EXCEPT || setting == SETTING_CLUSTER || setting == SETTING_ANSWERS ||
+	       setting == SETTING_TIMED_PARTS;
 }
 
 void weir_read_settings(struct weir_reader *reader, const struct weir_node *node,
@@ -178,6 +179,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	read_memory(reader, values[SETTING_MEMORY], settings);
 	read_timed_parts(reader, values[SETTING_TIMED_PARTS]);
 	weir_read_cluster_settings(reader, values[SETTING_CLUSTER]);
+	weir_read_answer_settings(reader, values[SETTING_ANSWERS]);
 	if (values[SETTING_UNMATCHED] && settings->drop_unmatched)
 		weir_warn(reader, values[SETTING_UNMATCHED],
 			  "define resources for everything that must get in: SSH, DHCP, DNS, ICMP and the answers to "
@@ -241,6 +243,7 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 		weir_warn(reader, first[SETTING_OCCUPY_TIMEOUT],
 			  "write how many milliseconds a packet may wait, or leave out 'prioritized'",
 			  "no bucket is ever occupied: every wait is longer than 0 ms");
+	weir_finish_answers(reader, first[SETTING_ANSWERS]);
 	warn_of_arp(reader, first[SETTING_NON_IP], first[SETTING_NON_IP_EXCEPT]);
 	if (limits_connections || weir_tracks_connections(reader->ruleset))
 		return;

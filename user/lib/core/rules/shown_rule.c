@@ -61,6 +61,7 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 				.window = identity->window,
 				.counts_bytes = identity->counts_bytes,
 				.observes = info->observes,
+				.on_block = info->on_block < WEIR_ON_BLOCK_COUNT ? info->on_block : WEIR_ON_BLOCK_DROP,
 				.aggregates = info->aggregates,
 				.occupies = info->occupies,
 				.strategy = info->strategy,
@@ -119,6 +120,7 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	RULE(BLOCK_DURATION, rule->penalty_ms, !rule->penalty_ms)                                                      \
 	RULE(BLOCK_DURATION_MAX, rule->penalty_ms, rule->penalty_ms_max == rule->penalty_ms)                           \
 	RULE(MODE, true, !rule->observes)                                                                              \
+	RULE(ON_BLOCK, rule->on_block, !rule->on_block)                                                                \
 	FIELD(CLUSTER_MODE, "clusterMode", TRUTH, true, rule->cluster, !rule->cluster)                                 \
 	FIELD(CLUSTER_CONFIG, "clusterConfig", CLUSTER, NULL, rule->cluster, !rule->cluster)                           \
 	RULE(WHEN_FULL, rule->aggregates, !rule->aggregates)                                                           \
@@ -207,15 +209,16 @@ static enum sort sort_of(const struct weir_ruleset_rule *rule)
 		F(NAME), F(RESOURCE), F(PER), F(METRIC), F(RATE), F(THRESHOLD), F(INTERVAL), F(SAMPLES), F(WINDOW),    \
 			F(BURST), F(BURST_COUNT), F(UNIT), F(STRATEGY), F(WARM_UP_PERIOD), F(COLD_FACTOR),             \
 			F(LOW_USAGE), F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(BEHAVIOR), F(MAX_QUEUEING),          \
-			F(RELATION), F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(MODE),               \
+			F(RELATION), F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(MODE), F(ON_BLOCK),  \
 			F(CLUSTER_MODE), F(CLUSTER_CONFIG), F(WHEN_FULL), F(OVERRIDES), F(COUNT)                       \
 	}
 #define LAST_OF_RATE                                                                                                   \
-	F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(CLUSTER_MODE), F(CLUSTER_CONFIG), F(WHEN_FULL)
+	F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(ON_BLOCK), F(CLUSTER_MODE), F(CLUSTER_CONFIG),    \
+		F(WHEN_FULL)
 #define BREAKER                                                                                                        \
 	F(BREAKER_STRATEGY), F(THRESHOLD), F(BREAKER_RETRY), F(BREAKER_MIN_REQUESTS), F(BREAKER_INTERVAL),             \
 		F(BREAKER_BUCKETS), F(BREAKER_MAX_RT), F(BREAKER_PROBES)
-#define SYSTEM F(SYSTEM_METRIC), F(TRIGGER), F(SYSTEM_STRATEGY), F(MODE)
+#define SYSTEM F(SYSTEM_METRIC), F(TRIGGER), F(SYSTEM_STRATEGY), F(MODE), F(ON_BLOCK)
 
 /* Each list ends with SHOWN_COUNT. */
 static const uint8_t documents[][SORTS][SHOWN_COUNT] =
@@ -224,7 +227,7 @@ static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 			{
 				[SORT_RATE] = WRITTEN_LIMIT,
 				[SORT_COUNT] = WRITTEN_LIMIT,
-				[SORT_BREAKER] = {F(NAME), F(RESOURCE), BREAKER, F(MODE), F(COUNT)},
+				[SORT_BREAKER] = {F(NAME), F(RESOURCE), BREAKER, F(MODE), F(ON_BLOCK), F(COUNT)},
 				[SORT_SYSTEM] = {F(NAME), SYSTEM, F(COUNT)},
 			},
 		[WEIR_RULE_CHECKED] =
@@ -235,10 +238,10 @@ static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 					 F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(WARM_UP_PERIOD), F(COLD_FACTOR),
 					 F(WINDOW),	F(BUCKET),   F(SAMPLES),   F(MAX_QUEUEING),   F(OCCUPIES),
 					 LAST_OF_RATE,	F(PER),	     F(OVERRIDES), F(COUNT)},
-				[SORT_COUNT] = {F(NAME), F(METRIC), F(MODE), F(THRESHOLD), F(STORAGE), F(PER),
-						F(OVERRIDES), F(COUNT)},
-				[SORT_BREAKER] = {F(NAME), F(MODE), F(STORAGE), BREAKER, F(PER), F(OVERRIDES),
-						  F(COUNT)},
+				[SORT_COUNT] = {F(NAME), F(METRIC), F(MODE), F(ON_BLOCK), F(THRESHOLD), F(STORAGE),
+						F(PER), F(OVERRIDES), F(COUNT)},
+				[SORT_BREAKER] = {F(NAME), F(MODE), F(ON_BLOCK), F(STORAGE), BREAKER,
+						  F(PER), F(OVERRIDES), F(COUNT)},
 				[SORT_SYSTEM] = {F(NAME), SYSTEM, F(COUNT)},
 			},
 		[WEIR_RULE_LOADED] =
@@ -247,8 +250,9 @@ static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 					       F(STRATEGY), F(BEHAVIOR),  F(RELATION),	F(LOW_USAGE), F(HIGH_USAGE),
 					       F(LOW_MARK), F(HIGH_MARK), F(THRESHOLD), F(OCCUPIES),  F(MAX_QUEUEING),
 					       F(SAMPLES),  F(WINDOW),	  F(BUCKET),	LAST_OF_RATE, F(COUNT)},
-				[SORT_COUNT] = {F(NAME), F(RESOURCE), F(METRIC), F(MODE), F(THRESHOLD), F(COUNT)},
-				[SORT_BREAKER] = {F(NAME), F(RESOURCE), F(MODE), BREAKER, F(COUNT)},
+				[SORT_COUNT] = {F(NAME), F(RESOURCE), F(METRIC), F(MODE), F(ON_BLOCK), F(THRESHOLD),
+						F(COUNT)},
+				[SORT_BREAKER] = {F(NAME), F(RESOURCE), F(MODE), F(ON_BLOCK), BREAKER, F(COUNT)},
 				[SORT_SYSTEM] = {F(NAME), F(RESOURCE), SYSTEM, F(COUNT)},
 			},
 };

@@ -117,9 +117,9 @@ static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 
 void weir_read_system_rule(struct weir_reader *reader, struct weir_draft *draft)
 {
-	const struct weir_node *mode = draft->value[RULE_MODE];
+	static const enum weir_rule_field choices[] = {RULE_MODE, RULE_ON_BLOCK};
 	const size_t mistakes = reader->mistakes;
-	uint64_t observes;
+	uint64_t choice;
 
 	if (!weir_begin_rule(reader, draft))
 		return;
@@ -127,8 +127,10 @@ void weir_read_system_rule(struct weir_reader *reader, struct weir_draft *draft)
 	draft->rule->system = WEIR_SYSTEM_LOAD; /* it counts as a system rule, even if it has mistakes */
 	read_metric(reader, draft);
 	draft->rule->is_bbr = read_strategy(reader, draft->value[RULE_STRATEGY]);
-	if (mode && weir_read_value(reader, &weir_rule_rows[RULE_MODE], mode, false, false, &observes))
-		draft->rule->observes = observes;
+	for (size_t i = 0; i < ARRAY_SIZE(choices); i++)
+		if (draft->value[choices[i]] && weir_read_value(reader, &weir_rule_rows[choices[i]],
+								draft->value[choices[i]], false, false, &choice))
+			weir_set_member(&weir_rule_rows[choices[i]], draft->rule, choice);
 	choose(draft->rule);
 	weir_read_identity(reader, draft);
 	read_trigger(reader, draft);

@@ -118,6 +118,12 @@ static inline bool weir_penalises(const struct weir_rule_info *rule)
 	return rule->penalty_ms;
 }
 
+/* Are senders of packets that it blocks answered? */
+static inline bool weir_answers(const struct weir_rule_info *rule)
+{
+	return rule->on_block;
+}
+
 /* Does a flow of this rule leave a ghost when it is evicted from a full table (bpf/kinds/ghosts.h)? */
 static inline bool weir_leaves_ghosts(const struct weir_rule_info *rule)
 {

@@ -43,6 +43,14 @@ const char *const weir_verdict_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_ERROR] = "dropped by a bug in weir",
 };
 
+const char *const weir_answer_words[WEIR_ON_BLOCK_COUNT] = {
+	[WEIR_ON_BLOCK_DROP] = "nothing",
+	[WEIR_ON_BLOCK_RESET] = "RST",
+	[WEIR_ON_BLOCK_UNREACHABLE] = "ICMP unreachable",
+	[WEIR_ON_BLOCK_TRUNCATE] = "a truncated DNS answer",
+	[WEIR_ON_BLOCK_COOKIE] = "a SYN cookie",
+};
+
 bool weir_verdict_drops(enum weir_verdict verdict)
 {
 	switch (verdict) {
@@ -231,7 +239,7 @@ static void format_limit_rate(const struct weir_rule_info *rule, char words[WEIR
 	snprintf(words, WEIR_WORDS_BYTES, "%s to %.64s", high, low);
 }
 
-const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+static const char *format_kinds_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
@@ -260,6 +268,17 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 							   : "",
 		 kind->manner ?: "", is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "",
 		 penalty, rule->aggregates ? ", aggregate when full" : "");
+	return words;
+}
+
+const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+{
+	size_t used;
+
+	format_kinds_limit(rule, words);
+	used = strlen(words);
+	if (rule->on_block && rule->on_block < WEIR_ON_BLOCK_COUNT)
+		snprintf(words + used, WEIR_WORDS_BYTES - used, ", answers with %s", weir_answer_words[rule->on_block]);
 	return words;
 }
 

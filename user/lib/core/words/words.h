@@ -62,6 +62,7 @@ const char *weir_direction_name(uint32_t directions);
 
 extern const char *const weir_verdict_names[]; /* by enum weir_verdict; also the keys in JSON documents */
 extern const char *const weir_verdict_words[]; /* the same for people: "blocked by a rule" */
+extern const char *const weir_answer_words[];  /* by enum weir_on_block: what the sender gets, "RST" */
 
 /* Is a packet with this verdict dropped, or would it be if the instance did not observe? */
 bool weir_verdict_drops(enum weir_verdict verdict);

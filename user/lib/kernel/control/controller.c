@@ -161,6 +161,17 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 	return 0;
 }
 
+/* A generation that answers needs to know this host's addresses as they change. A failure costs just that. */
+static void watch_addresses(struct weir_controller *controller)
+{
+	const bool answers = weir_instance_answers(controller->instance);
+
+	if (controller->link_watch_fd < 0)
+		return;
+	weir_link_watch_addresses(controller->link_watch_fd, answers);
+	controller->must_follow |= answers; /* some may have changed since it was loaded */
+}
+
 /* The program has already returned to the previous rules by itself; from now on the controller moves their thresholds.
  * Tried once, because the rules may have been confirmed instead.
  */
@@ -193,7 +204,10 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 	if (controller->instance)
 		weir_instance_watch_links(controller->instance, diag);
 	err = weir_controller_open_all(controller, diag);
-	return err ? err : step(controller, diag);
+	if (err)
+		return err;
+	watch_addresses(controller);
+	return step(controller, diag);
 }
 
 /* Set the time of the next tick. Needed even if no rule's threshold moves, since a reload may bring one. */
@@ -298,6 +312,7 @@ static int watch_interfaces(struct weir_controller *controller, struct weir_diag
 	controller->link_watch_fd = weir_link_watch_open();
 	if (controller->link_watch_fd < 0)
 		return weir_diag_fail(diag, -controller->link_watch_fd, NULL, "cannot watch for interfaces");
+	watch_addresses(controller);
 	controller->must_follow = true;
 	return 0;
 }

@@ -226,6 +226,8 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 
 		err = fd < 0 ? fd : weir_pin(options->instance, WEIR_PIN_HISTORY, fd, diag);
 	}
+	if (!err)
+		err = weir_instance_write_addresses(0, image, object, diag);
 	if (!err && image->config.paces)
 		err = attach_pace(options->instance, &plan->targets, diag);
 	if (!err && options->is_controlled)
@@ -340,6 +342,8 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 		err = weir_instance_build_image(ruleset, options->mode, NULL, WEIR_EMPTIED_WARNED, &image, diag);
 	if (!err && image->config.paces)
 		err = weir_pace_check(diag);
+	if (!err)
+		err = weir_instance_check_cookies(0, image, diag);
 	if (!err) {
 		weir_image_memory(image, image->config.cpus, &memory);
 		err = weir_instance_check_memory(memory.total, diag);

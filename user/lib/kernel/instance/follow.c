@@ -57,6 +57,8 @@ static int put_on(const struct weir_instance *instance, const struct weir_link_t
 			weir_instance_trim_pace(instance->name);
 		return err;
 	}
+	if (weir_instance_answers(instance))
+		weir_instance_warn_of_answers(&link, diag);
 	which = weir_hook_is_out(link.hook)		   ? "outgoing packets"
 		: weir_link_terms_have(terms, &link, true) ? "both directions"
 							   : "incoming packets";
@@ -468,6 +470,19 @@ static void follow_cases(const struct weir_instance *instance, struct weir_follo
 	follow->misses_cases = err != 0;
 }
 
+/* Addresses come and go with and without interfaces. A failure is reported once. */
+static void follow_addresses(const struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
+{
+	int err = weir_instance_answers(instance) ? weir_own_addresses_write(instance->map_fd[WEIR_TABLE_OWN_ADDRESSES])
+						  : 0;
+
+	if (err && !follow->misses_addresses)
+		weir_diag_warning(diag, NULL, NULL, NULL,
+				  "answers (onBlock) may go to new addresses of this host, if somebody forges them: %s",
+				  strerror(-err));
+	follow->misses_addresses = err != 0;
+}
+
 /* Where the instance is wanted now. -EBUSY: it was reloaded, and is reopened at once. */
 static int read_wanted(struct weir_instance *instance)
 {
@@ -493,6 +508,8 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 	err = read_wanted(instance);
 	if (!err)
 		follow_cases(instance, follow, diag);
+	if (!err)
+		follow_addresses(instance, follow, diag);
 	if (!err)
 		err = weir_targets_find(instance->info.wanted, instance->info.attach_mode, &targets);
 	if (err)

@@ -283,7 +283,8 @@ struct weir_follow {
 	uint32_t *left_out; /* ifindex */
 	size_t left_out_count;
 	bool has_looked;
-	bool misses_cases; /* the rules could not learn of interfaces that appeared (newcomers.c) */
+	bool misses_cases;     /* the rules could not learn of interfaces that appeared (newcomers.c) */
+	bool misses_addresses; /* ... nor of this host's addresses (answers.c) */
 };
 
 /*
@@ -292,6 +293,11 @@ struct weir_follow {
  * the instance is in another network namespace. -EBUSY: another command is at work; try again soon.
  */
 int weir_instance_follow(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag);
+
+/* Are senders of blocked packets answered (onBlock)? */
+bool weir_instance_answers(const struct weir_instance *instance);
+/* Does the kernel give SYN cookies in the present network namespace, whatever the queues (tcp_syncookies is 2)? */
+bool weir_cookies_are_given(void);
 void weir_follow_free(struct weir_follow *follow);
 
 /*

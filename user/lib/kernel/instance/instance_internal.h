@@ -96,6 +96,18 @@ void weir_cases_drop_new(const char *instance);
  */
 int weir_cases_follow(const char *instance);
 
+/* ---- answers.c ---- */
+
+/* Make the map contain the addresses of the present network namespace. Returns 0 or -errno. */
+int weir_own_addresses_write(int map_fd);
+/* The same for a load that answers, in the namespace of its interfaces (0: the present one). */
+int weir_instance_write_addresses(uint64_t netns, const struct weir_image *image, const struct weir_object *object,
+				  struct weir_diag *diag);
+/* Refuse `onBlock: cookie` where the kernel does not give cookies. */
+int weir_instance_check_cookies(uint64_t netns, const struct weir_image *image, struct weir_diag *diag);
+/* Warn if answers cannot leave by an interface that has appeared. (weir_examine_attached() does it for the others.) */
+void weir_instance_warn_of_answers(const struct weir_link *link, struct weir_diag *diag);
+
 /* ---- wanted.c ---- */
 
 /* Words in weir_instance_info.wanted, which has room for WEIR_WANTED_MAX. Adding a word that is there changes nothing;

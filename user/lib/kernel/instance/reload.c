@@ -421,6 +421,8 @@ static int swap_in(struct weir_instance *instance, struct weir_transition *trans
 	if (!err)
 		err = carry_timed_first(instance, image, object, diag);
 	if (!err)
+		err = weir_instance_write_addresses(instance->info.netns, image, object, diag);
+	if (!err)
 		err = swap_programs(instance, image, object, transition, old, diag);
 	if (err) {
 		drop_new_pins(instance);

@@ -331,6 +331,8 @@ int weir_reload_prepare(struct weir_instance *instance, const struct weir_transi
 	if (!err)
 		err = check_ports(instance, *ret_image, diag);
 	if (!err)
+		err = weir_instance_check_cookies(instance->info.netns, *ret_image, diag);
+	if (!err)
 		err = weir_instance_check_memory(weir_reload_new_bytes(instance, *ret_image), diag);
 	return err;
 }

@@ -183,6 +183,17 @@ int weir_link_watch_open(void)
 	return TAKE_FD(fd);
 }
 
+int weir_link_watch_addresses(int fd, bool wants)
+{
+	static const int groups[] = {RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR};
+
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		if (setsockopt(fd, SOL_NETLINK, wants ? NETLINK_ADD_MEMBERSHIP : NETLINK_DROP_MEMBERSHIP, &groups[i],
+			       sizeof(groups[i])))
+			return -errno;
+	return 0;
+}
+
 void weir_link_watch_drain(int fd)
 {
 	char piece[PIECE_BYTES];

@@ -10,6 +10,7 @@
 #include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Larger than any of our requests, which contain constants and names of at most IFNAMSIZ bytes. */
@@ -55,13 +56,16 @@ int weir_netlink_ask_value(struct weir_netlink *netlink, size_t about_bytes, uin
 
 /* ---- watching links ----
  *
- * It reports that interfaces of the present network namespace, or their qdiscs and filters, appear, go or change
- * (rtnetlink(7), RTNLGRP_LINK and RTNLGRP_TC). It reports only that something has changed, not what: events can be lost
- * when many come at once, so the reader examines all interfaces again.
+ * It reports that interfaces of the present network namespace, their qdiscs or filters appear, go or change
+ * (rtnetlink(7), RTNLGRP_LINK, RTNLGRP_TC); and their addresses, if that is wanted. It reports only that something has
+ * changed, not what: events can be lost when many come at once, so the reader examines all interfaces again.
  */
 
 /* Returns a descriptor that becomes readable when something has changed, or -errno. It stays in this namespace. */
 int weir_link_watch_open(void);
+
+/* Also report addresses from now on, or no longer: with IPv6, some change every few minutes. Returns 0 or -errno. */
+int weir_link_watch_addresses(int fd, bool wants);
 
 /* Discard all events received so far. Call this before examining the interfaces, so that nothing is missed. */
 void weir_link_watch_drain(int fd);

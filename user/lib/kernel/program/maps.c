@@ -67,9 +67,9 @@ struct bpf_map *weir_map_find(const struct bpf_object *object, const char *name)
 
 /* Those of a generation, and those that userspace writes. */
 static const char *const shared_names[] = {
-	"vectors",	"thresholds",	   "interfaces",     "prefix_nodes", "overrides",
-	"window_specs", "list_roots",	   "list_buckets",   "list_words",   "listed_prefixes",
-	"timed_state",	"timed_addresses", "timed_prefixes",
+	"vectors",	"thresholds",	   "interfaces",     "prefix_nodes",  "overrides",
+	"window_specs", "list_roots",	   "list_buckets",   "list_words",    "listed_prefixes",
+	"timed_state",	"timed_addresses", "timed_prefixes", "own_addresses",
 };
 
 bool weir_map_is_shared(const char *name)

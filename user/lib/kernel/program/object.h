@@ -129,4 +129,10 @@ int weir_object_evaluate_many(const struct weir_object *object, const void *fram
 int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,
 			    __u32 times);
 
+/* The same once, with what the program has made of the frame: if it returns XDP_TX, the answer to it (harness
+ * wants_answer). *answer_bytes is the room for it, and then its length. (At most a page of it at tc.)
+ */
+int weir_object_answer_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,
+			  void *ret_answer, __u32 *answer_bytes);
+
 #endif
