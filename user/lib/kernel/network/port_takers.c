@@ -11,11 +11,11 @@
 #include "base/util.h"
 #include "network/netlink.h"
 
-static void add(char words[WEIR_PORT_TAKERS_BYTES], const char *format, const char *name)
+static void add(char words[WEIR_PORT_TAKERS_BYTES], const char *what, const char *name)
 {
 	char taker[64];
 
-	snprintf(taker, sizeof(taker), format, name);
+	snprintf(taker, sizeof(taker), "%s '%.32s'", what, name);
 	if (strstr(words, taker) || strlen(words) + strlen(taker) + 3 > WEIR_PORT_TAKERS_BYTES)
 		return;
 	strcat(words, words[0] ? ", " : "");
@@ -66,7 +66,7 @@ static void read_rule(const struct nlmsghdr *message, void *words)
 	if (expressions)
 		mnl_attr_for_each_nested(one, expressions)
 			if (takes(one))
-				add(words, "nft table '%.32s'",
+				add(words, "nft table",
 				    text_of(weir_netlink_find(message, about_bytes, NFTA_RULE_TABLE)));
 }
 
@@ -84,7 +84,7 @@ static void read_nft(char words[WEIR_PORT_TAKERS_BYTES])
 /* ---- others ---- */
 
 /* Of the calling thread's namespace, unlike /proc/net. A service is a line as "TCP  0A010001:0050 rr". */
-static void read_lines(const char *path, const char *const *beginnings, const char *format,
+static void read_lines(const char *path, const char *const *beginnings, const char *what,
 		       char words[WEIR_PORT_TAKERS_BYTES])
 {
 	_cleanup_(weir_fclosep) FILE *file = fopen(path, "re");
@@ -93,7 +93,7 @@ static void read_lines(const char *path, const char *const *beginnings, const ch
 	while (file && fgets(line, sizeof(line), file))
 		for (const char *const *beginning = beginnings; *beginning; beginning++)
 			if (!strncmp(line, *beginning, strlen(*beginning)))
-				add(words, format, *beginning);
+				add(words, what, *beginning);
 }
 
 bool weir_port_takers_find(char ret_words[WEIR_PORT_TAKERS_BYTES])
@@ -102,8 +102,8 @@ bool weir_port_takers_find(char ret_words[WEIR_PORT_TAKERS_BYTES])
 
 	ret_words[0] = '\0';
 	read_nft(ret_words);
-	read_lines("/proc/thread-self/net/ip_tables_names", tables, "iptables-legacy table '%s'", ret_words);
-	read_lines("/proc/thread-self/net/ip6_tables_names", tables, "ip6tables-legacy table '%s'", ret_words);
-	read_lines("/proc/thread-self/net/ip_vs", services, "IPVS (%s)", ret_words);
+	read_lines("/proc/thread-self/net/ip_tables_names", tables, "iptables-legacy table", ret_words);
+	read_lines("/proc/thread-self/net/ip6_tables_names", tables, "ip6tables-legacy table", ret_words);
+	read_lines("/proc/thread-self/net/ip_vs", services, "IPVS service", ret_words);
 	return ret_words[0];
 }
