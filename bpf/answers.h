@@ -172,8 +172,6 @@ static __always_inline __u64 weir_sum_words(const weir_word *words, const int co
 	return sum;
 }
 
-#define WEIR_IP_BYTES(pkt) ((pkt)->is_ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr))
-
 /* The pseudo-header's part of a checksum (RFC 9293, 3.1; RFC 8200, 8.1). The same both ways. */
 static __always_inline __u64 weir_pseudo_sum(const struct weir_packet *pkt, __u32 protocol, __u32 bytes)
 {

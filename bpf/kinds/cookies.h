@@ -10,6 +10,7 @@
 
 #define WEIR_SUPPOSED_MSS 536 /* RFC 9293, 3.7.1 */
 #define WEIR_TCP_BYTES_MAX 60
+#define WEIR_IP_BYTES(pkt) ((pkt)->is_ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr)) /* without options */
 
 /* Ask the socket that listens for the packet in s->closing, whose headers are at these offsets: for a cookie and an MSS
  * (bpf_tcp_gen_syncookie()), or whether it brings a cookie back (bpf_tcp_check_syncookie(); 0: it does). Negative: no.
@@ -20,7 +21,7 @@ static __always_inline __s64 weir_ask_listener(weir_context *ctx, struct weir_sc
 {
 	const struct weir_harness *l = config.is_virtual ? weir_harness() : NULL;
 	const struct weir_packet *pkt = &s->closing;
-	const __u32 ip_bytes = pkt->is_ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+	const __u32 ip_bytes = WEIR_IP_BYTES(pkt);
 	struct tcphdr *tcp = (struct tcphdr *)s->segment;
 	struct bpf_sock_tuple tuple = {};
 	struct bpf_sock *socket;

@@ -36,9 +36,7 @@ void weir_examine_answers(const char *interface, uint32_t ifindex, const struct 
 	if (!answers || !is_native)
 		return;
 	if (weir_veth_loses_answers(interface, ifindex, advice))
-		weir_find(findings, WEIR_FINDING_PROBLEM, "answers", advice,
-			  "answers (onBlock) cannot leave '%s' in native mode: they count as sent, and are lost",
-			  interface);
+		weir_find(findings, WEIR_FINDING_PROBLEM, "answers", advice, WEIR_VETH_LOSES_ANSWERS, interface);
 	snprintf(advice, sizeof(advice), "ethtool -K %s rxvlan off", interface);
 	if (device->has_offloads && device->strips_vlan)
 		weir_find(findings, WEIR_FINDING_NOTE, "answers", advice,

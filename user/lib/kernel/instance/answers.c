@@ -229,8 +229,5 @@ void weir_instance_warn_of_answers(const struct weir_link *link, struct weir_dia
 
 	if (link->hook == WEIR_HOOK_XDP && link->is_native &&
 	    weir_veth_loses_answers(link->attached_as, link->ifindex, advice))
-		weir_diag_warning(diag, NULL, NULL, advice,
-				  "answers (onBlock) cannot leave '%s' in native mode: they count as sent, and are "
-				  "lost",
-				  link->attached_as);
+		weir_diag_warning(diag, NULL, NULL, advice, WEIR_VETH_LOSES_ANSWERS, link->attached_as);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define WEIR_VETH_LOSES_ANSWERS "answers (onBlock) cannot leave '%s' in native mode: they count as sent, and are lost"
 #define WEIR_VETH_ADVICE_BYTES 160
 
 /*
