@@ -193,6 +193,7 @@ end_instance() {
 }
 attempt() { "$1"; } # CLAIM: how it is tried
 claim() {
+	await_new_hour
 	begin_claim
 	if attempt "$1"; then
 		echo "ok: $1"

@@ -59,6 +59,15 @@ in_time() { # SECONDS COMMAND [ARGUMENT...]
 # For tools that do little and are to be in time: before all ordinary processes, where that is allowed.
 chrt -r 10 true 2>/dev/null && ahead="chrt -r 10" || ahead=
 
+# A window of an hour ends where the hours of the uptime do, and of a capture where the clock's do: what counts in one begins
+# thirty seconds before that at the latest.
+await_new_hour() {
+	local second
+	for second in "$(cut -d. -f1 /proc/uptime)" "$(date +%s)"; do
+		[ $((second % 3600)) -lt 3570 ] || sleep $((3601 - second % 3600))
+	done
+}
+
 # For a test that asks when something happens: before all ordinary processes, and those of tests/bpf/cpus_test, where
 # that is allowed. Call it first: it restarts the script. A machine may stand still all the same: see watch_stalls.
 go_first() { # [ARGUMENT...]
