@@ -321,15 +321,14 @@ static void examine_its_answers(const char *interface, uint32_t ifindex, const s
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
 	const struct weir_link *link;
-	uint32_t answers = 0;
+	uint32_t answers;
 
-	if (weir_instance_open(name, &instance, &ignored) || !weir_instance_answers(instance))
+	if (weir_instance_open(name, &instance, &ignored))
 		return;
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (!instance->rules[instance->rule_order[i]].observes)
-			answers |= 1u << instance->rules[instance->rule_order[i]].on_block;
+	answers = weir_answers_of(instance->rules, instance->info.rule_slots, instance->info.observes);
 	link = weir_instance_link_on(instance, ifindex, false);
-	weir_examine_answers(interface, ifindex, device, answers & ~(1u << WEIR_ON_BLOCK_DROP),
+	weir_examine_cookies(answers, findings);
+	weir_examine_answers(interface, ifindex, device, answers,
 			     link && link->hook == WEIR_HOOK_XDP && link->is_native, findings);
 }
 

@@ -44,7 +44,14 @@ void weir_examine_rings(const char *interface, const struct weir_device *device,
 
 /* ---- examine_answers.c ---- */
 
-/* `answers`: a bit for each enum weir_on_block of the rules; 0 finds nothing. is_native: the mode is, or would be. */
+/* Both: `answers` as from weir_answers_of(); 0 finds nothing. */
+
+/* Cookies are a listening socket's: the kernel must take them back, and the connection must reach that socket. The same
+ * for all interfaces of the present network namespace.
+ */
+void weir_examine_cookies(uint32_t answers, struct weir_findings *findings);
+
+/* Can they leave by this interface? is_native: the mode is, or would be. */
 void weir_examine_answers(const char *interface, uint32_t ifindex, const struct weir_device *device, uint32_t answers,
 			  bool is_native, struct weir_findings *findings);
 

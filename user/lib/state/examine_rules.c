@@ -17,6 +17,7 @@
 #include "rules/scalars.h"
 #include "state/examine.h"
 #include "state/examine_interface.h"
+#include "tables/rule_kind.h"
 
 /* ---- rules that could be loaded here ---- */
 
@@ -131,16 +132,6 @@ static void examine_rules_room(const char *interface, const struct weir_device *
 		weir_find(findings, WEIR_FINDING_NOTE, "gso", room.advice, "%s", room.text);
 }
 
-static uint32_t answers_of(const struct weir_ruleset *ruleset)
-{
-	uint32_t answers = 0;
-
-	for (size_t i = 0; !ruleset->settings.observes && i < ruleset->rule_count; i++)
-		if (!ruleset->rules[i].observes)
-			answers |= 1u << ruleset->rules[i].on_block;
-	return answers & ~(1u << WEIR_ON_BLOCK_DROP);
-}
-
 static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
 {
 	struct weir_pace_ability ability;
@@ -229,7 +220,8 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	examine_rules_room(interface, &device, ruleset, findings);
 	examine_rules_interface(interface, ruleset, findings);
 	examine_rules_pace(image, findings);
-	weir_examine_answers(interface, ifindex, &device, answers_of(ruleset),
+	weir_examine_cookies(image->config.answers, findings);
+	weir_examine_answers(interface, ifindex, &device, image->config.answers,
 			     device.has_xdp_features && device.has_native_xdp, findings);
 	return 0;
 }
@@ -251,7 +243,7 @@ static uint32_t fields_of(const struct weir_ruleset *ruleset)
 	return fields;
 }
 
-/* A finding that applies to many interfaces is reported once, for the first. */
+/* A finding that applies to many interfaces is reported once, for the first; "": it is about the host. */
 struct collected {
 	struct weir_findings findings;
 	char first[WEIR_FINDINGS_MAX][IF_NAMESIZE];
@@ -283,12 +275,13 @@ static void warn_of_findings(const struct collected *collected, struct weir_diag
 {
 	for (size_t i = 0; i < collected->findings.count; i++) {
 		const struct weir_finding *finding = &collected->findings.finding[i];
-		char others[32] = "";
+		char others[32] = "", where[IF_NAMESIZE + 48] = "";
 
 		if (collected->others[i])
 			snprintf(others, sizeof(others), " and %zu more", collected->others[i]);
-		weir_diag_warning(diag, NULL, NULL, finding->advice, "on '%s'%s: %s", collected->first[i], others,
-				  finding->text);
+		if (collected->first[i][0])
+			snprintf(where, sizeof(where), "on '%s'%s: ", collected->first[i], others);
+		weir_diag_warning(diag, NULL, NULL, finding->advice, "%s%s", where, finding->text);
 	}
 }
 
@@ -338,8 +331,9 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* what was attached or reloaded can be read */
 	struct collected collected = {};
+	struct weir_findings of_host = {};
 	uint64_t overrides = 0;
-	uint32_t fields;
+	uint32_t fields, answers;
 
 	if (weir_instance_open_now(instance_name, &instance, &ignored))
 		return;
@@ -354,6 +348,9 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 	fields = fields_of(ruleset);
 	for (size_t i = 0; i < ruleset->rule_count; i++)
 		overrides += ruleset->rules[i].override_count;
+	answers = weir_answers_of(instance->rules, instance->info.rule_slots, instance->info.observes);
+	weir_examine_cookies(answers, &of_host);
+	collect("", &of_host, &collected);
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];
 		struct weir_findings findings = {};
@@ -371,7 +368,7 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		examine_rules_fields(link->interface, link->ifindex, &device,
 				     link->hook == WEIR_HOOK_XDP ? fields : fields & ~WEIR_MATCH_IP_LENGTH, &findings);
 		examine_rules_room(link->interface, &device, ruleset, &findings);
-		weir_examine_answers(link->interface, link->ifindex, &device, answers_of(ruleset),
+		weir_examine_answers(link->interface, link->ifindex, &device, answers,
 				     link->hook == WEIR_HOOK_XDP && link->is_native, &findings);
 		collect(link->interface, &findings, &collected);
 	}

@@ -110,8 +110,6 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->has_observers |= rule->observes;
 		config->shares_connections |= rule->shares_with != i;
 		config->asks_out_of_line |= rule->storage != WEIR_STORAGE_NARROW || rule->penalty_ms;
-		if (rule->on_block && !list->ruleset.settings.observes)
-			config->answers |= 1u << rule->on_block;
 		kind = weir_kinds[rule->kind];
 		if (kind->longest_wait_ns)
 			delays |= weir_match_directions(
@@ -127,6 +125,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	if (config->has_tracker)
 		config->kinds |= 1u << list->terms[list->tracker].kind;
 	configure_answers(&list->ruleset, image, config, diag);
+	config->answers = weir_answers_of(image->rule_info, image->rule_slots, list->ruleset.settings.observes);
 	config->asked_fields = config->match_fields | (config->system_rules ? WEIR_MATCH_TCP_FLAGS : 0);
 	for (i = 0; i < image->rule_count + image->shadow_count; i++) {
 		rule = &image->rules[i];

@@ -118,10 +118,23 @@ static inline bool weir_penalises(const struct weir_rule_info *rule)
 	return rule->penalty_ms;
 }
 
-/* Are senders of packets that it blocks answered? */
+/* Are senders of packets that it blocks answered, while it enforces? */
 static inline bool weir_answers(const struct weir_rule_info *rule)
 {
 	return rule->on_block;
+}
+
+/* What senders of packets get that these rules block: one bit for each enum weir_on_block but DROP. observes: all rules
+ * do.
+ */
+static inline uint32_t weir_answers_of(const struct weir_rule_info *rules, uint32_t count, bool observes)
+{
+	uint32_t answers = 0;
+
+	for (uint32_t i = 0; !observes && i < count; i++)
+		if (rules[i].state == WEIR_SLOT_USED && !rules[i].observes)
+			answers |= 1u << rules[i].on_block;
+	return answers & ~(1u << WEIR_ON_BLOCK_DROP);
 }
 
 /* Does a flow of this rule leave a ghost when it is evicted from a full table (bpf/kinds/ghosts.h)? */

@@ -225,9 +225,9 @@ int weir_instance_check_cookies(uint64_t netns, const struct weir_image *image, 
 
 void weir_instance_warn_of_answers(const struct weir_link *link, struct weir_diag *diag)
 {
-	char advice[WEIR_VETH_ADVICE_BYTES];
+	struct weir_veth_loss loss;
 
 	if (link->hook == WEIR_HOOK_XDP && link->is_native &&
-	    weir_veth_loses_answers(link->attached_as, link->ifindex, advice))
-		weir_diag_warning(diag, NULL, NULL, advice, WEIR_VETH_LOSES_ANSWERS, link->attached_as);
+	    weir_veth_loses_answers(link->attached_as, link->ifindex, &loss))
+		weir_diag_warning(diag, NULL, NULL, loss.advice, "%s", loss.words);
 }

@@ -7,6 +7,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "network/netlink.h"
@@ -70,15 +71,32 @@ static void read_rule(const struct nlmsghdr *message, void *words)
 				    text_of(weir_netlink_find(message, about_bytes, NFTA_RULE_TABLE)));
 }
 
+/* Without it there are no rules, and to ask for them would load it. A part of the kernel that is no module shows only
+ * by its functions; a kernel that does not list those is asked.
+ */
+static bool has_nft(void)
+{
+	_cleanup_(weir_fclosep) FILE *functions = NULL;
+	char line[256];
+
+	if (!access("/sys/module/nf_tables", F_OK))
+		return true;
+	functions = fopen("/proc/kallsyms", "re");
+	while (functions && fgets(line, sizeof(line), functions))
+		if (strstr(line, " nft_register_expr"))
+			return true;
+	return !functions;
+}
+
 static void read_nft(char words[WEIR_PORT_TAKERS_BYTES])
 {
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
 	const struct nfgenmsg about = {.nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0};
 
-	if (weir_netlink_open(&netlink, NETLINK_NETFILTER))
+	if (!has_nft() || weir_netlink_open(&netlink, NETLINK_NETFILTER))
 		return;
 	weir_netlink_begin(&netlink, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_DUMP, &about, sizeof(about));
-	weir_netlink_ask(&netlink, read_rule, words); /* a kernel without nft has no such rules, ignoring */
+	weir_netlink_ask(&netlink, read_rule, words); /* what cannot be read is not reported, ignoring */
 }
 
 /* ---- others ---- */

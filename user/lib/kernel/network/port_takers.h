@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What takes TCP connections from the socket that listens at their port. Changes nothing, but the kernel may load its
- * module of nft to answer.
- */
+/* What takes TCP connections from the socket that listens at their port. Changes nothing, and loads no module. */
 #ifndef WEIR_NETWORK_PORT_TAKERS_H
 #define WEIR_NETWORK_PORT_TAKERS_H
 

@@ -6,15 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEIR_VETH_LOSES_ANSWERS "answers (onBlock) cannot leave '%s' in native mode: they count as sent, and are lost"
-#define WEIR_VETH_ADVICE_BYTES 160
+struct weir_veth_loss {
+	bool is_known; /* false: the peer cannot be examined from here, so that they may be lost */
+	char words[224];
+	char advice[160];
+};
 
 /*
  * Whether what the program sends by XDP_TX is lost: a veth hands such frames over to its peer, but wakes it only if
  * that has an XDP program, too. If the peer has but GRO, they lie in its ring until another packet wakes it; otherwise
- * they are dropped (veth_xdp_flush() and veth_xdp_xmit() of the kernel's veth.c, up to 6.18 at least). Then the advice
- * says what to do. Also true if the peer's namespace cannot be examined. False for any other device.
+ * they are dropped (veth_xdp_flush() and veth_xdp_xmit() of the kernel's veth.c, up to 6.18 at least). Then *ret_loss
+ * says so, and what to do. False for any other device.
  */
-bool weir_veth_loses_answers(const char *name, uint32_t ifindex, char ret_advice[WEIR_VETH_ADVICE_BYTES]);
+bool weir_veth_loses_answers(const char *name, uint32_t ifindex, struct weir_veth_loss *ret_loss);
 
 #endif
