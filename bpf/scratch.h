@@ -70,7 +70,8 @@ struct weir_packet {
 
 /* In packet.tcp_flags, beside WEIR_BYTE_NONE: the packet closes, and its checksum is wrong. */
 #define WEIR_TCP_CHECKSUM_WRONG 0x200u
-#define WEIR_TCP_COOKIE_SOUGHT 0x400u /* it brings back no cookie; or it does, and counts as a SYN (cookies.h) */
+#define WEIR_TCP_COOKIE_SOUGHT 0x400u /* cookies.h has looked whether it brings back a cookie */
+#define WEIR_TCP_COOKIE_FOUND 0x800u  /* it does */
 
 /* The index of an incoming packet in weir_classes.kind, seen as one array; WEIR_KIND_OF_DIRECTION is added to it for an
  * outgoing one.

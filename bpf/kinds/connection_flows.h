@@ -58,6 +58,8 @@ static __always_inline struct weir_connection_flow *weir_flow_by_number(__u32 nu
 /* The class of a flow's first connection. */
 static __always_inline __u32 weir_first_class(const struct weir_scratch *s)
 {
+	if (WEIR_PART_RETURNED_COOKIES && s->packet.tcp_flags & WEIR_TCP_COOKIE_FOUND)
+		return WEIR_CONNECTION_CLASS_OPEN;
 	return weir_protocol(&s->packet) == IPPROTO_TCP ? WEIR_CONNECTION_CLASS_HALF : WEIR_CONNECTION_CLASS_OTHER;
 }
 

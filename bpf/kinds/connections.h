@@ -332,7 +332,7 @@ __noinline int weir_evaluate_opening(struct weir_scratch *s, __u32 place, __u32 
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
 	/* Under a rule that observes, the connection opens all the same, but it must not be taken for a learned one. */
-	reservation->is_refused = rule->observes && reservation->event == WEIR_EVENT_OPENS && !reservation->counted;
+	reservation->is_refused = rule->observes && reservation->event != WEIR_EVENT_NOT_TCP && !reservation->counted;
 	if (!reservation->is_refused)
 		s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	return answer;
@@ -397,17 +397,19 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	if (!set)
 		return WEIR_ANSWER_ERROR;
 	event = weir_connection_event(&s->packet);
+	if (WEIR_PART_RETURNED_COOKIES && s->packet.tcp_flags & WEIR_TCP_COOKIE_FOUND)
+		event = WEIR_EVENT_BRINGS_COOKIE;
 	at = weir_find_connection(set, reservation);
 	if (at) {
 		word = READ_ONCE(*at);
 		state = weir_own_state(s, word, id.tag);
 	}
 	next = weir_next_state(state, event);
-	if (next == state &&
-	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(s, word)))
-		return weir_may_bring_cookie(&s->packet, event, next) ? WEIR_ANSWER_COOKIE : WEIR_ANSWER_ADMIT;
 	if (weir_may_bring_cookie(&s->packet, event, next))
 		return WEIR_ANSWER_COOKIE;
+	if (next == state &&
+	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(s, word)))
+		return WEIR_ANSWER_ADMIT;
 	reservation->event = event;
 	reservation->class = weir_state_class(next);
 	reservation->is_reserved = 0;
@@ -421,6 +423,8 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	 */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
 				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
+		return WEIR_ANSWER_FOUND;
+	if (WEIR_PART_RETURNED_COOKIES && event == WEIR_EVENT_BRINGS_COOKIE && !reservation->counted)
 		return WEIR_ANSWER_FOUND;
 	return WEIR_ANSWER_ADMIT;
 }
@@ -613,6 +617,7 @@ __noinline int weir_begin_first(struct weir_scratch *s, __u32 index, __u32 way)
 	struct weir_connection_set *set;
 	const struct weir_rule *rule;
 	__u64 *at, changed;
+	__u32 state;
 	bool is_new;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, false);
@@ -628,10 +633,12 @@ __noinline int weir_begin_first(struct weir_scratch *s, __u32 index, __u32 way)
 	if (way >= WEIR_FLOW_WAYS)
 		return false;
 	at = &set->word[way];
-	changed = weir_connection_word(reservation->tag,
-				       reservation->class == WEIR_CONNECTION_CLASS_HALF ? WEIR_CONNECTION_HALF_OPEN
-											: WEIR_CONNECTION_OTHER_ONCE,
-				       reservation->step, reservation->flow, reservation->flow_tag);
+	state = reservation->class == WEIR_CONNECTION_CLASS_HALF ? WEIR_CONNECTION_HALF_OPEN
+								 : WEIR_CONNECTION_OTHER_ONCE;
+	if (WEIR_PART_RETURNED_COOKIES && reservation->class == WEIR_CONNECTION_CLASS_OPEN)
+		state = WEIR_CONNECTION_OPEN;
+	changed = weir_connection_word(reservation->tag, state, reservation->step, reservation->flow,
+				       reservation->flow_tag);
 	if (__sync_val_compare_and_swap(at, 0, changed))
 		return false;
 	WRITE_ONCE(set->flows.opened_us[way], weir_monotonic_ns(s) / 1000);

@@ -77,8 +77,8 @@ __noinline int weir_look_for_cookie(weir_context *ctx, struct weir_scratch *s, _
 	s->packet.tcp_flags |= WEIR_TCP_COOKIE_SOUGHT;
 	s->closing.is_ipv6 = s->packet.is_ipv6;
 	if (weir_parse_again(ctx, s, is_bare, &cur, &ip) == WEIR_PARSED_IP &&
-	    s->packet.fragment == WEIR_FRAGMENT_NONE && !weir_ask_listener(ctx, s, ip, cur.offset, false))
-		s->packet.tcp_flags = WEIR_TCP_SYN | WEIR_TCP_COOKIE_SOUGHT;
+	    !weir_ask_listener(ctx, s, ip, cur.offset, false))
+		s->packet.tcp_flags |= WEIR_TCP_COOKIE_FOUND;
 	return WEIR_ANSWER_AGAIN;
 }
 

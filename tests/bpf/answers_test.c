@@ -641,21 +641,26 @@ static void put32(uint8_t *at, uint32_t value)
 		at[i] = value >> (24 - 8 * i);
 }
 
-/* The client's ACK with a number that it got, or made up. Does it pass? */
-static bool acknowledge(struct limiter *limiter, int family, uint16_t port, uint32_t number)
+/* The client's packet with a number that it got, or made up. Does it pass? */
+static bool acknowledge_by(struct limiter *limiter, struct packet_spec *spec, uint16_t port, uint32_t number)
 {
-	struct packet_spec spec = tcp_of(family, ACK);
-	uint8_t *tcp = frame + 14 + (family == 6 ? 40 : 20);
+	uint8_t *tcp = frame + 14 + (spec->family == 6 ? 40 : 20);
 	uint32_t bytes;
 
-	spec.source_port = port;
-	bytes = packet_build(&spec, frame);
+	spec->source_port = port;
+	bytes = packet_build(spec, frame);
 	put32(tcp + 4, 0x12345679);
 	put32(tcp + 8, number);
 	assert_int_equal(ask(limiter, frame, bytes, answer), 0);
 	return weir_object_harness(limiter->rig.object)->verdict == WEIR_VERDICT_PASS;
 }
 
+static bool acknowledge(struct limiter *limiter, int family, uint16_t port, uint32_t number)
+{
+	struct packet_spec spec = tcp_of(family, ACK);
+
+	return acknowledge_by(limiter, &spec, port, number);
+}
 /* A SYN from this port gets a cookie; returns it. */
 static uint32_t get_cookie(struct limiter *limiter, int family, uint16_t port)
 {
@@ -666,26 +671,36 @@ static uint32_t get_cookie(struct limiter *limiter, int family, uint16_t port)
 	return get32(answer + 14 + (family == 6 ? 40 : 20) + 4);
 }
 
+/* Cookies for all SYNs, and so many connections for each key. */
+static void prepare_connections(struct limiter *limiter, uint32_t key_fields, uint64_t connections)
+{
+	static const uint64_t timeouts_ms[WEIR_CONNECTION_CLASSES] = {10000, 600000, 120000, 10000}; /* by default */
+	struct weir_ruleset_rule *rule;
+	struct weir_match *match;
+
+	prepare(limiter, WEIR_ON_BLOCK_COOKIE, 0);
+	match = &limiter->rig.ruleset->resources[0].match;
+	match->tcp_flags = calloc(1, sizeof(*match->tcp_flags));
+	assert_non_null(match->tcp_flags);
+	match->tcp_flags_count = 1;
+	match->tcp_flags[0] = (struct weir_tcp_flags){.set = SYN, .clear = ACK};
+	rule = rig_rule(&limiter->rig, rig_resource(&limiter->rig, 53, key_fields), WEIR_WINDOW_LEAP, connections, 0,
+			0);
+	rule->metric = WEIR_METRIC_CONCURRENCY;
+	limiter->rig.ruleset->resources[1].match.has_protocol = false;
+	memcpy(limiter->rig.ruleset->settings.connection_timeout_ms, timeouts_ms, sizeof(timeouts_ms));
+}
+
 /* SYNs are blocked, so it is the ACK that opens a connection, of which two are allowed. Other packets of a connection
  * that is not known open none.
  */
 static void check_returned_cookies(enum weir_hook hook, int family)
 {
-	struct weir_ruleset_rule *rule;
 	struct limiter limiter;
-	struct weir_match *match;
 	int fd = listen_apart(53);
 	uint32_t cookie;
 
-	prepare(&limiter, WEIR_ON_BLOCK_COOKIE, 0);
-	match = &limiter.rig.ruleset->resources[0].match;
-	match->tcp_flags = calloc(1, sizeof(*match->tcp_flags));
-	assert_non_null(match->tcp_flags);
-	match->tcp_flags_count = 1;
-	match->tcp_flags[0] = (struct weir_tcp_flags){.set = SYN, .clear = ACK};
-	rule = rig_rule(&limiter.rig, rig_resource(&limiter.rig, 53, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 2, 0, 0);
-	rule->metric = WEIR_METRIC_CONCURRENCY;
-	limiter.rig.ruleset->resources[1].match.has_protocol = false;
+	prepare_connections(&limiter, WEIR_KEY_SOURCE, 2);
 	load(&limiter);
 	limiter.hook = hook;
 	for (int i = 0; i < 3; i++)
@@ -709,6 +724,89 @@ static void check_returned_cookies(enum weir_hook hook, int family)
 CASE(an_ack_that_brings_a_cookie_opens_a_connection, check_returned_cookies(WEIR_HOOK_XDP, 4));
 CASE(so_it_does_by_ipv6, check_returned_cookies(WEIR_HOOK_XDP, 6));
 CASE(an_ack_that_brings_a_cookie_opens_one_at_tc, check_returned_cookies(WEIR_HOOK_TC_IN, 4));
+
+/* The client has finished its handshake, so its connection is open, and not half-open: 12 s later, it still counts. */
+static void check_silence(uint32_t key_fields)
+{
+	int fd = listen_apart(53);
+	struct limiter limiter;
+
+	prepare_connections(&limiter, key_fields, 2);
+	load(&limiter);
+	for (int i = 0; i < 2; i++)
+		assert_true(acknowledge(&limiter, 4, 200 + i, get_cookie(&limiter, 4, 200 + i) + 1));
+	limiter.now_ns += 12 * WEIR_NSEC_PER_SEC;
+	assert_false(acknowledge(&limiter, 4, 202, get_cookie(&limiter, 4, 202) + 1));
+	assert_true(acknowledge(&limiter, 4, 200, 0xcafebabe));
+	close(fd);
+	end(&limiter);
+}
+
+CASE(a_connection_by_cookie_counts_while_its_client_is_silent, check_silence(WEIR_KEY_SOURCE));
+CASE(so_it_does_for_a_resource_without_a_key, check_silence(0));
+
+/* Linux puts the fragments together, so the first one opens it. */
+CLAIM(an_ack_in_fragments_brings_a_cookie)
+{
+	int fd = listen_apart(53);
+	struct limiter limiter;
+
+	prepare_connections(&limiter, WEIR_KEY_SOURCE, 1);
+	load(&limiter);
+	for (int i = 0; i < 2; i++) {
+		struct packet_spec spec = tcp_of(4, ACK);
+		const uint32_t cookie = get_cookie(&limiter, 4, 200 + i);
+
+		spec.more_fragments = true;
+		spec.payload_bytes = 20;
+		assert_int_equal(acknowledge_by(&limiter, &spec, 200 + i, cookie + 1), i == 0);
+	}
+	close(fd);
+	end(&limiter);
+}
+
+/* When its SYN came is not known. Neither the rule nor a system rule times it, by its ACK or by what comes next. */
+CLAIM(no_handshake_by_cookie_is_timed)
+{
+	_cleanup_(weir_freep) struct weir_connection_total *of_cpu = calloc(weir_host_cpus(), sizeof(*of_cpu));
+	int fd = listen_apart(53);
+	struct weir_handshakes handshakes;
+	struct weir_ruleset_rule *rule, first;
+	struct limiter limiter;
+	uint64_t opened = 0;
+	__u32 slot = 0;
+
+	prepare_connections(&limiter, WEIR_KEY_SOURCE, 2);
+	rule = rig_rule(&limiter.rig, WEIR_NO_RESOURCE, WEIR_WINDOW_LEAP, 1000, WEIR_NSEC_PER_SEC, 2);
+	rule->ref_resource = WEIR_NO_RESOURCE;
+	rule->system = WEIR_SYSTEM_AVG_RT;
+	rule->metric = WEIR_METRIC_SIGNAL;
+	first = *rule; /* as the reader has it: before all others */
+	rule = limiter.rig.ruleset->rules;
+	memmove(rule + 1, rule, 2 * sizeof(*rule));
+	*rule = first;
+	load(&limiter);
+	assert_true(acknowledge(&limiter, 4, 200, get_cookie(&limiter, 4, 200) + 1));
+	assert_true(acknowledge(&limiter, 4, 200, 0xcafebabe));
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(limiter.rig.object, WEIR_TABLE_HANDSHAKES), &slot,
+					     &handshakes),
+			 0);
+	for (int i = 0; i < WEIR_HANDSHAKE_BUCKETS; i++)
+		assert_int_equal(handshakes.bucket[i].count, 0);
+	for (uint32_t place = 0; place < limiter.rig.image->rule_count; place++)
+		if (limiter.rig.image->rules[place].kind == WEIR_KIND_CONNECTIONS)
+			slot = limiter.rig.image->rules[place].slot;
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(limiter.rig.object, WEIR_TABLE_CONNECTION_TOTALS),
+					     &slot, of_cpu),
+			 0);
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
+		opened += of_cpu[cpu].opened;
+		assert_int_equal(of_cpu[cpu].counts.handshakes, 0);
+	}
+	assert_int_equal(opened, 1);
+	close(fd);
+	end(&limiter);
+}
 
 /* ---- never ---- */
 
