@@ -83,19 +83,6 @@ static __always_inline bool weir_is_single(const __be32 address[4], bool is_ipv6
 	return first != 0xff && (address[0] || address[1] || address[2] || (address[3] & ~bpf_htonl(1)));
 }
 
-/* 0, WEIR_OWN_ADDRESS or WEIR_OWN_BROADCAST. */
-static __always_inline __u32 weir_find_own(const __be32 address[4], bool is_ipv6)
-{
-	struct weir_own_address key = {.is_ipv6 = is_ipv6};
-	const __u8 *found;
-
-#pragma unroll
-	for (int i = 0; i < 4; i++)
-		key.address[i] = i == 0 || is_ipv6 ? address[i] : 0;
-	found = bpf_map_lookup_elem(&own_addresses, &key);
-	return found ? *found : 0;
-}
-
 /* A packet from an address of this host is forged, or comes from a host with the same address; an answer would reach
  * ourselves. One to a broadcast address was sent to many (RFC 1122, 3.2.2).
  */
@@ -158,29 +145,6 @@ struct weir_asked {
 	bool is_bare;	   /* at tc: no Ethernet header */
 	__u8 mac[12];	   /* ... or else its addresses */
 };
-
-/* Headers are summed by words, whatever their fields. */
-typedef __be32 __attribute__((may_alias)) weir_word;
-
-static __always_inline __u64 weir_sum_words(const weir_word *words, const int count)
-{
-	__u64 sum = 0;
-
-#pragma unroll
-	for (int i = 0; i < count; i++)
-		sum += words[i];
-	return sum;
-}
-
-/* The pseudo-header's part of a checksum (RFC 9293, 3.1; RFC 8200, 8.1). The same both ways. */
-static __always_inline __u64 weir_pseudo_sum(const struct weir_packet *pkt, __u32 protocol, __u32 bytes)
-{
-	__u64 sum = (__u64)bpf_htonl(protocol) + bpf_htonl(bytes);
-
-	if (pkt->is_ipv6)
-		return sum + weir_sum_words(pkt->source, 4) + weir_sum_words(pkt->destination, 4);
-	return sum + pkt->source[0] + pkt->destination[0];
-}
 
 /* Make the frame so long. Returns false if that cannot be: at tc, no frame may end before the place where GRO has seen
  * a transport header (bpf_skb_change_tail()), as the answer to one with many IP options would. At XDP, where a driver
@@ -408,12 +372,13 @@ static __always_inline __u32 weir_make_truncated(weir_context *ctx, struct weir_
 	return bytes;
 }
 
-/* A SYN,ACK that needs no memory until its ACK brings the cookie back. No option but the MSS: there is nowhere to keep
- * what the client's others said.
+/* A SYN,ACK that needs no memory until its ACK brings the cookie back. No option but the MSS, the client's or what this
+ * interface can receive: there is nowhere to keep what the client's others said.
  */
 static __always_inline __u32 weir_make_cookie(weir_context *ctx, struct weir_scratch *s, const struct weir_asked *asked)
 {
 	struct tcphdr syn, *tcp = (struct tcphdr *)s->segment;
+	__u32 mss, most = 0;
 	__s64 cookie;
 
 	if (asked->transport - asked->ip != WEIR_IP_BYTES(&s->closing))
@@ -421,12 +386,15 @@ static __always_inline __u32 weir_make_cookie(weir_context *ctx, struct weir_scr
 	cookie = weir_ask_listener(ctx, s, asked->ip, asked->transport, true);
 	if (cookie < 0)
 		return 0;
+	mss = cookie >> 32 & 0xffff;
+	bpf_check_mtu(ctx, 0, &most, 0, 0); /* which also says what the MTU is */
+	most -= WEIR_IP_BYTES(&s->closing) + sizeof(syn);
 	syn = *tcp;
 	*tcp = (struct tcphdr){.source = syn.dest, .dest = syn.source, .doff = 6, .syn = 1, .ack = 1};
 	tcp->window = bpf_htons(WEIR_TCP_WINDOW);
 	tcp->seq = bpf_htonl(cookie);
 	tcp->ack_seq = bpf_htonl(bpf_ntohl(syn.seq) + 1);
-	*(__be32 *)(tcp + 1) = bpf_htonl(2 << 24 | 4 << 16 | (cookie >> 32 & 0xffff));
+	*(__be32 *)(tcp + 1) = bpf_htonl(2 << 24 | 4 << 16 | (mss < most ? mss : most));
 	return sizeof(*tcp) + 4;
 }
 

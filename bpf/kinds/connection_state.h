@@ -132,18 +132,38 @@ static __always_inline __u32 weir_fold_sum(__u64 sum)
 	return sum;
 }
 
-/* Of the segment in s->segment. After weir_turn(), the ends are swapped, which does not change a sum. */
-static __always_inline bool weir_is_checksum_right(struct weir_scratch *s, __u32 bytes)
+/* Headers are summed by words, whatever their fields. */
+typedef __be32 __attribute__((may_alias)) weir_word;
+
+static __always_inline __u64 weir_sum_words(const weir_word *words, const int count)
 {
-	__u64 pseudo = bpf_htons(IPPROTO_TCP) + bpf_htons(bytes);
-	__s64 sum = bpf_csum_diff(NULL, 0, (__be32 *)s->segment, (bytes + 3) & ~3u, 0);
+	__u64 sum = 0;
 
 #pragma unroll
-	for (int i = 0; i < 4; i++)
-		if (i == 0 || s->packet.is_ipv6)
-			pseudo += (__u64)s->packet.source[i] + s->packet.destination[i];
-	pseudo = weir_fold_sum(pseudo);
-	return weir_fold_sum(pseudo + (__u32)sum) == 0xffff ||
+	for (int i = 0; i < count; i++)
+		sum += words[i];
+	return sum;
+}
+
+/* The pseudo-header's part of a checksum (RFC 9293, 3.1; RFC 8200, 8.1). The same both ways, also after
+ * weir_turn().
+ */
+static __always_inline __u64 weir_pseudo_sum(const struct weir_packet *pkt, __u32 protocol, __u32 bytes)
+{
+	__u64 sum = (__u64)bpf_htonl(protocol) + bpf_htonl(bytes);
+
+	if (pkt->is_ipv6)
+		return sum + weir_sum_words(pkt->source, 4) + weir_sum_words(pkt->destination, 4);
+	return sum + pkt->source[0] + pkt->destination[0];
+}
+
+/* Of the segment in s->segment. */
+static __always_inline bool weir_is_checksum_right(struct weir_scratch *s, __u32 bytes)
+{
+	__u32 sum = bpf_csum_diff(NULL, 0, (__be32 *)s->segment, (bytes + 3) & ~3u, 0);
+	__u32 pseudo = weir_fold_sum(weir_pseudo_sum(&s->packet, IPPROTO_TCP, bytes));
+
+	return weir_fold_sum((__u64)pseudo + sum) == 0xffff ||
 	       ((const struct tcphdr *)s->segment)->check == (__u16)pseudo;
 }
 

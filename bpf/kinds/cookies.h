@@ -12,9 +12,22 @@
 #define WEIR_TCP_BYTES_MAX 60
 #define WEIR_IP_BYTES(pkt) ((pkt)->is_ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr)) /* without options */
 
-/* Ask the socket that listens for the packet in s->closing, whose headers are at these offsets: for a cookie and an MSS
- * (bpf_tcp_gen_syncookie()), or whether it brings a cookie back (bpf_tcp_check_syncookie(); 0: it does). Negative: no.
- * The TCP header is then in s->segment.
+/* 0, WEIR_OWN_ADDRESS or WEIR_OWN_BROADCAST. */
+static __always_inline __u32 weir_find_own(const __be32 address[4], bool is_ipv6)
+{
+	struct weir_own_address key = {.is_ipv6 = is_ipv6};
+	const __u8 *found;
+
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		key.address[i] = i == 0 || is_ipv6 ? address[i] : 0;
+	found = bpf_map_lookup_elem(&own_addresses, &key);
+	return found ? *found : 0;
+}
+
+/* Ask this host's socket that listens for the packet in s->closing, whose headers are at these offsets: for a cookie
+ * and the client's MSS (bpf_tcp_gen_syncookie()), or whether it brings a cookie back (bpf_tcp_check_syncookie(); 0: it
+ * does). Negative: no. The TCP header is then in s->segment.
  */
 static __always_inline __s64 weir_ask_listener(weir_context *ctx, struct weir_scratch *s, __u32 ip, __u32 transport,
 					       const bool gives)
@@ -24,33 +37,35 @@ static __always_inline __s64 weir_ask_listener(weir_context *ctx, struct weir_sc
 	const __u32 ip_bytes = WEIR_IP_BYTES(pkt);
 	struct tcphdr *tcp = (struct tcphdr *)s->segment;
 	struct bpf_sock_tuple tuple = {};
+	__u32 bytes = sizeof(*tcp);
 	struct bpf_sock *socket;
 	__s64 answer = -1;
-	__u32 bytes;
 
-	if (weir_load_bytes(ctx, transport, tcp, sizeof(*tcp)))
+	if (weir_load_bytes(ctx, transport, tcp, sizeof(*tcp)) || weir_load_bytes(ctx, ip, s->header_copy, ip_bytes))
 		return -1;
-	bytes = gives ? tcp->doff * 4 : sizeof(*tcp);
-	OPAQUE(bytes);
-	if (bytes > WEIR_TCP_BYTES_MAX)
-		return -1;
-	OPAQUE(bytes);
-	if (bytes < sizeof(*tcp) || weir_load_bytes(ctx, transport, s->segment, bytes) ||
-	    weir_load_bytes(ctx, ip, s->header_copy, ip_bytes))
-		return -1;
+	if (gives) { /* the MSS is among its options */
+		bytes = tcp->doff * 4;
+		OPAQUE(bytes);
+		if (bytes > WEIR_TCP_BYTES_MAX)
+			return -1;
+		OPAQUE(bytes);
+		if (bytes < sizeof(*tcp) || weir_load_bytes(ctx, transport, tcp, bytes))
+			return -1;
+	}
 	/* A replay cannot know which sockets there were. */
 	if (config.is_virtual && !(l && l->wants_answer == WEIR_WANTS_ANSWER))
 		return gives ? (__s64)WEIR_SUPPOSED_MSS << 32 : -1;
+	/* A socket that listens at all addresses is found for what this host only forwards, too. */
+	if (weir_find_own(pkt->destination, pkt->is_ipv6) != WEIR_OWN_ADDRESS)
+		return -1;
 	if (pkt->is_ipv6) {
 		__builtin_memcpy(tuple.ipv6.saddr, pkt->source, sizeof(tuple.ipv6.saddr));
 		__builtin_memcpy(tuple.ipv6.daddr, pkt->destination, sizeof(tuple.ipv6.daddr));
-		tuple.ipv6.sport = tcp->source;
-		tuple.ipv6.dport = tcp->dest;
+		__builtin_memcpy(&tuple.ipv6.sport, tcp, 2 * sizeof(tuple.ipv6.sport));
 	} else {
 		tuple.ipv4.saddr = pkt->source[0];
 		tuple.ipv4.daddr = pkt->destination[0];
-		tuple.ipv4.sport = tcp->source;
-		tuple.ipv4.dport = tcp->dest;
+		__builtin_memcpy(&tuple.ipv4.sport, tcp, 2 * sizeof(tuple.ipv4.sport));
 	}
 	socket = bpf_skc_lookup_tcp(ctx, &tuple, pkt->is_ipv6 ? sizeof(tuple.ipv6) : sizeof(tuple.ipv4),
 				    BPF_F_CURRENT_NETNS, 0);
@@ -59,7 +74,7 @@ static __always_inline __s64 weir_ask_listener(weir_context *ctx, struct weir_sc
 	/* Not while the former connection is in TIME_WAIT: that would get the cookie's ACK, as only a SYN ends it. */
 	if (socket->state == BPF_TCP_LISTEN)
 		answer = gives ? bpf_tcp_gen_syncookie(socket, s->header_copy, ip_bytes, tcp, bytes)
-			       : bpf_tcp_check_syncookie(socket, s->header_copy, ip_bytes, tcp, sizeof(*tcp));
+			       : bpf_tcp_check_syncookie(socket, s->header_copy, ip_bytes, tcp, bytes);
 	bpf_sk_release(socket);
 	return answer;
 }

@@ -7,7 +7,9 @@
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
+#include <net/if.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../lib/claims.h"
@@ -49,10 +51,25 @@ static void prepare(struct limiter *limiter, enum weir_on_block on_block, uint64
 	rig_rule(&limiter->rig, resource, WEIR_WINDOW_LEAP, 0, WEIR_NSEC_PER_SEC, 10)->on_block = on_block;
 }
 
+static void add_own(struct limiter *limiter, int family, const char *text, __u8 what)
+{
+	struct weir_own_address address = {.is_ipv6 = family == AF_INET6};
+
+	assert_int_equal(inet_pton(family, text, address.address), 1);
+	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(limiter->rig.object, WEIR_TABLE_OWN_ADDRESSES),
+					     &address, &what, BPF_ANY),
+			 0);
+}
+
+/* Packets are for this host, so that it may give them cookies. */
 static void load(struct limiter *limiter)
 {
 	rig_load_here(&limiter->rig);
 	weir_object_harness(limiter->rig.object)->wants_answer = WEIR_WANTS_ANSWER;
+	if (!(limiter->rig.image->config.answers >> WEIR_ON_BLOCK_COOKIE & 1))
+		return;
+	add_own(limiter, AF_INET, "198.51.100.1", WEIR_OWN_ADDRESS);
+	add_own(limiter, AF_INET6, "2001:db8::2", WEIR_OWN_ADDRESS);
 }
 
 static void begin_with(struct limiter *limiter, enum weir_on_block on_block, uint64_t rate)
@@ -101,16 +118,6 @@ static uint64_t sent_of(const struct limiter *limiter)
 		sum += answers.sent[kind];
 	assert_int_equal(answers.sent[limiter->rig.ruleset->rules[0].on_block], sum);
 	return sum;
-}
-
-static void add_own(struct limiter *limiter, int family, const char *text, __u8 what)
-{
-	struct weir_own_address address = {.is_ipv6 = family == AF_INET6};
-
-	assert_int_equal(inet_pton(family, text, address.address), 1);
-	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(limiter->rig.object, WEIR_TABLE_OWN_ADDRESSES),
-					     &address, &what, BPF_ANY),
-			 0);
 }
 
 /* Evaluate a frame; returns the bytes of the answer, or 0: it was dropped in silence. */
@@ -622,6 +629,53 @@ static void check_cookies(enum weir_hook hook)
 
 CASE(a_syn_for_a_listening_socket_gets_a_cookie, check_cookies(WEIR_HOOK_XDP));
 CASE(so_it_gets_at_tc, check_cookies(WEIR_HOOK_TC_IN));
+
+/* A gateway's own socket listens at all addresses, and is found for any. */
+static void check_forwarded(enum weir_hook hook)
+{
+	struct limiter limiter;
+	int fd = listen_apart(53);
+
+	begin(&limiter, WEIR_ON_BLOCK_COOKIE);
+	limiter.hook = hook;
+	for (int family = 4; family <= 6; family += 2) {
+		struct packet_spec spec = tcp_of(family, SYN);
+
+		check_cookie(&limiter, &spec);
+		packet_destination(&spec, family == 6 ? "2001:db8::3" : "198.51.100.2");
+		assert_int_equal(ask_spec(&limiter, &spec, frame, answer), 0);
+		assert_int_equal(answers_of(&limiter).impossible, family == 6 ? 2 : 1);
+	}
+	close(fd);
+	end(&limiter);
+}
+
+CASE(a_syn_that_is_only_forwarded_gets_no_cookie, check_forwarded(WEIR_HOOK_XDP));
+CASE(nor_does_it_at_tc, check_forwarded(WEIR_HOOK_TC_IN));
+
+/* The SYN has no MSS, for which the kernel takes 536 (RFC 9293, 3.7.1). */
+static void check_mss(enum weir_hook hook)
+{
+	static const int mtu[] = {1500, 576, 575, 500}, mss[] = {536, 536, 535, 460};
+	const struct packet_spec spec = tcp_of(4, SYN);
+	struct limiter limiter;
+	int fd = listen_apart(53);
+
+	begin(&limiter, WEIR_ON_BLOCK_COOKIE);
+	limiter.hook = hook;
+	for (size_t i = 0; i < ARRAY_SIZE(mtu); i++) {
+		struct ifreq loopback = {.ifr_name = "lo", .ifr_mtu = mtu[i]};
+
+		assert_int_equal(ioctl(fd, SIOCSIFMTU, &loopback), 0);
+		assert_int_not_equal(ask_spec(&limiter, &spec, frame, answer), 0);
+		assert_int_equal(get16(answer + 14 + 20 + 22), mss[i]);
+	}
+	close(fd);
+	end(&limiter);
+}
+
+CASE(a_cookie_asks_for_no_longer_segments_than_the_interface_receives, check_mss(WEIR_HOOK_XDP));
+CASE(nor_does_one_at_tc, check_mss(WEIR_HOOK_TC_IN));
 
 CLAIM(in_a_replay_every_port_is_listened_at)
 {
