@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 static const char *const file_names[] = {"a.yaml", "b.yaml", "c.yaml"};
-/* What allow and deny lists are read from. */
-static const char *const list_names[] = {"good.txt", "bad.txt", "lists/good.txt", "lists/a.yaml"};
+/* What lists and sets are read from. */
+static const char *const list_names[] = {"good.txt", "bad.txt", "lists/good.txt", "lists/a.yaml",
+					 "s",	     "s.csv",	"two.csv",	  "weights.csv"};
 
 int set_up(void **state)
 {

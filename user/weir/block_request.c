@@ -12,7 +12,7 @@
 #include "orders/orders.h"
 #include "cli/print.h"
 #include "files/output.h"
-#include "rules/listed.h"
+#include "rules/list_file.h"
 #include "rules/quantity.h"
 #include "rules/scalars.h"
 

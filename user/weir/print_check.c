@@ -322,6 +322,14 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 		print_breakers(image);
 	if (ruleset->listed_count)
 		printf("before any rule: allowed prefixes: %u, denied: %u\n", image->allow_count, image->deny_count);
+	for (size_t i = 0; i < ruleset->set_count; i++) {
+		const struct weir_set *set = &ruleset->sets[i];
+
+		printf("set %s: %zu prefix%s", set->name, set->entry_count, set->entry_count == 1 ? "" : "es");
+		if (set->has_labels)
+			printf(", %zu label%s", set->label_count, weir_plural(set->label_count));
+		printf("%s%s\n", set->file ? ", from " : "", set->file ?: "");
+	}
 	putchar('\n');
 }
 

@@ -169,6 +169,21 @@ static json_t *describe_hooks(const struct weir_ruleset *ruleset)
 			 weir_needs_words(weir_ruleset_needs(ruleset, WEIR_DIRECTION_OUT), out));
 }
 
+static json_t *describe_sets(const struct weir_ruleset *ruleset)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < ruleset->set_count; i++) {
+		const struct weir_set *set = &ruleset->sets[i];
+
+		weir_json_append(&list,
+				 json_pack("{s:o, s:o, s:I, s:I}", "name", weir_json_text(set->name), "file",
+					   set->file ? weir_json_text(set->file) : json_null(), "prefixCount",
+					   (json_int_t)set->entry_count, "labelCount", (json_int_t)set->label_count));
+	}
+	return list;
+}
+
 json_t *weir_json_checked(const struct weir_ruleset *ruleset, const struct weir_image *image,
 			  const struct weir_image_memory *memory, uint32_t cpus)
 {
@@ -176,11 +191,11 @@ json_t *weir_json_checked(const struct weir_ruleset *ruleset, const struct weir_
 
 	for (size_t i = 0; i < ruleset->resource_count; i++)
 		weir_json_append(&resources, describe_resource(ruleset, image, i));
-	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:I, s:I, s:i, s:i, s:o}", "settings",
+	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:I, s:I, s:o, s:i, s:i, s:o}", "settings",
 			 describe_settings(&ruleset->settings, image), "hooks", describe_hooks(ruleset), "systemRules",
 			 describe_system_rules(ruleset, image), "resources", resources, "ruleCount",
 			 (int)ruleset->rule_count, "allowCount", (json_int_t)image->allow_count, "denyCount",
-			 (json_int_t)image->deny_count, "packetRulesMax", (int)image->packet_rules_max,
-			 "packetResourcesMax", (int)image->packet_resources_max, "memory",
+			 (json_int_t)image->deny_count, "sets", describe_sets(ruleset), "packetRulesMax",
+			 (int)image->packet_rules_max, "packetResourcesMax", (int)image->packet_resources_max, "memory",
 			 describe_memory(memory, cpus));
 }

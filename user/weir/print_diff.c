@@ -28,11 +28,12 @@ static void print_both(const struct weir_change *change)
 	print_lines('+', change->after);
 }
 
-static void print_resource(const struct weir_change *change)
+/* A resource or a set. */
+static void print_change(const char *what, const struct weir_change *change)
 {
 	if (change->kind == WEIR_CHANGE_NONE)
 		return;
-	printf("resource '%s': %s\n", change->name, kind_names[change->kind]);
+	printf("%s '%s': %s\n", what, change->name, kind_names[change->kind]);
 	print_both(change);
 }
 
@@ -81,8 +82,10 @@ static void print_text(const struct weir_reload_forecast *forecast)
 	}
 	print_list("allow", changes->allow_before, changes->allow_now, changes->changes_lists);
 	print_list("deny", changes->deny_before, changes->deny_now, changes->changes_lists);
+	for (size_t i = 0; i < changes->sets.count; i++)
+		print_change("set", &changes->sets.all[i]);
 	for (size_t i = 0; i < changes->resources.count; i++)
-		print_resource(&changes->resources.all[i]);
+		print_change("resource", &changes->resources.all[i]);
 	for (size_t i = 0; i < changes->rules.count; i++)
 		print_rule(&changes->rules.all[i]);
 	if (!changes->changes_anything)
@@ -112,7 +115,8 @@ static json_t *describe_change(const struct weir_change *change)
 	return fields;
 }
 
-static json_t *describe_resources(const struct weir_changes *changes)
+/* Resources or sets. */
+static json_t *describe_changes(const struct weir_changes *changes)
 {
 	json_t *list = json_array();
 
@@ -155,13 +159,13 @@ static json_t *describe(const char *instance, const struct weir_reload_forecast 
 {
 	const struct weir_forecast *changes = &forecast->changes;
 
-	return json_pack("{s:s, s:b, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "instance", instance, "isSame",
+	return json_pack("{s:s, s:b, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "instance", instance, "isSame",
 			 !changes->changes_anything, "isBeforeKnown", forecast->is_before_known, "keptRuleCount",
 			 (json_int_t)changes->kept_rules, "settings", describe_change(&changes->settings), "resources",
-			 describe_resources(&changes->resources), "rules", describe_rules(&changes->rules), "allow",
+			 describe_changes(&changes->resources), "rules", describe_rules(&changes->rules), "allow",
 			 describe_list(changes->allow_before, changes->allow_now), "deny",
 			 describe_list(changes->deny_before, changes->deny_now), "listsChange", changes->changes_lists,
-			 "cost", describe_cost(forecast));
+			 "sets", describe_changes(&changes->sets), "cost", describe_cost(forecast));
 }
 
 int weir_print_forecast(const char *instance, bool wants_json, const struct weir_reload_forecast *forecast,

@@ -216,6 +216,7 @@ void weir_forecast_free(struct weir_forecast *forecast)
 	free_change(&forecast->settings);
 	weir_changes_free(&forecast->resources);
 	weir_changes_free(&forecast->rules);
+	weir_changes_free(&forecast->sets);
 	*forecast = (struct weir_forecast){};
 }
 
@@ -430,6 +431,77 @@ static bool are_same_lists(const struct weir_ruleset *before, const struct weir_
 	return true;
 }
 
+static bool is_same_entry(const struct weir_set *before, const struct weir_set_entry *left,
+			  const struct weir_set *after, const struct weir_set_entry *right)
+{
+	const struct weir_set_label *a, *b;
+
+	if (before->has_labels != after->has_labels || !before->has_labels)
+		return before->has_labels == after->has_labels;
+	a = &before->labels[left->label];
+	b = &after->labels[right->label];
+	return a->weight == b->weight && !strcmp(a->text, b->text);
+}
+
+/* How many prefixes, with their labels, only one of the two has. NULL has none. */
+static int compare_sets(const struct weir_set *before, const struct weir_set *after, struct weir_change *change)
+{
+	const size_t old_count = before ? before->entry_count : 0, new_count = after ? after->entry_count : 0;
+	size_t only_old = 0, only_new = 0, i = 0, k = 0;
+
+	while (i < old_count || k < new_count) {
+		const int order =
+			i == old_count	 ? 1
+			: k == new_count ? -1
+					 : weir_compare_prefixes(&before->entries[i].prefix, &after->entries[k].prefix);
+		const bool is_same = !order && is_same_entry(before, &before->entries[i], after, &after->entries[k]);
+
+		only_old += order <= 0 && !is_same;
+		only_new += order >= 0 && !is_same;
+		i += order <= 0;
+		k += order >= 0;
+	}
+	if ((only_old && asprintf(&change->before, "%zu prefix%s\n", only_old, only_old == 1 ? "" : "es") < 0) ||
+	    (only_new && asprintf(&change->after, "%zu prefix%s\n", only_new, only_new == 1 ? "" : "es") < 0))
+		return -ENOMEM;
+	if (change->kind == WEIR_CHANGE_CHANGED && !only_old && !only_new)
+		change->kind = WEIR_CHANGE_NONE;
+	return 0;
+}
+
+static const struct weir_set *set_of_name(const struct weir_ruleset *ruleset, const char *name)
+{
+	for (size_t i = 0; i < ruleset->set_count; i++)
+		if (!strcmp(ruleset->sets[i].name, name))
+			return &ruleset->sets[i];
+	return NULL;
+}
+
+static int forecast_sets(const struct weir_ruleset *before, const struct weir_ruleset *after,
+			 struct weir_changes *changes)
+{
+	struct weir_change *change;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < after->set_count; i++) {
+		const struct weir_set *set = &after->sets[i], *old = before ? set_of_name(before, set->name) : NULL;
+
+		change = add(changes,
+			     old      ? WEIR_CHANGE_CHANGED
+			     : before ? WEIR_CHANGE_ADDED
+				      : WEIR_CHANGE_NONE,
+			     set->name);
+		err = !change ? -ENOMEM : before ? compare_sets(old, set, change) : 0;
+	}
+	for (size_t i = 0; !err && before && i < before->set_count; i++) {
+		if (set_of_name(after, before->sets[i].name))
+			continue;
+		change = add(changes, WEIR_CHANGE_REMOVED, before->sets[i].name);
+		err = change ? compare_sets(&before->sets[i], NULL, change) : -ENOMEM;
+	}
+	return err;
+}
+
 static bool changes_any(const struct weir_changes *changes)
 {
 	return weir_changes_count(changes, WEIR_CHANGE_NONE) < changes->count;
@@ -446,6 +518,8 @@ int weir_forecast_make(const struct weir_ruleset *before, const struct weir_rule
 		err = forecast_resources(before, after, &forecast);
 	if (!err)
 		err = forecast_rules(before, after, previous, image, &forecast);
+	if (!err)
+		err = forecast_sets(before, after, &forecast.sets);
 	if (err) {
 		weir_forecast_free(&forecast);
 		return err;
@@ -454,7 +528,8 @@ int weir_forecast_make(const struct weir_ruleset *before, const struct weir_rule
 	count_lists(after, &forecast.allow_now, &forecast.deny_now);
 	forecast.changes_lists = before && !are_same_lists(before, after);
 	forecast.changes_anything = forecast.changes_lists || forecast.settings.kind != WEIR_CHANGE_NONE ||
-				    changes_any(&forecast.resources) || changes_any(&forecast.rules);
+				    changes_any(&forecast.resources) || changes_any(&forecast.rules) ||
+				    changes_any(&forecast.sets);
 	*ret_forecast = forecast;
 	return 0;
 }

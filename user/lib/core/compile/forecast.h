@@ -58,6 +58,7 @@ const char *weir_rule_changes_renumber(const struct weir_changes *changes, const
 struct weir_forecast {
 	struct weir_change settings;
 	struct weir_changes resources, rules; /* removed ones last; unchanged ones are included */
+	struct weir_changes sets;	      /* likewise; the lines say how many prefixes only one of the two has */
 	bool changes_anything;
 	uint32_t kept_rules;
 	uint32_t allow_before, allow_now, deny_before, deny_now;

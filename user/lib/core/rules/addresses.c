@@ -395,6 +395,17 @@ int weir_compare_prefixes(const struct weir_prefix *left, const struct weir_pref
 	return order ?: left->bits - right->bits;
 }
 
+bool weir_prefix_encloses(const struct weir_prefix *outer, const struct weir_prefix *inner)
+{
+	unsigned int bytes = outer->bits / 8, bits = outer->bits % 8;
+
+	if (outer->family != inner->family || outer->bits > inner->bits)
+		return false;
+	if (memcmp(outer->address, inner->address, bytes))
+		return false;
+	return !bits || (outer->address[bytes] ^ inner->address[bytes]) >> (8 - bits) == 0;
+}
+
 const char *weir_format_prefix(const struct weir_prefix *prefix, char ret_text[WEIR_PREFIX_TEXT_BYTES])
 {
 	unsigned int whole = prefix->family == 6 ? 128 : 32;

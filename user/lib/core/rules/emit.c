@@ -136,25 +136,28 @@ static void write_protocol(struct weir_writer *writer, const char *key, const st
 	weir_write_end(writer);
 }
 
-static void write_prefixes(struct weir_writer *writer, const char *key, const struct weir_prefix *prefixes,
-			   size_t count)
+static void write_addresses(struct weir_writer *writer, const char *key, const struct weir_prefix *prefixes,
+			    size_t count, const struct weir_set_use *uses, size_t use_count)
 {
-	char text[WEIR_PREFIX_TEXT_BYTES];
+	char text[WEIR_PREFIX_TEXT_BYTES], use[WEIR_SET_USE_BYTES];
 
 	weir_write_inline_list(writer, key);
 	for (size_t i = 0; i < count; i++)
 		weir_write_word(writer, NULL, weir_format_prefix(&prefixes[i], text));
+	for (size_t i = 0; i < use_count; i++)
+		weir_write_word(writer, NULL, weir_format_set_use(&uses[i], use));
 	weir_write_end(writer);
 }
 
 static void write_source(struct weir_writer *writer, const char *key, const struct weir_match *match)
 {
-	write_prefixes(writer, key, match->source, match->source_count);
+	write_addresses(writer, key, match->source, match->source_count, match->source_sets, match->source_set_count);
 }
 
 static void write_destination(struct weir_writer *writer, const char *key, const struct weir_match *match)
 {
-	write_prefixes(writer, key, match->destination, match->destination_count);
+	write_addresses(writer, key, match->destination, match->destination_count, match->destination_sets,
+			match->destination_set_count);
 }
 
 static void write_flags(struct weir_writer *writer, const struct weir_tcp_flags *flags)
@@ -273,6 +276,38 @@ static void write_listed(struct weir_writer *writer, const struct weir_ruleset *
 	weir_write_end(writer);
 }
 
+/* With its prefixes, or else with the name of its file; what is in the rule file is then in no text. */
+static void write_set(struct weir_writer *writer, const struct weir_set *set, bool with_prefixes)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	weir_write_map(writer, set->name);
+	if (!with_prefixes && set->file)
+		weir_write_word(writer, "file", set->file);
+	if (set->has_labels)
+		weir_write_truth(writer, "labels", true);
+	weir_write_list(writer, "prefixes");
+	for (size_t i = 0; with_prefixes && i < set->entry_count; i++) {
+		const struct weir_set_entry *entry = &set->entries[i];
+
+		weir_format_prefix(&entry->prefix, text);
+		if (entry->label == WEIR_NO_LABEL) {
+			weir_write_word(writer, NULL, text);
+			continue;
+		}
+		weir_write_map(writer, NULL);
+		weir_write_word(writer, "prefix", text);
+		weir_write_word(writer, "label", set->labels[entry->label].text);
+		if (set->labels[entry->label].weight)
+			weir_write_number(writer, "weight", set->labels[entry->label].weight);
+		weir_write_end(writer);
+	}
+	weir_write_end(writer);
+	if (with_prefixes ? !set->entry_count : !set->file)
+		weir_write_empty_list(writer, "prefixes");
+	weir_write_end(writer);
+}
+
 /* ---- the exported functions ---- */
 
 void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, bool with_lists, FILE *stream)
@@ -282,6 +317,10 @@ void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, 
 	weir_write_document(&writer);
 	weir_write_map(&writer, "settings");
 	write_settings(&writer, &ruleset->settings, !weir_ruleset_is_out_only(ruleset));
+	weir_write_end(&writer);
+	weir_write_map(&writer, "sets");
+	for (size_t i = 0; i < ruleset->set_count; i++)
+		write_set(&writer, &ruleset->sets[i], with_lists);
 	weir_write_end(&writer);
 	for (int denies = 0; with_lists && denies <= 1; denies++)
 		write_listed(&writer, ruleset, denies);

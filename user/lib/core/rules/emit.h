@@ -13,7 +13,7 @@
 #include "rules/ruleset.h"
 #include "rules/writer.h"
 
-/* The whole rule set; without its `allow` and `deny` unless `with_lists`. */
+/* The whole rule set; without its `allow` and `deny`, and the prefixes of sets, unless `with_lists`. */
 void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, bool with_lists, FILE *stream);
 
 /* Parts of the rule set, each as lines of YAML without indentation. */

@@ -62,6 +62,7 @@ static const struct advice {
 	{NULL, "resources", WEIR_AT_THE_TOP, NULL},
 	{NULL, "rules", WEIR_AT_THE_TOP, NULL},
 	{NULL, "circuitBreakers", WEIR_AT_THE_TOP, NULL},
+	{NULL, "sets", WEIR_AT_THE_TOP, NULL},
 	{"a rule file", "rate", "it belongs to a rule, an item under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
 	{NULL, "rate", "only a rule has it; here, write 'threshold'", "threshold"},
 	{NULL, "bits", "write 'rate: 100Mbit/s' instead of threshold and unit", "rate"},

@@ -60,7 +60,7 @@ static int pack_listed(const struct weir_ruleset *ruleset, struct weir_kept_set 
 /* `listed` has space for the largest possible number. Returns the number of entries. */
 static size_t unpack_listed(const struct weir_kept_set *set, struct weir_listed *listed)
 {
-	const uint8_t *at = set->listed, *end = at + set->listed_bytes;
+	const uint8_t *at = set->listed, *end = at + set->listed_bytes - set->sets_bytes;
 	size_t count = 0;
 
 	while (end - at >= LISTED_HEAD_BYTES) {
@@ -77,6 +77,131 @@ static size_t unpack_listed(const struct weir_kept_set *set, struct weir_listed 
 		count++;
 	}
 	return count;
+}
+
+/*
+ * ---- sets, after the lists ----
+ *
+ * In the order of the text: the number of labels; each label's length, weight and text; the number of prefixes; and
+ * each prefix as in a list, followed by the number of its label if the set has labels.
+ */
+
+static void pack_set(const struct weir_set *set, FILE *stream)
+{
+	const uint32_t counts[] = {set->label_count, set->entry_count};
+
+	fwrite(&counts[0], sizeof(counts[0]), 1, stream);
+	for (size_t i = 0; i < set->label_count; i++) {
+		const uint32_t head[] = {strlen(set->labels[i].text), set->labels[i].weight};
+
+		fwrite(head, sizeof(head), 1, stream);
+		fwrite(set->labels[i].text, 1, head[0], stream);
+	}
+	fwrite(&counts[1], sizeof(counts[1]), 1, stream);
+	for (size_t i = 0; i < set->entry_count; i++) {
+		const struct weir_set_entry *entry = &set->entries[i];
+		const bool is_ipv6 = entry->prefix.family == 6;
+		const uint8_t head[LISTED_HEAD_BYTES] = {entry->prefix.bits, is_ipv6 ? LISTED_IPV6 : 0};
+
+		fwrite(head, sizeof(head), 1, stream);
+		fwrite(entry->prefix.address, 1, address_bytes(is_ipv6), stream);
+		if (set->has_labels)
+			fwrite(&entry->label, sizeof(entry->label), 1, stream);
+	}
+}
+
+static int pack_sets(const struct weir_ruleset *ruleset, struct weir_kept_set *set)
+{
+	char *bytes = NULL;
+	uint8_t *joined;
+	size_t count = 0;
+	FILE *stream = ruleset->set_count ? open_memstream(&bytes, &count) : NULL;
+
+	if (!stream)
+		return ruleset->set_count ? -ENOMEM : 0;
+	for (size_t i = 0; i < ruleset->set_count; i++)
+		pack_set(&ruleset->sets[i], stream);
+	joined = fclose(stream) || count > UINT32_MAX ? NULL : realloc(set->listed, set->listed_bytes + count + 1);
+	if (joined) {
+		memcpy(joined + set->listed_bytes, bytes, count);
+		set->listed = joined;
+		set->listed_bytes += count;
+		set->sets_bytes = count;
+	}
+	free(bytes);
+	return joined ? 0 : -ENOMEM;
+}
+
+struct cursor {
+	const uint8_t *at, *end;
+};
+
+/* Returns NULL if fewer than `bytes` bytes are left. */
+static const uint8_t *take(struct cursor *cursor, uint64_t bytes)
+{
+	const uint8_t *taken = cursor->at;
+
+	if ((uint64_t)(cursor->end - cursor->at) < bytes)
+		return NULL;
+	cursor->at += bytes;
+	return taken;
+}
+
+static bool take_number(struct cursor *cursor, uint32_t *ret_number)
+{
+	const uint8_t *bytes = take(cursor, sizeof(*ret_number));
+
+	if (bytes)
+		memcpy(ret_number, bytes, sizeof(*ret_number));
+	return bytes;
+}
+
+static bool unpack_label(struct cursor *cursor, struct weir_set_label *label)
+{
+	const uint8_t *text;
+	uint32_t bytes;
+
+	if (!take_number(cursor, &bytes) || !take_number(cursor, &label->weight) || bytes >= WEIR_LABEL_BYTES)
+		return false;
+	text = take(cursor, bytes);
+	label->text = text ? strndup((const char *)text, bytes) : NULL;
+	return label->text;
+}
+
+static bool unpack_entry(struct cursor *cursor, const struct weir_set *set, struct weir_set_entry *entry)
+{
+	const uint8_t *head = take(cursor, LISTED_HEAD_BYTES), *address;
+	const bool is_ipv6 = head && head[1] & LISTED_IPV6;
+
+	address = head && head[0] <= (is_ipv6 ? 128 : 32) ? take(cursor, address_bytes(is_ipv6)) : NULL;
+	if (!address)
+		return false;
+	entry->prefix.family = is_ipv6 ? 6 : 4;
+	entry->prefix.bits = head[0];
+	memcpy(entry->prefix.address, address, address_bytes(is_ipv6));
+	entry->label = WEIR_NO_LABEL;
+	return !set->has_labels || (take_number(cursor, &entry->label) && entry->label < set->label_count);
+}
+
+static bool unpack_set_content(struct cursor *cursor, struct weir_set *set)
+{
+	uint32_t labels, entries;
+
+	if (!take_number(cursor, &labels) || labels > WEIR_SET_LABELS_MAX)
+		return false;
+	set->labels = calloc(labels + 1, sizeof(*set->labels));
+	while (set->labels && set->label_count < labels) {
+		if (!unpack_label(cursor, &set->labels[set->label_count]))
+			return false;
+		set->label_count++;
+	}
+	if (!set->labels || !take_number(cursor, &entries) || entries > WEIR_SET_ENTRIES_MAX)
+		return false;
+	set->entries = calloc(entries + 1, sizeof(*set->entries));
+	for (; set->entries && set->entry_count < entries; set->entry_count++)
+		if (!unpack_entry(cursor, set, &set->entries[set->entry_count]))
+			return false;
+	return set->entries;
 }
 
 /* ---- one set ---- */
@@ -118,7 +243,7 @@ int weir_kept_set_make(const struct weir_ruleset *ruleset, struct weir_kept_set 
 		return -ENOMEM;
 	set->files = names_of(ruleset);
 	set->text = weir_ruleset_text(ruleset, false);
-	if (!set->files || !set->text || pack_listed(ruleset, set))
+	if (!set->files || !set->text || pack_listed(ruleset, set) || pack_sets(ruleset, set))
 		return -ENOMEM;
 	set->digest = digest_of(set);
 	set->transition = ruleset->is_last_good ? WEIR_TRANSITION_LAST_GOOD : WEIR_TRANSITION_LOADED;
@@ -130,6 +255,7 @@ int weir_kept_set_read_as(const struct weir_kept_set *set, const char *name, str
 			  struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	struct cursor sets = {set->listed + set->listed_bytes - set->sets_bytes, set->listed + set->listed_bytes};
 	struct weir_diag messages = {};
 	int err = weir_ruleset_parse_own(name, set->text, strlen(set->text), &ruleset, &messages);
 
@@ -145,6 +271,11 @@ int weir_kept_set_read_as(const struct weir_kept_set *set, const char *name, str
 	if (!ruleset->listed)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the stored rule set");
 	ruleset->listed_count = unpack_listed(set, ruleset->listed);
+	for (size_t i = 0; i < ruleset->set_count; i++)
+		if (!unpack_set_content(&sets, &ruleset->sets[i]))
+			return weir_diag_error(diag, NULL, NULL, "reload its files",
+					       "the stored rule set cannot be read: set '%s' is not whole",
+					       ruleset->sets[i].name);
 	ruleset->is_last_good = set->transition == WEIR_TRANSITION_LAST_GOOD;
 	*ret_ruleset = TAKE_PTR(ruleset);
 	return 0;
@@ -218,7 +349,8 @@ struct head {
 struct set_head {
 	uint64_t generation, digest;
 	uint64_t files_bytes, text_bytes, listed_bytes; /* lengths; the texts have no terminating zero */
-	uint32_t transition, zero;
+	uint32_t transition;
+	uint32_t sets_bytes; /* the last of listed_bytes; 0 in the sets of a weir that had none */
 };
 
 int weir_history_pack(const struct weir_history *history, uint8_t **ret_bytes, size_t *ret_count)
@@ -242,6 +374,7 @@ int weir_history_pack(const struct weir_history *history, uint8_t **ret_bytes, s
 			.text_bytes = strlen(set->text),
 			.listed_bytes = set->listed_bytes,
 			.transition = set->transition,
+			.sets_bytes = set->sets_bytes,
 		};
 
 		fwrite(&set_head, sizeof(set_head), 1, stream);
@@ -256,21 +389,6 @@ int weir_history_pack(const struct weir_history *history, uint8_t **ret_bytes, s
 	*ret_bytes = (uint8_t *)bytes;
 	*ret_count = count;
 	return 0;
-}
-
-struct cursor {
-	const uint8_t *at, *end;
-};
-
-/* Returns NULL if fewer than `bytes` bytes are left. */
-static const uint8_t *take(struct cursor *cursor, uint64_t bytes)
-{
-	const uint8_t *taken = cursor->at;
-
-	if ((uint64_t)(cursor->end - cursor->at) < bytes)
-		return NULL;
-	cursor->at += bytes;
-	return taken;
 }
 
 static char *take_text(struct cursor *cursor, uint64_t bytes)
@@ -295,13 +413,14 @@ static struct weir_kept_set *unpack_set(struct cursor *cursor)
 	set->files = take_text(cursor, head.files_bytes);
 	set->text = set->files ? take_text(cursor, head.text_bytes) : NULL;
 	bytes = set->text ? take(cursor, head.listed_bytes) : NULL;
-	if (!bytes)
+	if (!bytes || head.sets_bytes > head.listed_bytes)
 		return NULL;
 	set->listed = malloc(head.listed_bytes + 1);
 	if (!set->listed)
 		return NULL;
 	memcpy(set->listed, bytes, head.listed_bytes);
 	set->listed_bytes = head.listed_bytes;
+	set->sets_bytes = head.sets_bytes;
 	return TAKE_PTR(set);
 }
 

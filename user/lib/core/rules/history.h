@@ -29,8 +29,8 @@ struct weir_kept_set {
 	enum weir_transition_kind transition;
 	char *files; /* names, one per line */
 	char *text;
-	uint8_t *listed; /* packed */
-	size_t listed_bytes;
+	uint8_t *listed;		 /* packed: the lists, then the prefixes and labels of sets */
+	size_t listed_bytes, sets_bytes; /* of both, and of sets alone */
 };
 
 #define WEIR_HISTORY_SETS 3

@@ -1,173 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The lists of addresses that pass or drop before any rule: `allow`, `deny`, and the files that they name. */
-#include "rules/listed.h"
-
-#include <errno.h>
-#include <jansson.h>
+/* Whose packets pass or drop before any rule: `allow` and `deny`, with the files and sets that they name. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/text_file.h"
 #include "base/util.h"
 #include "rules/parse.h"
 
-/* ---- a line of a file of addresses ---- */
-
-static const char blanks[] = " \t\r\n";
-
-static char *trim(char *text)
-{
-	size_t bytes;
-
-	text += strspn(text, blanks);
-	bytes = strlen(text);
-	while (bytes && strchr(blanks, text[bytes - 1]))
-		text[--bytes] = '\0';
-	return text;
-}
-
-bool weir_list_line_is_of_feed(const char *line)
-{
-	const char *word = line + strspn(line, blanks);
-	const size_t address = strspn(word, "0123456789abcdefABCDEF.:");
-	const char *after = word + address + strspn(word + address, " ");
-
-	return *word == '{' || *word == '"' || (address > 1 && *after == '-') ||
-	       memchr(word, ',', strcspn(word, "#; \t"));
-}
-
-static int read_address(char *text, struct weir_list_entry *entry, struct weir_refusal *refusal)
-{
-	struct weir_refusal ignored;
-	struct weir_prefix same;
-	int err = weir_parse_address_range(text, entry->prefixes, &entry->count, refusal);
-
-	if (err != -ENOENT)
-		return err;
-	err = weir_parse_network(text, &entry->prefixes[0], refusal);
-	entry->count = !err;
-	entry->had_host_bits = !err && weir_parse_prefix(text, &same, &ignored);
-	return err;
-}
-
-static int take_text(char *to, size_t room, const char *text, const char *what, struct weir_refusal *refusal)
-{
-	if (strlen(text) < room) {
-		memcpy(to, text, strlen(text) + 1);
-		return 0;
-	}
-	weir_refuse(refusal, "%s '%.*s...' is longer than %zu bytes", what, WEIR_SHOWN(text), room - 1);
-	return weir_advise(refusal, "shorten it");
-}
-
-/* ---- JSON ---- */
-
-static enum weir_list_line read_json(const char *line, struct weir_list_entry *entry, struct weir_refusal *refusal)
-{
-	static const char *const names[] = {"cidr", "prefix", "network"};
-	static const char *const labels[] = {"label", "asn", "country", "tenant"};
-	json_t *root = json_loads(line, 0, NULL);
-	const char *address = NULL, *type = json_string_value(json_object_get(root, "type"));
-	enum weir_list_line result = WEIR_LIST_WRONG;
-	char text[WEIR_LABEL_BYTES] = "";
-
-	for (size_t i = 0; i < ARRAY_SIZE(names) && !address; i++)
-		address = json_string_value(json_object_get(root, names[i]));
-	for (size_t i = 0; i < ARRAY_SIZE(labels) && !entry->label[0]; i++) {
-		const json_t *label = json_object_get(root, labels[i]);
-
-		if (json_is_integer(label))
-			snprintf(entry->label, sizeof(entry->label), "%lld", (long long)json_integer_value(label));
-		else if (json_is_string(label))
-			snprintf(entry->label, sizeof(entry->label), "%s", json_string_value(label));
-	}
-	if (!root) {
-		weir_refuse(refusal, "the line is not an object in JSON");
-		weir_advise(refusal, "write one object a line: {\"cidr\": \"192.0.2.0/24\"}");
-	} else if (!address && type && !strcmp(type, "metadata")) {
-		result = WEIR_LIST_NONE;
-	} else if (!address) {
-		weir_refuse(refusal, "the object has no 'cidr', 'prefix' or 'network'");
-		weir_advise(refusal, "write {\"cidr\": \"192.0.2.0/24\"}");
-	} else if (!take_text(text, sizeof(text), address, "address", refusal) && !read_address(text, entry, refusal)) {
-		result = WEIR_LIST_READ;
-	}
-	json_decref(root);
-	return result;
-}
-
-/* ---- CSV ---- */
-
-/* Cut the next field off (RFC 4180, without line ends in it). NULL: there is none, or a quote is not closed. */
-static char *next_field(char **rest)
-{
-	char *from = *rest, *to = from, *field = from;
-	const bool is_quoted = from && *from == '"';
-
-	if (!from)
-		return NULL;
-	from += is_quoted;
-	for (; *from && (is_quoted || *from != ','); from++) {
-		if (is_quoted && *from == '"' && from[1] != '"')
-			break;
-		from += is_quoted && *from == '"';
-		*to++ = *from;
-	}
-	if (is_quoted && *from++ != '"')
-		return NULL;
-	*rest = *from == ',' ? from + 1 : NULL;
-	if (*from && *from != ',')
-		return NULL;
-	*to = '\0';
-	return trim(field);
-}
-
-static int read_csv(char *line, struct weir_list_entry *entry, struct weir_refusal *refusal)
-{
-	char *rest = line, *address = next_field(&rest), *label = next_field(&rest), *weight = next_field(&rest);
-	struct weir_refusal ignored;
-	struct weir_prefix other;
-
-	if (!address || rest || (!weight && !label))
-		return weir_refuse(refusal, "the line is not 'prefix,label' or 'prefix,label,weight'");
-	if (read_address(address, entry, refusal))
-		return -EINVAL;
-	if (!weir_parse_network(label, &other, &ignored)) {
-		weir_refuse(refusal, "the line has two addresses, '%.*s' and '%.*s'", WEIR_SHOWN(address),
-			    WEIR_SHOWN(label));
-		return weir_advise(refusal, "separate sources by spaces; in a file, write one a line");
-	}
-	return take_text(entry->label, sizeof(entry->label), label, "label", refusal)
-		       ?: take_text(entry->weight, sizeof(entry->weight), weight ?: "", "weight", refusal);
-}
-
-enum weir_list_line weir_list_entry_parse(char *line, bool is_first, struct weir_list_entry *ret_entry,
-					  struct weir_refusal *reterr_refusal)
-{
-	char *text = line + strspn(line, blanks), *comment;
-	bool has_comma;
-
-	ret_entry->count = 0;
-	ret_entry->had_host_bits = false;
-	ret_entry->label[0] = ret_entry->weight[0] = '\0';
-	if (*text == '{')
-		return read_json(text, ret_entry, reterr_refusal);
-	comment = strpbrk(text, "#;");
-	if (comment)
-		*comment = '\0';
-	text = trim(text);
-	if (!*text)
-		return WEIR_LIST_NONE;
-	has_comma = strchr(text, ',') != NULL;
-	if (has_comma ? !read_csv(text, ret_entry, reterr_refusal) : !read_address(text, ret_entry, reterr_refusal))
-		return WEIR_LIST_READ;
-	/* A head line names its columns. */
-	return has_comma && is_first && !strpbrk(text, "0123456789:") ? WEIR_LIST_NONE : WEIR_LIST_WRONG;
-}
-
 /* ---- lists ---- */
-
-/* Enough for four million long lines of IPv6, and a limit for endless files (/dev/zero). */
-#define LIST_BYTES_MAX (256ull << 20)
 
 static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bool denies)
 {
@@ -205,134 +45,89 @@ void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, con
 	}
 }
 
-/* ---- a file with one prefix per line ---- */
+/* ---- a set in a list ---- */
 
-struct list_file {
-	struct weir_line_reader reader;
-	const char *path;
-	const struct weir_node *named_by;
-	bool denies;
-	bool has_entries;  /* a head line can no longer come */
-	size_t widened;	   /* prefixes whose host bits were cleared */
-	int first_widened; /* the line of the first */
-	struct weir_list_entry entry;
-};
-
-static void read_text(struct weir_reader *reader, struct list_file *file)
+/* Add what is left of `prefix` without these prefixes, which it encloses: it is halved until none is inside. */
+static void add_rest(struct weir_reader *reader, const struct weir_node *node, const struct weir_prefix *prefix,
+		     const struct weir_set_entry *inner, size_t count, bool denies)
 {
-	struct weir_place place = {.file = file->path, .line = file->reader.number};
-	const char *line = file->reader.line, *word = line + strspn(line, " \t");
-	char text[sizeof(file->reader.line)];
-	struct weir_refusal refusal;
-	enum weir_list_line kind;
+	struct weir_prefix half = *prefix;
+	const uint8_t bit = 0x80 >> prefix->bits % 8;
+	size_t low = 0;
 
-	place.column = word - line + 1;
-	place.width = strcspn(word, "#;\r\n");
-	while (place.width && strchr(" \t", word[place.width - 1]))
-		place.width--;
-	memcpy(text, line, strlen(line) + 1);
-	kind = weir_list_entry_parse(text, !file->has_entries, &file->entry, &refusal);
-	if (kind == WEIR_LIST_WRONG)
-		weir_complain_of_line(reader, &place, line, refusal.hint[0] ? refusal.hint : NULL, "%s",
-				      refusal.message);
-	file->has_entries |= kind != WEIR_LIST_NONE;
-	for (size_t i = 0; kind == WEIR_LIST_READ && i < file->entry.count; i++) {
-		if (reader->ruleset->listed_count == WEIR_LISTED_MAX) {
-			weir_complain_of_line(reader, &place, line, TOO_MANY_HINT, TOO_MANY);
-			reader->has_too_many_listed = true;
-			return;
+	if (!count) {
+		weir_add_listed(reader, node, prefix, denies);
+		return;
+	}
+	if (inner->prefix.bits == prefix->bits)
+		return;
+	while (low < count && !(inner[low].prefix.address[prefix->bits / 8] & bit))
+		low++;
+	half.bits++;
+	add_rest(reader, node, &half, inner, low, denies);
+	half.address[prefix->bits / 8] |= bit;
+	add_rest(reader, node, &half, inner + low, count - low, denies);
+}
+
+static void add_set(struct weir_reader *reader, const struct weir_node *node, const struct weir_set_use *use,
+		    bool denies)
+{
+	const struct weir_set *set = &reader->ruleset->sets[use->set];
+	const uint32_t label = use->label[0] ? weir_find_used_label(reader, node, use) : WEIR_NO_LABEL;
+
+	for (size_t i = 0; i < set->entry_count; i++) {
+		const struct weir_set_entry *entry = &set->entries[i];
+		size_t end = i + 1;
+
+		if (!use->label[0]) {
+			weir_add_listed(reader, node, &entry->prefix, denies);
+		} else if (entry->label == label) {
+			while (end < set->entry_count &&
+			       weir_prefix_encloses(&entry->prefix, &set->entries[end].prefix))
+				end++;
+			add_rest(reader, node, &entry->prefix, entry + 1, end - i - 1, denies);
 		}
-		add(reader, &file->entry.prefixes[i], file->denies);
 	}
-	if (kind == WEIR_LIST_READ && file->entry.had_host_bits && !file->widened++)
-		file->first_widened = place.line;
-}
-
-static void complain_of_line(struct weir_reader *reader, const struct list_file *file, const char *why)
-{
-	const struct weir_place place = {.file = file->path, .line = file->reader.number, .column = 1, .width = 1};
-
-	weir_complain_of_line(reader, &place, file->reader.line, "write one address or prefix a line", "the line %s",
-			      why);
-}
-
-/* Read the next line. Returns false if there is none, or if no more are read. */
-static bool read_line(struct weir_reader *reader, struct list_file *file)
-{
-	switch (weir_read_line(&file->reader)) {
-	case WEIR_LINE_TEXT:
-		read_text(reader, file);
-		return true;
-	case WEIR_LINE_TOO_LONG:
-		complain_of_line(reader, file, "is longer than 1000 bytes");
-		return true;
-	case WEIR_LINE_ZERO_BYTE:
-		complain_of_line(reader, file, "contains a zero byte");
-		return true;
-	case WEIR_LINE_TOO_MUCH:
-		weir_complain(reader, file->named_by, NULL, "'%s' is larger than 256 MB", file->path);
-		return false;
-	case WEIR_LINE_END:
-		break;
-	}
-	if (ferror(file->reader.stream))
-		weir_complain(reader, file->named_by, NULL, "cannot read '%s': %s", file->path, strerror(errno));
-	return false;
-}
-
-/* The path of a list: relative to the rule file that names it, unless it is absolute. */
-static char *path_of(const struct weir_node *node, const char *name)
-{
-	const char *rule_file = node->document->file, *slash = strrchr(rule_file, '/');
-	int directory_bytes = name[0] != '/' && slash ? (int)(slash + 1 - rule_file) : 0;
-	char *path;
-
-	return asprintf(&path, "%.*s%s", directory_bytes, rule_file, name) < 0 ? NULL : path;
-}
-
-/* Record a list, for users who want to know which files are read. The rule set takes over the path. */
-static bool note_list(struct weir_ruleset *ruleset, char *path)
-{
-	char **names = reallocarray(ruleset->list_names, ruleset->list_count + 1, sizeof(*names));
-
-	if (!names)
-		return false;
-	ruleset->list_names = names;
-	names[ruleset->list_count++] = path;
-	return true;
-}
-
-static void read_list_file(struct weir_reader *reader, const struct weir_node *node, const char *name, bool denies)
-{
-	_cleanup_(weir_freep) char *path = path_of(node, name);
-	_cleanup_(weir_fclosep) FILE *stream = NULL;
-	_cleanup_(weir_freep) struct list_file *file = calloc(1, sizeof(*file));
-	int err;
-
-	if (!path || !file) {
-		reader->is_out_of_memory = true;
-		return;
-	}
-	err = weir_text_file_open(path, &stream);
-	if (err) {
-		weir_complain(reader, node, "names are relative to the directory of the rule file",
-			      "cannot open '%s': %s", path, weir_text_file_explain(err));
-		return;
-	}
-	*file = (struct list_file){.path = path, .named_by = node, .denies = denies};
-	file->reader = (struct weir_line_reader){.stream = stream, .bytes_max = LIST_BYTES_MAX};
-	while (has_room(reader) && read_line(reader, file))
-		;
-	if (file->widened)
-		weir_diag_note(reader->diag, "%s: %zu prefix%s had host bits, which were cleared: the first in line %d",
-			       path, file->widened, file->widened == 1 ? "" : "es", file->first_widened);
-	if (note_list(reader->ruleset, path))
-		path = NULL;
-	else
-		reader->is_out_of_memory = true;
 }
 
 /* ---- the list in the rule file ---- */
+
+static bool take_line(struct weir_reader *reader, void *data, const struct weir_list_entry *entry,
+		      const struct weir_place *place, const char *line)
+{
+	const bool *denies = data;
+
+	for (size_t i = 0; i < entry->count; i++) {
+		if (reader->ruleset->listed_count == WEIR_LISTED_MAX) {
+			weir_complain_of_line(reader, place, line, TOO_MANY_HINT, TOO_MANY);
+			reader->has_too_many_listed = true;
+			return false;
+		}
+		add(reader, &entry->prefixes[i], *denies);
+	}
+	return true;
+}
+
+/* "@NAME": a set, if one has this name, and otherwise a file. */
+static void read_named(struct weir_reader *reader, const struct weir_node *node, const char *word, bool denies)
+{
+	struct weir_set_use use;
+	struct weir_refusal refusal;
+	_cleanup_(weir_freep) char *path = NULL;
+
+	if (!weir_names_set(reader->ruleset, word)) {
+		free(weir_read_list_file(reader, node, word + 1, take_line, &denies));
+		return;
+	}
+	path = weir_list_path(node, word + 1);
+	if (path && !access(path, F_OK))
+		weir_complain(reader, node, "give the set another name, or write the file as '@./NAME'",
+			      "'%.*s' is both a set and a file", WEIR_SHOWN(word));
+	else if (weir_parse_set_use(reader, word, &use, &refusal))
+		weir_complain(reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+	else
+		add_set(reader, node, &use, denies);
+}
 
 static void read_entry(struct weir_reader *reader, const struct weir_node *node, bool denies)
 {
@@ -346,7 +141,7 @@ static void read_entry(struct weir_reader *reader, const struct weir_node *node,
 		weir_complain(reader, node, "write \"@FILE\", a file with one prefix a line",
 			      "'@' without a file name");
 	} else if (word[0] == '@') {
-		read_list_file(reader, node, word + 1, denies);
+		read_named(reader, node, word, denies);
 	} else if (weir_parse_prefix(word, &prefix, &refusal)) {
 		weir_complain(reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s: %s", field, refusal.message);
 	} else {

@@ -55,9 +55,20 @@ static const struct icmp_type {
 
 /* ---- items ---- */
 
-static int parse_prefix_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+/* A prefix, or a set. */
+struct address {
+	struct weir_prefix prefix;
+	struct weir_set_use use;
+	bool is_set;
+};
+
+static int parse_address_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
 {
-	return weir_parse_prefix(text, item, reterr_refusal);
+	struct address *address = item;
+
+	address->is_set = weir_is_set_use(text);
+	return address->is_set ? weir_parse_set_use(context, text, &address->use, reterr_refusal)
+			       : weir_parse_prefix(text, &address->prefix, reterr_refusal);
 }
 
 struct numbers {
@@ -136,12 +147,31 @@ static int parse_byte_item(const char *text, void *item, const void *context, st
 	return (*parse)(text, item, reterr_refusal);
 }
 
-static void read_prefixes(struct weir_reader *reader, const struct weir_node *node, const char *field,
-			  struct weir_prefix **prefixes, size_t *count)
+static void read_addresses(struct weir_reader *reader, const struct weir_node *node, const char *field,
+			   struct weir_prefix **prefixes, size_t *prefix_count, struct weir_set_use **uses,
+			   size_t *use_count)
 {
+	_cleanup_(weir_freep) struct address *addresses = NULL;
+	struct weir_prefix *prefix;
+	struct weir_set_use *use;
+	size_t count = 0;
+
 	if (node)
-		weir_read_items(reader, node, field, parse_prefix_item, NULL, sizeof(**prefixes), (void **)prefixes,
-				count);
+		weir_read_items(reader, node, field, parse_address_item, reader, sizeof(*addresses),
+				(void **)&addresses, &count);
+	for (size_t i = 0; i < count && !reader->is_out_of_memory; i++) {
+		if (addresses[i].is_set) {
+			use = weir_array_add((void **)uses, *use_count, sizeof(*use));
+			if (use)
+				*use = addresses[i].use, ++*use_count;
+			reader->is_out_of_memory = !use;
+		} else {
+			prefix = weir_array_add((void **)prefixes, *prefix_count, sizeof(*prefix));
+			if (prefix)
+				*prefix = addresses[i].prefix, ++*prefix_count;
+			reader->is_out_of_memory = !prefix;
+		}
+	}
 }
 
 static void read_ranges(struct weir_reader *reader, const struct weir_node *node, enum match_field field, uint32_t high,
@@ -206,12 +236,14 @@ static void read_protocol(struct weir_reader *reader, const struct weir_node *no
 
 static void read_source(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
 {
-	read_prefixes(reader, node, "source", &match->source, &match->source_count);
+	read_addresses(reader, node, "source", &match->source, &match->source_count, &match->source_sets,
+		       &match->source_set_count);
 }
 
 static void read_destination(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
 {
-	read_prefixes(reader, node, "destination", &match->destination, &match->destination_count);
+	read_addresses(reader, node, "destination", &match->destination, &match->destination_count,
+		       &match->destination_sets, &match->destination_set_count);
 }
 
 static void read_tcp_flags(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
@@ -242,13 +274,25 @@ static void read_except(struct weir_reader *reader, const struct weir_node *node
 
 /* ---- conditions that cannot be true together: legal, but surely not intended ---- */
 
-static uint8_t families_of(const struct weir_prefix *prefixes, size_t count)
+/* The families of the addresses that these accept. What is outside of a set has both. */
+static uint8_t families_of(const struct weir_ruleset *ruleset, const struct weir_prefix *prefixes, size_t count,
+			   const struct weir_set_use *uses, size_t use_count)
 {
-	uint8_t families = count ? 0 : 3;
+	bool has_any = count > 0;
+	uint8_t families = 0;
 
 	for (size_t i = 0; i < count; i++)
 		families |= prefixes[i].family == 6 ? 2 : 1;
-	return families;
+	for (size_t i = 0; i < use_count; i++) {
+		const struct weir_set *set = &ruleset->sets[uses[i].set];
+
+		if (uses[i].excepts || !set->entry_count)
+			continue;
+		has_any = true;
+		families |= set->entries[0].prefix.family == 4 ? 1 : 0;
+		families |= set->entries[set->entry_count - 1].prefix.family == 6 ? 2 : 0;
+	}
+	return has_any ? families : 3;
 }
 
 static void warn_of_families(struct weir_reader *reader, const struct weir_match *match,
@@ -256,8 +300,10 @@ static void warn_of_families(struct weir_reader *reader, const struct weir_match
 {
 	static const char *const hint = "the resource will match nothing: IPv4 and IPv6 exclude each other";
 	uint8_t families = match->families ?: 3;
-	uint8_t source = families_of(match->source, match->source_count);
-	uint8_t destination = families_of(match->destination, match->destination_count);
+	uint8_t source = families_of(reader->ruleset, match->source, match->source_count, match->source_sets,
+				     match->source_set_count);
+	uint8_t destination = families_of(reader->ruleset, match->destination, match->destination_count,
+					  match->destination_sets, match->destination_set_count);
 
 	if (!(families & source))
 		weir_warn(reader, values[MATCH_SOURCE], hint, "'source' has no prefix of the family in 'family'");
@@ -343,7 +389,7 @@ void weir_read_match(struct weir_reader *reader, const struct weir_node *node, s
 		    &match->member##_count);
 	WEIR_MATCH_FIELDS(READ_SPECIAL, READ_RANGES)
 	/* If a mistake left a value out, the remaining values must not be blamed. */
-	if (reader->mistakes != mistakes)
+	if (reader->mistakes != mistakes || reader->is_incomplete)
 		return;
 	warn_of_families(reader, match, values);
 	warn_of_transport(reader, match, values);

@@ -133,6 +133,7 @@ static bool take_kind(struct overrides *overrides, const struct weir_node *node,
 static bool check_length(struct overrides *overrides, const struct weir_node *node, const struct weir_prefix *prefix)
 {
 	const struct weir_ruleset_resource *resource = overrides->resource;
+	char text[WEIR_PREFIX_TEXT_BYTES];
 	const uint8_t *key_bits;
 	unsigned int longest;
 
@@ -146,25 +147,31 @@ static bool check_length(struct overrides *overrides, const struct weir_node *no
 			  WEIR_SHOWN(resource->name), prefix->family == 6 ? "IPv4" : "IPv6");
 	if (prefix->bits <= longest)
 		return true;
+	weir_format_prefix(prefix, text);
 	weir_complain(overrides->reader, node, "an override must cover whole flows",
-		      "prefix '%.*s' is longer than the flow key's, which is /%u", WEIR_SHOWN(node->text), longest);
+		      "prefix '%.*s' is longer than the flow key's, which is /%u",
+		      WEIR_SHOWN(weir_is_set_use(node->text) ? text : node->text), longest);
 	return false;
 }
 
-static bool read_prefix(struct overrides *overrides, const struct weir_node *node, enum override_field named,
-			struct weir_prefix *prefix)
+/* Read a prefix or "@NAME" at `node`. Returns false if neither is there. */
+static bool read_address(struct overrides *overrides, const struct weir_node *node, enum override_field named,
+			 struct weir_prefix *prefix, struct weir_set_use *use)
 {
 	bool is_of_kind = take_kind(overrides, node, named);
 	struct weir_refusal refusal;
 	const char *word;
+	int err;
 
 	if (!weir_read_word(overrides->reader, node, override_fields[named], &word))
 		return false;
-	if (weir_parse_prefix(word, prefix, &refusal)) {
+	err = word[0] == '@' ? weir_parse_set_use(overrides->reader, word, use, &refusal)
+			     : weir_parse_prefix(word, prefix, &refusal);
+	if (err) {
 		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 		return false;
 	}
-	return is_of_kind && check_length(overrides, node, prefix);
+	return is_of_kind && (word[0] == '@' ? use->set != SIZE_MAX : check_length(overrides, node, prefix));
 }
 
 /* ---- one entry ---- */
@@ -232,11 +239,38 @@ static void add(struct overrides *overrides, const struct weir_node *node, const
 	rule->override_count++;
 }
 
+/* Add an override for each prefix of the set; for a label, for those that have it. */
+static void add_set(struct overrides *overrides, const struct weir_node *node, const struct weir_set_use *use,
+		    struct weir_override override)
+{
+	struct weir_reader *reader = overrides->reader;
+	const struct weir_set *set = &reader->ruleset->sets[use->set];
+	const uint32_t label = use->label[0] ? weir_find_used_label(reader, node, use) : WEIR_NO_LABEL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < set->entry_count; i++)
+		count += !use->label[0] || set->entries[i].label == label;
+	if (count > WEIR_SET_OVERRIDES_MAX || overrides->rule->override_count + count > WEIR_OVERRIDES_MAX) {
+		weir_complain(reader, node,
+			      "make it a resource of its own, with 'source' or 'destination' in its match",
+			      "'%.*s' has %zu prefixes: overrides have at most %d of a set, and %d of a rule",
+			      WEIR_SHOWN(node->text), count, WEIR_SET_OVERRIDES_MAX, WEIR_OVERRIDES_MAX);
+		return;
+	}
+	for (size_t i = 0; i < set->entry_count; i++) {
+		override.prefix = set->entries[i].prefix;
+		if ((!use->label[0] || set->entries[i].label == label) &&
+		    check_length(overrides, node, &override.prefix))
+			add(overrides, node, &override);
+	}
+}
+
 static void read_override(struct overrides *overrides, const struct weir_node *node)
 {
 	const struct weir_node *values[OVERRIDE_FIELD_COUNT], *address = NULL, *other = NULL;
 	enum override_field named = OVERRIDE_ADDRESSES;
 	struct weir_override override = {};
+	struct weir_set_use use = {};
 	bool is_good = false;
 	uint32_t meant;
 
@@ -257,7 +291,7 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 		weir_complain(overrides->reader, other, "leave one of them out",
 			      "an override has one address, source or destination, not both");
 	else if (address)
-		is_good = read_prefix(overrides, address, named, &override.prefix);
+		is_good = read_address(overrides, address, named, &override.prefix, &use);
 	if (values[OVERRIDE_THRESHOLD] && values[OVERRIDE_RATE])
 		weir_complain(overrides->reader, values[OVERRIDE_THRESHOLD], "leave one of them out",
 			      "'rate' includes it, so 'threshold' must not be given");
@@ -270,7 +304,10 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 	if (!is_good)
 		return;
 	override.place = address->place;
-	add(overrides, address, &override);
+	if (use.name[0])
+		add_set(overrides, address, &use, override);
+	else
+		add(overrides, address, &override);
 }
 
 /* ---- all of them ---- */

@@ -18,11 +18,13 @@ enum top_field {
 	TOP_BREAKERS,
 	TOP_ALLOW,
 	TOP_DENY,
+	TOP_SETS,
 	TOP_LISTS, /* of another program's rules */
 	TOP_FIELDS_MAX = TOP_LISTS + WEIR_FOREIGN_NAMES_MAX,
 };
 
-static const char *const top_fields[TOP_LISTS] = {"settings", "resources", "rules", "circuitBreakers", "allow", "deny"};
+static const char *const top_fields[TOP_LISTS] = {"settings", "resources", "rules", "circuitBreakers",
+						  "allow",    "deny",	   "sets"};
 
 enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_PRIORITIZED, RESOURCE_FIELD_COUNT };
 
@@ -225,12 +227,11 @@ static void check_not_empty(struct weir_reader *reader, const struct weir_docume
 		       "rule file '%s' is empty", document->file);
 }
 
-/* Read the parts that do not depend on other files. */
+/* Read the parts that depend on the sets of all files at most. */
 static void read_own_parts(struct weir_reader *reader, const struct weir_document *document,
 			   const struct weir_node *top[TOP_FIELDS_MAX],
 			   const struct weir_node *first_settings[WEIR_SETTING_COUNT])
 {
-	read_top(reader, document, top);
 	check_not_empty(reader, document, top);
 	if (top[TOP_SETTINGS])
 		weir_read_settings(reader, top[TOP_SETTINGS], first_settings);
@@ -389,7 +390,12 @@ static void read_parts(struct weir_reader *reader)
 		reader->is_out_of_memory = true;
 		return;
 	}
-	for (size_t i = 0; i < reader->document_count; i++)
+	for (size_t i = 0; i < reader->document_count; i++) {
+		read_top(reader, reader->documents[i], top[i]);
+		if (top[i][TOP_SETS])
+			weir_read_sets(reader, top[i][TOP_SETS]);
+	}
+	for (size_t i = 0; i < reader->document_count && !reader->is_out_of_memory; i++)
 		read_own_parts(reader, reader->documents[i], top[i], first_settings);
 	/* Rules may use resources of any file, so they are read after all resources. */
 	if (reader->is_out_of_memory)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Declarations shared by the parts of the rule-file reader: files.c (which files), parse.c (merging, order), fields.c
- * (fields, lists, words), field_rows.c, settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c
- * with rule_checks.c, overrides.c and cluster.c, circuit_breakers.c. Lists of other programs have a reader outside of
- * lib.
+ * (fields, lists, words), field_rows.c, settings.c, match.c (match and flow key), listed.c (allow and deny), sets.c,
+ * list_file.c (the files that both name), rule.c with rule_checks.c, overrides.c and cluster.c, circuit_breakers.c.
+ * Lists of other programs have a reader outside of lib.
  *
  * No function stops at the first mistake: it complains, leaves the target unchanged and continues, so that all mistakes
  * of all files are reported in one run. Whether there were any is checked once, at the end.
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "rules/field_rows.h"
+#include "rules/list_file.h"
 #include "rules/ruleset.h"
 #include "rules/scalars.h"
 #include "rules/yaml.h"
@@ -43,6 +44,8 @@ struct weir_reader {
 	bool is_incomplete;	   /* a file could not be read: it may define names that others use */
 	bool is_out_of_memory;
 	bool has_too_many_listed;
+	size_t set_entries; /* of all sets */
+	bool has_too_many_entries;
 	/* Set by weir_read_fields: a bit for each field, by its index, that an unknown field probably stands for. */
 	uint32_t meant;
 	size_t mistakes; /* including unreported ones: duplicates, and those beyond the maximum */
@@ -171,6 +174,36 @@ void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, 
 void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *prefix,
 		     bool denies);
 void weir_sort_listed(struct weir_reader *reader);
+
+/* ---- list_file.c ---- */
+
+/* Takes a line of a file of addresses. Returns false if no more are to be read. */
+typedef bool (*weir_list_taker)(struct weir_reader *reader, void *data, const struct weir_list_entry *entry,
+				const struct weir_place *place, const char *line);
+/* Read the file of addresses that the word `name` at `node` names. The caller frees its absolute path; NULL: it could
+ * not be read.
+ */
+char *weir_read_list_file(struct weir_reader *reader, const struct weir_node *node, const char *name,
+			  weir_list_taker take, void *data);
+/* The path of a file that is named at `node`: relative to the rule file, unless it is absolute. The caller frees it. */
+char *weir_list_path(const struct weir_node *node, const char *name);
+
+/* ---- sets.c ---- */
+
+/* Read one file's `sets`. They are read before everything that may name them. */
+void weir_read_sets(struct weir_reader *reader, const struct weir_node *node);
+
+/* Does the word begin with '@' or "!@"? */
+bool weir_is_set_use(const char *text);
+/* Is the name after the '@' that of a set? */
+bool weir_names_set(const struct weir_ruleset *ruleset, const char *text);
+/* Parse a word that begins with '@' or "!@". If the set may be in a file that could not be read, its index is SIZE_MAX;
+ * the files are then refused for that.
+ */
+int weir_parse_set_use(const struct weir_reader *reader, const char *text, struct weir_set_use *ret_use,
+		       struct weir_refusal *reterr_refusal);
+/* The number of the label that is used, after a warning if no prefix has it (WEIR_NO_LABEL). */
+uint32_t weir_find_used_label(struct weir_reader *reader, const struct weir_node *node, const struct weir_set_use *use);
 
 /* ---- complaints.c ---- */
 

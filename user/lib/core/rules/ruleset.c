@@ -13,7 +13,9 @@ static void free_match(struct weir_match *match)
 #define FREE_RANGES(constant, name, member, highest, none, who) free(match->member);
 	WEIR_RANGE_FIELDS(FREE_RANGES)
 	free(match->source);
+	free(match->source_sets);
 	free(match->destination);
+	free(match->destination_sets);
 	free(match->tcp_flags);
 	free(match->interface);
 	free(match->except);
@@ -195,10 +197,33 @@ void weir_ruleset_quote(const struct weir_ruleset *ruleset, struct weir_diag *di
 			weir_diag_quote(diag, ruleset->file_names[i], ruleset->file_texts[i]);
 }
 
+static int compare_with_label(const void *text, const void *label)
+{
+	return strcmp(text, ((const struct weir_set_label *)label)->text);
+}
+
+uint32_t weir_set_find_label(const struct weir_set *set, const char *text)
+{
+	const struct weir_set_label *found =
+		set->label_count ? bsearch(text, set->labels, set->label_count, sizeof(*found), compare_with_label)
+				 : NULL;
+
+	return found ? found - set->labels : WEIR_NO_LABEL;
+}
+
 void weir_ruleset_free(struct weir_ruleset *ruleset)
 {
 	if (!ruleset)
 		return;
+	for (size_t i = 0; i < ruleset->set_count; i++) {
+		for (size_t k = 0; k < ruleset->sets[i].label_count; k++)
+			free(ruleset->sets[i].labels[k].text);
+		free(ruleset->sets[i].labels);
+		free(ruleset->sets[i].entries);
+		free(ruleset->sets[i].name);
+		free(ruleset->sets[i].file);
+	}
+	free(ruleset->sets);
 	for (size_t i = 0; i < ruleset->resource_count; i++) {
 		free(ruleset->resources[i].name);
 		free_match(&ruleset->resources[i].match);

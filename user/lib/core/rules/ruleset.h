@@ -41,12 +41,28 @@ struct weir_excepted {
 	size_t resource; /* index into resources; found once all files are read */
 };
 
-/* A list with count 0 means that there is no condition. */
+#define WEIR_LABEL_BYTES 65 /* with its terminating zero: 1 to 64 bytes */
+
+/* "@NAME", "@NAME:LABEL", and the same after '!': a named set where a prefix may stand. */
+struct weir_set_use {
+	size_t set; /* index into sets */
+	char name[WEIR_NAME_BYTES];
+	char label[WEIR_LABEL_BYTES]; /* empty: any prefix of the set */
+	bool excepts;		      /* after '!' */
+};
+
+/* A list with count 0 means that there is no condition. An address is accepted if a prefix or a set without '!' has it,
+ * or if there are none; and each set with '!' must not have it.
+ */
 struct weir_match {
 	struct weir_prefix *source;
 	size_t source_count;
+	struct weir_set_use *source_sets;
+	size_t source_set_count;
 	struct weir_prefix *destination;
 	size_t destination_count;
+	struct weir_set_use *destination_sets;
+	size_t destination_set_count;
 #define WEIR_MATCH_RANGES(constant, name, member, highest, none, who)                                                  \
 	struct weir_range *member;                                                                                     \
 	size_t member##_count;
@@ -269,8 +285,44 @@ struct weir_listed {
 
 #define WEIR_LISTED_MAX 4000000 /* of all files */
 
+/* ---- named sets ---- */
+
+#define WEIR_SET_ENTRIES_MAX 4000000 /* of all sets */
+#define WEIR_SET_LABELS_MAX 131072   /* of one set */
+#define WEIR_SET_WEIGHT_MAX 1000
+#define WEIR_SET_OVERRIDES_MAX 10000 /* of a set in overrides */
+#define WEIR_NO_LABEL UINT32_MAX
+
+struct weir_set_entry {
+	struct weir_prefix prefix;
+	uint32_t label; /* index into labels; WEIR_NO_LABEL: the set has none */
+	uint32_t line;	/* of the file, or of the rule file */
+};
+
+struct weir_set_label {
+	char *text;
+	uint32_t weight; /* 1 to WEIR_SET_WEIGHT_MAX; 0: not given, which means 1 */
+};
+
+/* The label of an address is that of the longest prefix that covers it. */
+struct weir_set {
+	char *name;
+	char *file; /* its path, absolute; NULL: its prefixes are in the rule file */
+	bool has_labels;
+	struct weir_set_entry *entries; /* sorted by prefix, without duplicates */
+	size_t entry_count;
+	struct weir_set_label *labels; /* sorted by text */
+	size_t label_count;
+	struct weir_place place;
+};
+
+/* The number of this label, or WEIR_NO_LABEL if no prefix of the set has it. */
+uint32_t weir_set_find_label(const struct weir_set *set, const char *text);
+
 struct weir_ruleset {
 	struct weir_settings settings;
+	struct weir_set *sets; /* in the order of the files */
+	size_t set_count;
 	struct weir_ruleset_resource *resources;
 	size_t resource_count;
 	struct weir_ruleset_rule *rules;
@@ -282,7 +334,7 @@ struct weir_ruleset {
 	char **file_texts; /* the text that was read; NULL: it could not be read */
 	size_t file_count;
 	bool is_last_good; /* it is loaded instead of rule files that are wrong (instance/last_good.c) */
-	char **list_names; /* files named with '@': their paths from here */
+	char **list_names; /* files that lists and sets name: their paths from here */
 	size_t list_count;
 };
 

@@ -23,8 +23,8 @@ struct weir_refusal {
 
 /* Advice for a condition of the form "all but". */
 #define WEIR_NO_ALL_BUT                                                                                                \
-	"there is no 'all but': write the ranges that remain; addresses that no rule should limit can be under "       \
-	"'allow:'"
+	"there is no 'all but': write the ranges that remain; addresses can be in a set, and \"!@SET\" means all "     \
+	"others"
 
 /* Our name for a word that other tools use: "source" for src or saddr. NULL: not such a word. */
 const char *weir_our_word(const char *word, size_t bytes);
@@ -134,14 +134,23 @@ int weir_check_name(const char *text, struct weir_refusal *reterr_refusal);
  */
 const char *weir_nearest(const char *word, const void *entries, size_t count, size_t entry_bytes);
 
-/* Order by family, address, length: below 0, 0 or above 0, as for qsort. */
+/* Order by family, address, length: below 0, 0 or above 0, as for qsort. A prefix comes directly after those that
+ * enclose it.
+ */
 int weir_compare_prefixes(const struct weir_prefix *left, const struct weir_prefix *right);
+
+/* Does the outer prefix cover all addresses of the inner one? */
+bool weir_prefix_encloses(const struct weir_prefix *outer, const struct weir_prefix *inner);
 
 /* ---- formatting ---- */
 
 #define WEIR_PREFIX_TEXT_BYTES 64
 /* Format "192.0.2.0/24"; an address alone if the length is the full one. */
 const char *weir_format_prefix(const struct weir_prefix *prefix, char ret_text[WEIR_PREFIX_TEXT_BYTES]);
+
+/* Format "@NAME", "@NAME:LABEL", and the same after '!'. */
+#define WEIR_SET_USE_BYTES (WEIR_NAME_BYTES + WEIR_LABEL_BYTES + 4)
+const char *weir_format_set_use(const struct weir_set_use *use, char ret_text[WEIR_SET_USE_BYTES]);
 
 /* The name of a protocol, or NULL if weir has none for it. */
 const char *weir_protocol_name(uint8_t protocol);

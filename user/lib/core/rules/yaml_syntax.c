@@ -192,7 +192,8 @@ static bool explain_unspaced(const char *text, struct weir_syntax_error *error)
  */
 static void explain_indented_part(const char *text, struct weir_syntax_error *error)
 {
-	static const char *const parts[] = {"settings:", "resources:", "rules:", "circuitBreakers:", "allow:", "deny:"};
+	static const char *const parts[] = {
+		"settings:", "resources:", "rules:", "circuitBreakers:", "allow:", "deny:", "sets:"};
 	const size_t start = line_start(text, error->line), indent = strspn(text + start, " ");
 
 	for (size_t i = 0; indent && i < ARRAY_SIZE(parts); i++) {

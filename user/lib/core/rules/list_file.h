@@ -3,19 +3,18 @@
  * A line of a file of addresses, as lists and feeds have them: an address, a prefix or a range "a-b", with a comment
  * after '#' or ';'; "prefix,label[,weight]" (RFC 4180); or an object in JSON with `cidr`, `prefix` or `network`. Pure.
  */
-#ifndef WEIR_RULES_LISTED_H
-#define WEIR_RULES_LISTED_H
+#ifndef WEIR_RULES_LIST_FILE_H
+#define WEIR_RULES_LIST_FILE_H
 
 #include "rules/scalars.h"
 
-#define WEIR_LABEL_BYTES 65 /* with its terminating zero: 1 to 64 bytes */
-
 struct weir_list_entry {
 	struct weir_prefix prefixes[WEIR_RANGE_PREFIXES_MAX];
-	size_t count;		      /* one, or more for a range */
-	bool had_host_bits;	      /* which were cleared */
-	char label[WEIR_LABEL_BYTES]; /* empty: none */
-	char weight[16];	      /* as written; empty: none */
+	size_t count;	    /* one, or more for a range */
+	bool had_host_bits; /* which were cleared */
+	/* Empty: none. One byte more than a label has: what is longer is cut, and found to be too long by sets. */
+	char label[WEIR_LABEL_BYTES + 1];
+	char weight[16]; /* as written; empty: none */
 };
 
 enum weir_list_line {
