@@ -294,6 +294,11 @@ static __always_inline __u32 weir_make_unreachable(weir_context *ctx, struct wei
 
 	if (room < own + least && least > WEIR_IP_BYTES(pkt) + 8)
 		return 0;
+#ifdef WEIR_TC
+	/* The checksum would be missing where the packet is quoted. A receiver on this machine completes none. */
+	if (asked->checksum_at > asked->transport + WEIR_ICMP_BYTES)
+		return 0;
+#endif
 	if (quoted > asked->ip_bytes)
 		quoted = asked->ip_bytes;
 	if (quoted > WEIR_QUOTED_BYTES_MAX)

@@ -149,17 +149,18 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 }
 
 /* A CPU takes a portion of a second's answers at once, so small that each CPU gets two within the slack, after which
- * what is left of one is lost. Portions are so far apart that a second has no more answers than the rate, although some
- * may be taken ahead of their time, and others be used after it (bpf/answers.h).
+ * what is left of one is lost. Some are taken ahead of their time by the slack, and others used after it (bpf/answers.h):
+ * so a second may have answers of all portions of a second and two slacks, and of one more. These are no more than the
+ * rate.
  */
 static void configure_answer_rate(uint64_t rate, struct weir_config *config, unsigned int bucket)
 {
 	const uint64_t slacks = WEIR_NSEC_PER_SEC / WEIR_ANSWER_SLACK_NS,
-		       portion = rate / (2 * slacks * config->cpus) ?: 1;
+		       portion = rate / (2 * slacks * config->cpus) ?: 1, others = rate - portion + 1;
 
 	config->answer_portion[bucket] = portion;
 	config->answer_portion_ns[bucket] =
-		(portion * (WEIR_NSEC_PER_SEC + 2 * WEIR_ANSWER_SLACK_NS) + rate - 1) / rate;
+		(portion * (WEIR_NSEC_PER_SEC + 2 * WEIR_ANSWER_SLACK_NS) + others - 1) / others;
 }
 
 static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,

@@ -103,13 +103,14 @@ static int list_addresses(struct owns *owns)
 		return err;
 	/* Else the kernel lists the routes of all tables, which may be those of the Internet. */
 	mnl_socket_setsockopt(netlink.socket, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
-	do {
+	err = -EINTR;
+	for (int i = 0; err == -EINTR && i < WEIR_DUMPS_MAX; i++) {
 		owns->count = 0;
 		weir_netlink_begin(&netlink, RTM_GETADDR, NLM_F_DUMP, &address, sizeof(address));
 		err = weir_netlink_ask(&netlink, read_address, owns);
-		for (size_t i = 0; !err && i < 2; i++) {
+		for (int is_ipv6 = 0; !err && is_ipv6 < 2; is_ipv6++) {
 			const struct rtmsg route = {
-				.rtm_family = i ? AF_INET6 : AF_INET,
+				.rtm_family = is_ipv6 ? AF_INET6 : AF_INET,
 				.rtm_table = RT_TABLE_LOCAL,
 				.rtm_type = RTN_LOCAL,
 			};
@@ -119,7 +120,7 @@ static int list_addresses(struct owns *owns)
 			/* No such family, or none of its tables yet. */
 			err = err == -ENOENT || err == -EAFNOSUPPORT || err == -EOPNOTSUPP ? 0 : err;
 		}
-	} while (err == -EINTR);
+	}
 	return owns->is_out_of_memory ? -ENOMEM : err;
 }
 

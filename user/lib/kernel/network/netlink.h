@@ -42,8 +42,9 @@ struct nlmsghdr *weir_netlink_begin(struct weir_netlink *netlink, uint16_t type,
 /*
  * Send the request and wait for the end of the answer; `reader` (NULL: none) gets each of its messages. Returns 0 or
  * the kernel's -errno. -ETIMEDOUT: no answer. -EINTR: the objects changed during the dump, so some may be missing or
- * listed twice; repeat the request. -ENOBUFS: a part of the answer was lost.
+ * listed twice; repeat the request, WEIR_DUMPS_MAX times at most. -ENOBUFS: a part of the answer was lost.
  */
+#define WEIR_DUMPS_MAX 10 /* chosen, not derived */
 typedef void (*weir_netlink_reader)(const struct nlmsghdr *message, void *data);
 int weir_netlink_ask(struct weir_netlink *netlink, weir_netlink_reader reader, void *data);
 

@@ -28,9 +28,6 @@ _Static_assert(WEIR_TC_LIMITER_PREFERENCE > 49152 && WEIR_TC_LIMITER_PREFERENCE 
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
-/* How often a list that changes during reading is read again, at most. Chosen, not derived. */
-#define DUMPS_MAX 10
-
 /* The attribute of this type in `nest`, which may be NULL, with more than so many bytes; NULL: there is none. */
 static const struct nlattr *find_nested(const struct nlattr *nest, uint16_t type, size_t bytes)
 {
@@ -210,7 +207,7 @@ int weir_tc_read_senders(struct weir_netlink *netlink, uint32_t ifindex, struct 
 {
 	int err = -EINTR;
 
-	for (int i = 0; err == -EINTR && i < DUMPS_MAX; i++) {
+	for (int i = 0; err == -EINTR && i < WEIR_DUMPS_MAX; i++) {
 		struct senders_reading reading = {.ifindex = ifindex, .senders = ret_senders};
 
 		*ret_senders = (struct weir_tc_senders){
@@ -443,7 +440,7 @@ int weir_tc_read_filters(struct weir_netlink *netlink, uint32_t ifindex, struct 
 	struct weir_tc_filters filters;
 	int err = -EINTR;
 
-	for (int i = 0; err == -EINTR && i < DUMPS_MAX; i++)
+	for (int i = 0; err == -EINTR && i < WEIR_DUMPS_MAX; i++)
 		err = read_filters_once(netlink, ifindex, &filters);
 	if (!err)
 		*ret_filters = filters;
