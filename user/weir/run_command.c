@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/util.h"
 #include "cli/command.h"
@@ -24,6 +25,7 @@
 #include "state/examine.h"
 #include "weir/weir.h"
 #include "weir/server_process.h"
+#include "weir/watch_sets.h"
 
 static const struct weir_command weir_run_command = {
 	.name = "run",
@@ -64,7 +66,7 @@ static const struct weir_reload_options keeps_all;
 /* An instance that this command controls. */
 struct run {
 	enum weir_hangup hangup;
-	uint64_t attached_ns;
+	uint64_t attached_ns, read_ns;	    /* read_ns: CLOCK_REALTIME, when it began to read the rule files */
 	bool leaves, observes;		    /* at the end it stays attached; at the start nothing is dropped */
 	bool is_last_good;		    /* at the start the rule files were wrong */
 	struct weir_controller *controller; /* NULL: not started yet */
@@ -190,6 +192,15 @@ static int put_last_good(const struct weir_options *options, struct run *run, in
 	return 0;
 }
 
+/* Now, by the clock of which files have their times. */
+static uint64_t file_time_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return now.tv_sec * WEIR_NSEC_PER_SEC + now.tv_nsec;
+}
+
 static int start(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
@@ -197,6 +208,7 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 
 	if (err)
 		return err;
+	run->read_ns = file_time_ns();
 	err = weir_options_read_rules(options, &ruleset, diag);
 	if (!err) {
 		/* Where there is a session, somebody is there. */
@@ -276,28 +288,58 @@ static const char not_reloaded[] = "the last reload failed; the rules before it 
 
 /* Reloads run in a child process: the controller must not miss a tick while a long list is read. */
 struct reloads {
-	pid_t child;	/* 0: none */
-	bool is_wanted; /* reload again when the child is done */
+	pid_t child;	   /* 0: none */
+	bool is_wanted;	   /* reload again when the child is done */
+	pid_t watcher;	   /* a child that ends when a file of a set has changed; 0: none */
+	uint64_t since_ns; /* CLOCK_REALTIME: files may have changed since the last reload began to read them */
 };
 
-/* The child: it ends with its parent, and does not act as a controller. */
-__attribute__((noreturn)) static void reload_and_exit(const struct weir_options *options, struct run *run, pid_t parent)
+/* In a child: it ends with its parent, and does not act as a controller. */
+static void begin_child(struct run *run, pid_t parent)
 {
-	int err;
-
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(1);
 	weir_controller_leave(run->controller);
 	weir_unbound_memory();
-	err = reload(options);
-	fflush(NULL);
-	_exit(weir_exit_code_of(err));
+}
+
+static void end_watch(struct reloads *reloads)
+{
+	if (!reloads->watcher)
+		return;
+	kill(reloads->watcher, SIGTERM);
+	while (waitpid(reloads->watcher, NULL, 0) < 0 && errno == EINTR)
+		;
+	reloads->watcher = 0;
+}
+
+/* The rules in force say which files to watch. Without this child, only SIGHUP takes over what they contain. */
+static void start_watch(const struct weir_options *options, struct run *run, struct reloads *reloads)
+{
+	const pid_t parent = getpid();
+	sigset_t signals;
+
+	end_watch(reloads);
+	if (reads_standard_input(options))
+		return;
+	fflush(NULL); /* otherwise both processes would print the content of buffers */
+	reloads->watcher = fork();
+	if (reloads->watcher == 0) {
+		begin_child(run, parent);
+		sigemptyset(&signals);
+		sigaddset(&signals, SIGTERM);
+		sigprocmask(SIG_UNBLOCK, &signals, NULL);
+		_exit(weir_sets_wait(options, reloads->since_ns) ? WEIR_EXIT_FAILED : WEIR_EXIT_OK);
+	}
+	if (reloads->watcher < 0)
+		reloads->watcher = 0;
 }
 
 static void start_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
 {
 	const pid_t parent = getpid();
+	int err;
 
 	if (reads_standard_input(options)) {
 		char option[WEIR_INSTANCE_OPTIONS_BYTES];
@@ -315,11 +357,16 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 		return;
 	}
 	reloads->is_wanted = false;
+	reloads->since_ns = file_time_ns();
 	weir_service_reloading();
 	fflush(NULL); /* otherwise both processes would print the content of buffers */
 	reloads->child = fork();
-	if (reloads->child == 0)
-		reload_and_exit(options, run, parent);
+	if (reloads->child == 0) {
+		begin_child(run, parent);
+		err = reload(options);
+		fflush(NULL);
+		_exit(weir_exit_code_of(err));
+	}
 	if (reloads->child < 0) {
 		reloads->child = 0;
 		perror("weir run: not reloaded, the old rules stay: cannot fork");
@@ -344,13 +391,24 @@ static void end_reload(const struct weir_options *options, struct run *run, stru
 	notify_service(options, has_failed ? not_reloaded : "");
 	if (reloads->is_wanted)
 		start_reload(options, run, reloads);
+	else
+		start_watch(options, run, reloads);
 }
 
 /* One signal may stand for several children. */
 static void end_child(const struct weir_options *options, struct run *run, struct reloads *reloads)
 {
+	int status;
+
 	end_reload(options, run, reloads);
 	weir_server_look(&run->server, options->instance, run->controller);
+	if (!reloads->watcher || waitpid(reloads->watcher, &status, WNOHANG) <= 0)
+		return;
+	reloads->watcher = 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == WEIR_EXIT_OK) {
+		fputs("weir run: a file of a set has changed\n", stderr);
+		start_reload(options, run, reloads);
+	}
 }
 
 /* ---- in the foreground ---- */
@@ -403,7 +461,7 @@ static int open_signals(struct weir_diag *diag)
 static int wait_for_end(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int signal_fd = open_signals(diag);
-	struct reloads reloads = {};
+	struct reloads reloads = {.since_ns = run->read_ns};
 	int err = signal_fd < 0 ? signal_fd : 0;
 
 	if (!err && !run->controller)
@@ -414,10 +472,12 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 	weir_print_diag(diag); /* current warnings */
 	weir_server_start(&run->server, options->instance, run->controller);
 	notify_service(options, run->is_last_good ? "the rule files are wrong: the last good rule set" : "");
+	start_watch(options, run, &reloads);
 	do
 		err = serve(run->controller, signal_fd);
 	while (!err && !take_signal(options, signal_fd, run, &reloads));
 	weir_service_stopping();
+	end_watch(&reloads);
 	/* A child that still reads its files is ended; one that is further on is allowed to finish. */
 	if (reloads.child) {
 		kill(reloads.child, SIGTERM);

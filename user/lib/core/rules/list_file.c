@@ -262,6 +262,20 @@ static bool note_list(struct weir_ruleset *ruleset, char *path)
 	return true;
 }
 
+/* Links in its directory's path are resolved, but the file itself may be a link that is changed. NULL: it cannot be. */
+static char *absolute_of(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	_cleanup_(weir_freep) char *directory = name ? strndup(path, name - path + 1) : strdup(".");
+	_cleanup_(weir_freep) char *resolved = directory ? realpath(directory, NULL) : NULL;
+	char *absolute;
+
+	name = name ? name + 1 : path;
+	if (!resolved || asprintf(&absolute, "%s/%s", strcmp(resolved, "/") ? resolved : "", name) < 0)
+		return NULL;
+	return absolute;
+}
+
 char *weir_read_list_file(struct weir_reader *reader, const struct weir_node *node, const char *name,
 			  weir_list_taker take, void *data)
 {
@@ -281,7 +295,7 @@ char *weir_read_list_file(struct weir_reader *reader, const struct weir_node *no
 			      "cannot open '%s': %s", path, weir_text_file_explain(err));
 		return NULL;
 	}
-	absolute = realpath(path, NULL);
+	absolute = absolute_of(path);
 	*file = (struct list_file){.path = path, .named_by = node, .take = take, .data = data};
 	file->reader = (struct weir_line_reader){.stream = stream, .bytes_max = LIST_BYTES_MAX};
 	while (!reader->is_out_of_memory && !file->is_full && reader->complaints <= WEIR_MISTAKES_MAX &&
