@@ -84,21 +84,16 @@ static __always_inline bool weir_is_single(const __be32 address[4], bool is_ipv6
 }
 
 /* A packet from an address of this host is forged, or comes from a host with the same address; an answer would reach
- * ourselves. One to a broadcast address was sent to many (RFC 1122, 3.2.2).
+ * ourselves. One to a broadcast address was sent to many (RFC 1122, 3.2.2). Of ICMP, only requests are answered, no
+ * errors (RFC 1122, 3.2.2; RFC 4443, 2.4 e). Nor is what ends a connection.
  */
-static __always_inline bool weir_is_from_another(const struct weir_packet *pkt)
-{
-	return !weir_find_own(pkt->source, pkt->is_ipv6) &&
-	       (pkt->is_ipv6 || weir_find_own(pkt->destination, false) != WEIR_OWN_BROADCAST);
-}
-
-/* Of ICMP, only requests are answered, no errors (RFC 1122, 3.2.2; RFC 4443, 2.4 e). Nor is what ends a connection. */
 static __always_inline bool weir_may_answer(const struct weir_packet *pkt)
 {
 	const __u32 protocol = weir_protocol(pkt), type = pkt->icmp_type;
 
 	if (pkt->fragment == WEIR_FRAGMENT_LATER || !weir_is_single(pkt->source, pkt->is_ipv6) ||
-	    !weir_is_single(pkt->destination, pkt->is_ipv6) || !weir_is_from_another(pkt))
+	    !weir_is_single(pkt->destination, pkt->is_ipv6) || weir_find_own(pkt->source, pkt->is_ipv6) ||
+	    (!pkt->is_ipv6 && weir_find_own(pkt->destination, false) == WEIR_OWN_BROADCAST))
 		return false;
 	if (protocol == IPPROTO_TCP)
 		return !(pkt->tcp_flags & WEIR_TCP_RST);
@@ -146,22 +141,6 @@ struct weir_asked {
 	__u8 mac[12];	   /* ... or else its addresses */
 };
 
-/* Make the frame so long. Returns false if that cannot be: at tc, no frame may end before the place where GRO has seen
- * a transport header (bpf_skb_change_tail()), as the answer to one with many IP options would. At XDP, where a driver
- * may send what it gets, a frame of 60 bytes stays one. At tc drivers pad, and a device that completes the checksum
- * would sum up what is behind the answer.
- */
-static __always_inline bool weir_cut(weir_context *ctx, const struct weir_asked *asked, __u32 bytes)
-{
-#ifndef WEIR_TC
-	__u32 least = asked->frame_bytes < WEIR_FRAME_BYTES_LEAST ? asked->frame_bytes : WEIR_FRAME_BYTES_LEAST;
-
-	if (bytes < least)
-		bytes = least;
-#endif
-	return !weir_set_frame_bytes(ctx, bytes);
-}
-
 #ifdef WEIR_TC
 /* Find where the device will store the packet's checksum; 0: the packet has one. False: what it will store is SCTP's,
  * which no answer has.
@@ -193,6 +172,10 @@ static __always_inline bool weir_find_checksum_place(weir_context *ctx, const st
  * Make the frame the answer: cut it, turn its Ethernet addresses, write the IP header, and the message of so many bytes
  * in s->segment, with its checksum at check_at.
  *
+ * At tc, no frame may end before the place where GRO has seen a transport header (bpf_skb_change_tail()), as the answer
+ * to one with many IP options would. At XDP, where a driver may send what it gets, a frame of 60 bytes stays one. At tc
+ * drivers pad, and a device that completes the checksum would sum up what is behind the answer.
+ *
  * At tc, a packet of a local sender (a container, a guest) mostly has no checksum yet: the device will store one where
  * the packet's own was, over all from the transport header on (CHECKSUM_PARTIAL), which no program can change. There
  * goes what makes the device compute the very same: the sum of the pseudo-header, as the rest of a message with a right
@@ -204,6 +187,7 @@ static __always_inline bool weir_write_answer(weir_context *ctx, struct weir_scr
 {
 	const struct weir_packet *pkt = &s->closing;
 	const __u64 pseudo = protocol == IPPROTO_ICMP ? 0 : weir_pseudo_sum(pkt, protocol, bytes);
+	__u32 frame_bytes = asked->ip + WEIR_IP_BYTES(pkt) + bytes;
 	__u64 sum;
 
 	/* For Linux 6.1, as in weir_copy_segment(). */
@@ -220,7 +204,11 @@ static __always_inline bool weir_write_answer(weir_context *ctx, struct weir_scr
 	sum = pseudo + (__u32)bpf_csum_diff(NULL, 0, (__be32 *)s->segment, (bytes + 3) & ~3u, 0);
 	/* Not 0, which is none in UDP (RFC 768), and which IPv6 refuses. */
 	*(__u16 *)&s->segment[check_at & 30] = (__u16)~weir_fold_sum(sum) ?: 0xffff;
-	if (!weir_cut(ctx, asked, asked->ip + WEIR_IP_BYTES(pkt) + bytes) ||
+#ifndef WEIR_TC
+	if (frame_bytes < WEIR_FRAME_BYTES_LEAST && asked->frame_bytes >= WEIR_FRAME_BYTES_LEAST)
+		frame_bytes = WEIR_FRAME_BYTES_LEAST;
+#endif
+	if (weir_set_frame_bytes(ctx, frame_bytes) ||
 	    (!asked->is_bare &&
 	     (weir_store_bytes(ctx, 0, asked->mac + 6, 6) || weir_store_bytes(ctx, 6, asked->mac, 6))))
 		return false;
@@ -239,7 +227,8 @@ static __always_inline bool weir_write_answer(weir_context *ctx, struct weir_scr
 		ip.frag_off = bpf_htons(0x4000); /* do not fragment, so the id may be 0 (RFC 6864, 4.1) */
 		ip.saddr = pkt->destination[0];
 		ip.daddr = pkt->source[0];
-		ip.check = ~weir_fold_sum(weir_sum_words((const weir_word *)&ip, sizeof(ip) / 4));
+		ip.check = ~weir_fold_sum((__u64)bpf_htons(0x4500) + ip.tot_len + ip.frag_off +
+					  bpf_htons(WEIR_HOP_LIMIT << 8 | protocol) + ip.saddr + ip.daddr);
 		if (weir_store_bytes(ctx, asked->ip, &ip, sizeof(ip)))
 			return false;
 	}

@@ -132,29 +132,16 @@ static __always_inline __u32 weir_fold_sum(__u64 sum)
 	return sum;
 }
 
-/* Headers are summed by words, whatever their fields. */
-typedef __be32 __attribute__((may_alias)) weir_word;
-
-static __always_inline __u64 weir_sum_words(const weir_word *words, const int count)
-{
-	__u64 sum = 0;
-
-#pragma unroll
-	for (int i = 0; i < count; i++)
-		sum += words[i];
-	return sum;
-}
-
-/* The pseudo-header's part of a checksum (RFC 9293, 3.1; RFC 8200, 8.1). The same both ways, also after
- * weir_turn().
- */
+/* The pseudo-header's part of a checksum (RFC 9293, 3.1; RFC 8200, 8.1). The same both ways, also after weir_turn(). */
 static __always_inline __u64 weir_pseudo_sum(const struct weir_packet *pkt, __u32 protocol, __u32 bytes)
 {
 	__u64 sum = (__u64)bpf_htonl(protocol) + bpf_htonl(bytes);
 
-	if (pkt->is_ipv6)
-		return sum + weir_sum_words(pkt->source, 4) + weir_sum_words(pkt->destination, 4);
-	return sum + pkt->source[0] + pkt->destination[0];
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		if (i == 0 || pkt->is_ipv6)
+			sum += (__u64)pkt->source[i] + pkt->destination[i];
+	return sum;
 }
 
 /* Of the segment in s->segment. */

@@ -405,7 +405,9 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 		state = weir_own_state(s, word, id.tag);
 	}
 	next = weir_next_state(state, event);
-	if (weir_may_bring_cookie(&s->packet, event, next))
+	/* It may bring back a cookie, and nobody has looked yet. */
+	if (WEIR_PART_RETURNED_COOKIES && event == WEIR_EVENT_TALKS && !weir_is_counted(next) &&
+	    !WEIR_IS_OUT(&s->packet) && !(s->packet.tcp_flags & WEIR_TCP_COOKIE_SOUGHT))
 		return WEIR_ANSWER_COOKIE;
 	if (next == state &&
 	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(s, word)))

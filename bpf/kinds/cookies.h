@@ -15,12 +15,11 @@
 /* 0, WEIR_OWN_ADDRESS or WEIR_OWN_BROADCAST. */
 static __always_inline __u32 weir_find_own(const __be32 address[4], bool is_ipv6)
 {
-	struct weir_own_address key = {.is_ipv6 = is_ipv6};
+	struct weir_own_address key = {.address = {address[0]}, .is_ipv6 = is_ipv6};
 	const __u8 *found;
 
-#pragma unroll
-	for (int i = 0; i < 4; i++)
-		key.address[i] = i == 0 || is_ipv6 ? address[i] : 0;
+	if (is_ipv6)
+		__builtin_memcpy(key.address, address, sizeof(key.address));
 	found = bpf_map_lookup_elem(&own_addresses, &key);
 	return found ? *found : 0;
 }
@@ -95,13 +94,6 @@ __noinline int weir_look_for_cookie(weir_context *ctx, struct weir_scratch *s, _
 	    !weir_ask_listener(ctx, s, ip, cur.offset, false))
 		s->packet.tcp_flags |= WEIR_TCP_COOKIE_FOUND;
 	return WEIR_ANSWER_AGAIN;
-}
-
-/* May a packet that talks, on a connection that will not count, bring back a cookie? Nobody has looked yet. */
-static __always_inline bool weir_may_bring_cookie(const struct weir_packet *pkt, __u32 event, __u32 next)
-{
-	return WEIR_PART_RETURNED_COOKIES && event == WEIR_EVENT_TALKS && !weir_is_counted(next) && !WEIR_IS_OUT(pkt) &&
-	       !(pkt->tcp_flags & WEIR_TCP_COOKIE_SOUGHT);
 }
 
 #endif
