@@ -23,12 +23,11 @@
 
 /* In the order of `weir --help`. */
 static const struct weir_command_entry *const commands[] = {
-	&weir_check_entry,  &weir_run_entry,	 &weir_attach_entry,   &weir_reload_entry,
-	&weir_diff_entry,   &weir_confirm_entry, &weir_rollback_entry, &weir_show_entry,
-	&weir_detach_entry, &weir_control_entry, &weir_status_entry,   &weir_stats_entry,
-	&weir_flows_entry,  &weir_top_entry,	 &weir_events_entry,   &weir_explain_entry,
-	&weir_block_entry,  &weir_allow_entry,	 &weir_release_entry,  &weir_cluster_entry,
-	&weir_replay_entry, &weir_suggest_entry, &weir_doctor_entry,   NULL,
+	&weir_check_entry,   &weir_run_entry,	   &weir_attach_entry,	&weir_reload_entry,  &weir_diff_entry,
+	&weir_confirm_entry, &weir_rollback_entry, &weir_show_entry,	&weir_detach_entry,  &weir_control_entry,
+	&weir_status_entry,  &weir_stats_entry,	   &weir_flows_entry,	&weir_top_entry,     &weir_events_entry,
+	&weir_explain_entry, &weir_block_entry,	   &weir_allow_entry,	&weir_release_entry, &weir_sets_entry,
+	&weir_cluster_entry, &weir_replay_entry,   &weir_suggest_entry, &weir_doctor_entry,  NULL,
 };
 
 /* What moves thresholds for reasons outside of a host's packets. */

@@ -15,7 +15,7 @@
 extern const struct weir_command_entry weir_check_entry, weir_run_entry, weir_attach_entry, weir_reload_entry,
 	weir_diff_entry, weir_confirm_entry, weir_rollback_entry, weir_show_entry, weir_detach_entry,
 	weir_control_entry, weir_status_entry, weir_stats_entry, weir_flows_entry, weir_events_entry, weir_block_entry,
-	weir_allow_entry, weir_release_entry;
+	weir_allow_entry, weir_release_entry, weir_sets_entry;
 
 /*
  * The result of a reload, in words and as JSON. Removed rules are always shown: a user who forgets a file on the
