@@ -120,9 +120,9 @@ static uint64_t sent_of(const struct limiter *limiter)
 	return sum;
 }
 
-/* Evaluate a frame; returns the bytes of the answer, or 0: it was dropped in silence. */
+/* Evaluate a frame; returns the bytes of the answer, or 0: it was dropped in silence. The kernel writes the answer. */
 static uint32_t ask_by(struct limiter *limiter, int program_fd, const uint8_t *frame, uint32_t bytes,
-		       uint8_t answer[PACKET_BYTES_MAX])
+		       uint8_t answer[PACKET_BYTES_MAX]) // NOLINT(readability-non-const-parameter)
 {
 	volatile struct weir_harness *harness = weir_object_harness(limiter->rig.object);
 	const bool is_at_tc = limiter->hook != WEIR_HOOK_XDP;

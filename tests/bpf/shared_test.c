@@ -288,7 +288,7 @@ CLAIM(flood_of_single_packets_does_not_evict_a_flow_that_warms_up)
 {
 	const uint32_t flow = 0x0100000a;
 	struct weir_ruleset_rule *rule;
-	struct weir_warming_set set;
+	struct weir_warming_set set = {};
 	uint32_t index, tag, gone = 0, newcomer = 0x0b000000;
 	struct pair pair = {};
 

@@ -43,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	weir_use_parts();
 	while (weir_commands()[commands])
 		commands++;
+	FUZZ_CHECK(commands);
 	entry = weir_commands()[data[0] % commands];
 	if (reads_its_own(entry->command->name))
 		return 0;

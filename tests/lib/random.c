@@ -636,7 +636,7 @@ struct weir_ruleset *random_ruleset(struct random *random)
 struct weir_ruleset *random_except_ruleset(struct random *random)
 {
 	struct weir_ruleset *ruleset = random_ruleset(random);
-	size_t order[6], count = ruleset->resource_count;
+	size_t order[6] = {}, count = ruleset->resource_count;
 
 	assert(count <= ARRAY_SIZE(order));
 	for (size_t i = 0; i < count; i++) {

@@ -170,6 +170,16 @@ static void trouble_flow(struct world *w)
 		world_restart_process(w, i);
 }
 
+static void trouble_link(struct world *w)
+{
+	if (world_chance(w, 8) == 0)
+		change_link(w);
+	if (!w->has_stores)
+		return;
+	w->link.mangled_percent = (uint32_t)world_chance(w, 2) * 5;
+	w->link.stray_percent = w->terms.may_fall_back ? (uint32_t)world_chance(w, 2) * 5 : 0;
+}
+
 /* A minute of trouble. Returns whether the threshold was kept all the time. */
 static bool random_world(struct world *w, uint64_t seed, enum omission omission, const char *script, size_t bytes)
 {
@@ -206,15 +216,9 @@ static bool random_world(struct world *w, uint64_t seed, enum omission omission,
 			trouble_host(w);
 		if (w->has_flow && world_chance(w, 3) == 0)
 			trouble_flow(w);
-		if (world_chance(w, 8) == 0)
-			change_link(w);
-		if (w->has_stores) {
-			w->link.mangled_percent = (uint32_t)world_chance(w, 2) * 5;
-			w->link.stray_percent = w->terms.may_fall_back ? (uint32_t)world_chance(w, 2) * 5 : 0;
-		}
+		trouble_link(w);
 	}
-	is_kept = is_kept && world_run(w, 8 * SECOND_NS);
-	return is_kept;
+	return is_kept && world_run(w, 8 * SECOND_NS);
 }
 
 LONG_CLAIM(random_worlds_never_exceed_the_threshold)

@@ -60,7 +60,7 @@ void weir_sharing_key(const struct weir_cluster_info *cluster, const struct weir
 void *weir_farewell_prepare(const struct weir_instance *instance);
 
 /* The program no longer limits anything: inform the ledgers, for half a second at most. */
-void weir_farewell_say(const void *farewell);
-void weir_farewell_free(void *farewell);
+void weir_farewell_say(const void *prepared);
+void weir_farewell_free(void *prepared);
 
 #endif

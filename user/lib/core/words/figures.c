@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "words/figures.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static int set_at(json_t *fields, const char *path, json_t *node)
 
 void weir_line_set(struct weir_figures *line, const char *name, json_t *node)
 {
+	assert(name); /* weir_line_has_field() */
 	if (!set_at(line->fields, name, node))
 		return;
 	json_decref(line->fields);
