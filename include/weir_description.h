@@ -119,10 +119,10 @@ struct weir_instance_info {
 	struct weir_timed_part timed_parts[WEIR_TIMED_PARTS_MAX];
 };
 
-/* MemoryAdaptive, as the user wrote it. */
+/* MemoryAdaptive, as the user wrote it. low_units applies while little memory is in use. */
 struct weir_memory_adaptive {
-	__u64 low_units, high_units; /* per interval */
-	__u64 low_mark_bytes, high_mark_bytes;
+	__u64 low_units, high_units;	       /* per interval; low_units > high_units > 0 */
+	__u64 low_mark_bytes, high_mark_bytes; /* 0 < low_mark_bytes < high_mark_bytes */
 };
 
 enum weir_slot_state {

@@ -79,7 +79,7 @@ HARNESS_CLAIM(a_memory_reading_holds_from_its_own_nanosecond_on)
 	setup_resources(setup, 1);
 	setup_rule(setup, 0, rule_of("memory", WEIR_WINDOW_LEAP, 0, 10 * MS, 1));
 	setup->rule[0].strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
-	setup->rule[0].memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+	setup->rule[0].memory = (struct weir_memory_adaptive){1000, 100, 1024, 2048};
 	harness_start(harness, setup);
 	harness_readings(harness, readings, ARRAY_SIZE(readings));
 	assert_int_equal(harness_send(harness, HOST, 4 * SECOND, 1200), 100); /* not known: highMemUsageThreshold */

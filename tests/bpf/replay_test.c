@@ -36,7 +36,7 @@ static void setup_combination(struct setup *setup, enum weir_strategy strategy, 
 		rule.warm_up = (struct weir_warm_up_fields){};
 	if (strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
 		rule.threshold_micro = 0;
-		rule.memory = (struct weir_memory_fields){60, 7, 1000, 1999};
+		rule.memory = (struct weir_memory_adaptive){60, 7, 1000, 1999};
 	}
 	if (relation == WEIR_RELATION_ASSOCIATED)
 		rule = associated(rule, 1);

@@ -225,7 +225,7 @@ HARNESS_CLAIM(memory_moves_the_rate_and_not_the_tokens)
 	setup_resources(setup, 1);
 	setup_rule(setup, 0, tokens_of(0, SECOND, 20));
 	setup->rule[0].strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
-	setup->rule[0].memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+	setup->rule[0].memory = (struct weir_memory_adaptive){1000, 100, 1024, 2048};
 	harness_start(harness, setup);
 	harness_readings(harness, readings, ARRAY_SIZE(readings));
 	assert_int_equal(harness_send(harness, HOST, 5 * SECOND, 30), 20);

@@ -377,7 +377,7 @@ static void warm_up(const struct model *model, const struct evaluating *evaluati
 
 static struct model_ratio memory_adaptive(const struct model *model, const struct evaluating *evaluating)
 {
-	const struct weir_memory_fields *memory = &evaluating->rule->memory;
+	const struct weir_memory_adaptive *memory = &evaluating->rule->memory;
 
 	for (size_t i = model->reading_count; i > 0; i--)
 		if (model->readings[i - 1].time_ns <= evaluating->time_ns)

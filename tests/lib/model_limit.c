@@ -24,7 +24,7 @@ struct model_ratio model_direct(uint64_t threshold_micro)
  *
  *	low - (low - high) / (high mark - low mark) * (used - low mark)
  */
-struct model_ratio model_memory_adaptive(const struct weir_memory_fields *memory, uint64_t used_bytes)
+struct model_ratio model_memory_adaptive(const struct weir_memory_adaptive *memory, uint64_t used_bytes)
 {
 	model_u128 marks, fall;
 

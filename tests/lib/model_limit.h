@@ -26,7 +26,7 @@ model_u128 model_times(model_u128 a, model_u128 b);
 struct model_ratio model_direct(uint64_t threshold_micro);
 
 /* MemoryAdaptive, with so many bytes in use. */
-struct model_ratio model_memory_adaptive(const struct weir_memory_fields *memory, uint64_t used_bytes);
+struct model_ratio model_memory_adaptive(const struct weir_memory_adaptive *memory, uint64_t used_bytes);
 
 /* WarmUp: tokens of a flow that is all cold, and what it allows with `stored` of them. */
 uint64_t model_warm_up_max(const struct weir_ruleset_rule *rule, uint64_t threshold_micro);

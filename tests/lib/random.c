@@ -298,7 +298,7 @@ static void random_warm_up(struct random *random, struct weir_ruleset_rule *rule
 static void random_memory_fields(struct random *random, struct weir_ruleset_rule *rule)
 {
 	static const uint64_t marks[] = {1, 7, 1000, 1 << 20, 3ull << 30, 1ull << 40};
-	struct weir_memory_fields *memory = &rule->memory;
+	struct weir_memory_adaptive *memory = &rule->memory;
 	uint64_t unit = rule->counts_bytes ? random_between(random, 40, 1600) : 1;
 
 	memory->low_mark_bytes = PICK(random, marks);
@@ -475,7 +475,7 @@ static void random_occupy(struct random *random, struct weir_ruleset_rule *rule)
 	rule->relation = WEIR_RELATION_CURRENT;
 	rule->ref_resource = WEIR_NO_RESOURCE;
 	rule->warm_up = (struct weir_warm_up_fields){};
-	rule->memory = (struct weir_memory_fields){};
+	rule->memory = (struct weir_memory_adaptive){};
 	if (random_percent(random, 70))
 		rule->threshold_micro =
 			random_between(random, 1, random_percent(random, 70) ? 12 : 60) * WEIR_MICRO / 2;
@@ -855,10 +855,10 @@ static void write_strategy(FILE *stream, const struct weir_ruleset_rule *rule)
 		fprintf(stream, "    warmUpColdFactor: %u\n", rule->warm_up.cold_factor);
 	}
 	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
-		fprintf(stream, "    lowMemUsageThreshold: %" PRIu64 "\n", rule->memory.low_units);
-		fprintf(stream, "    highMemUsageThreshold: %" PRIu64 "\n", rule->memory.high_units);
-		fprintf(stream, "    memLowWaterMarkBytes: %" PRIu64 "\n", rule->memory.low_mark_bytes);
-		fprintf(stream, "    memHighWaterMarkBytes: %" PRIu64 "\n", rule->memory.high_mark_bytes);
+		fprintf(stream, "    lowMemUsageThreshold: %llu\n", rule->memory.low_units);
+		fprintf(stream, "    highMemUsageThreshold: %llu\n", rule->memory.high_units);
+		fprintf(stream, "    memLowWaterMarkBytes: %llu\n", rule->memory.low_mark_bytes);
+		fprintf(stream, "    memHighWaterMarkBytes: %llu\n", rule->memory.high_mark_bytes);
 	} else {
 		fprintf(stream, "    threshold: ");
 		write_decimal(stream, rule->threshold_micro);
@@ -1373,7 +1373,7 @@ struct packet_spec *random_packets(struct random *random, const struct weir_rule
 /* A reading that says something to some rule: about its marks, or between them. */
 static uint64_t random_used_bytes(struct random *random, const struct weir_ruleset *ruleset)
 {
-	const struct weir_memory_fields *memory;
+	const struct weir_memory_adaptive *memory;
 
 	if (ruleset->rule_count == 0)
 		return random_u64(random);

@@ -156,7 +156,7 @@ struct weir_ruleset_rule *add_kind(struct weir_ruleset *ruleset, const char *nam
 	if (strategy == WEIR_STRATEGY_WARM_UP)
 		rule->warm_up = (struct weir_warm_up_fields){.period_s = 10, .cold_factor = 3};
 	if (strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		rule->memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+		rule->memory = (struct weir_memory_adaptive){1000, 100, 1024, 2048};
 	return rule;
 }
 

@@ -149,7 +149,7 @@ CLAIM(storage_goes_by_the_largest_threshold_that_memory_allows)
 	struct weir_image *image;
 
 	rule->strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
-	rule->memory = (struct weir_memory_fields){2000000000, 10, 1, 2};
+	rule->memory = (struct weir_memory_adaptive){2000000000, 10, 1, 2};
 	image = build(ruleset);
 	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_MEDIUM);
 	weir_image_free(image);

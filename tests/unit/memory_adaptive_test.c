@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../lib/claims.h"
+#include "compile/build_steps.h"
 #include "thresholds/control.h"
 #include "weir_emission.h"
 
@@ -117,22 +118,24 @@ CLAIM(the_steepest_line_does_not_overflow)
 	assert_int_equal(weir_emission_ns(&cost, 1), 9);
 }
 
-CLAIM(a_rule_is_taken_over_as_written)
+CLAIM(a_threshold_beyond_the_largest_is_refused)
 {
 	struct weir_ruleset_rule rule = {
 		.name = (char *)"ingress",
-		.memory = {1000, 100, 1024, 2048},
+		.strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE,
+		.memory = {10000000000000, 100, 1024, 2048},
+		.interval_ns = SECOND,
 	};
-	struct weir_memory_adaptive params;
+	const struct weir_ruleset ruleset = {};
+	struct weir_terms terms;
 	struct weir_diag diag = {};
 
-	assert_int_equal(weir_memory_adaptive_set_up(&rule, &params, &diag), 0);
-	assert_memory_equal(&params, &example, sizeof(params));
-	rule.memory.low_units = 10000000000001;
-	assert_int_equal(weir_memory_adaptive_set_up(&rule, &params, &diag), -EINVAL);
+	assert_int_equal(weir_terms_make(&ruleset, &rule, &terms, &diag), 0);
+	assert_int_equal(terms.units_max, 10000000000000);
+	rule.memory.low_units++;
+	assert_int_equal(weir_terms_make(&ruleset, &rule, &terms, &diag), -EINVAL);
 	assert_int_equal(diag.errors, 1);
 	assert_non_null(strstr(diag.entries[0].message, "rule 'ingress' has a lowMemUsageThreshold that is too large"));
-	assert_memory_equal(&params, &example, sizeof(params));
 	weir_diag_free(&diag);
 }
 

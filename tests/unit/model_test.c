@@ -255,7 +255,7 @@ SETUP_CLAIM(an_associated_rule_warms_by_what_passes_on_the_other_resource)
 
 SETUP_CLAIM(memory_moves_the_threshold_along_a_line)
 {
-	static const struct weir_memory_fields memory = {1000, 100, 1024, 2048};
+	static const struct weir_memory_adaptive memory = {1000, 100, 1024, 2048};
 	struct model_ratio allowed;
 
 	assert_int_equal(model_floor(model_memory_adaptive(&memory, 0)), 1000);
@@ -273,7 +273,7 @@ SETUP_CLAIM(a_reading_holds_from_its_own_time_on)
 	struct weir_ruleset_rule *rule = add_rule(setup, 0, 0);
 
 	rule->strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
-	rule->memory = (struct weir_memory_fields){10, 4, 1000, 2000};
+	rule->memory = (struct weir_memory_adaptive){10, 4, 1000, 2000};
 	setup->model = model_new(&setup->ruleset, NULL);
 	model_memory(setup->model, START, 0);
 	model_memory(setup->model, START + 5 * SECOND, 0);

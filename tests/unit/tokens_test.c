@@ -106,7 +106,7 @@ CLAIM(memory_adaptive_rules_start_as_if_memory_were_full)
 	struct weir_tokens tokens;
 
 	rule.strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
-	rule.memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+	rule.memory = (struct weir_memory_adaptive){1000, 100, 1024, 2048};
 	weir_tokens_make(&rule, &tokens);
 	weir_tokens_rate(100, 1, SECOND, tokens.unit, &full);
 	assert_true(weir_tokens_same_rate(&tokens.clock.rate, &full));
@@ -152,7 +152,7 @@ CLAIM(a_burst_of_bytes_that_moves_with_memory_is_of_the_larger_threshold)
 
 	rule.counts_bytes = true;
 	rule.strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
-	rule.memory = (struct weir_memory_fields){1000000, 100, 1024, 2048};
+	rule.memory = (struct weir_memory_adaptive){1000000, 100, 1024, 2048};
 	assert_int_equal(weir_tokens_burst_micro(&rule, 100000000), 200000000000);
 }
 

@@ -87,7 +87,7 @@ static void print_time(uint64_t ns)
 /* "20/s per source/24", and how it moves. */
 static void print_limit(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	const struct weir_memory_fields *memory = &rule->memory;
+	const struct weir_memory_adaptive *memory = &rule->memory;
 	const uint64_t micro = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? memory->low_units * WEIR_MICRO
 									       : rule->threshold_micro;
 	char words[WEIR_WORDS_BYTES];

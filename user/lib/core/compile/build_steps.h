@@ -52,7 +52,6 @@ struct weir_terms {
 	struct weir_emission emission;
 	struct weir_tokens tokens; /* if the kind has them; the clock starts at 0, and there is no mark yet */
 	struct weir_warm_up warm_up;
-	struct weir_memory_adaptive memory;
 };
 
 /* Fills in all fields but `shadow`. Fails, with the reason in *diag, on numbers too large for the program. */

@@ -207,16 +207,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	const struct weir_terms *terms = weir_slot_terms_of(slotting, rule);
 
 	info->is_shadow = terms->is_shadow;
-	info->strategy = rule->strategy;
-	info->behavior = rule->behavior;
-	info->relation = rule->relation;
 	info->moves = terms->moves;
-	info->cluster = rule->cluster;
-	info->falls_back = rule->falls_back;
-	info->on_block = rule->on_block;
-	info->system = rule->system;
-	info->is_bbr = rule->is_bbr;
-	info->aggregates = rule->aggregates;
 	info->override_count = rule->override_count;
 	info->overrides_destination = weir_slot_overrides_local(slotting, rule);
 	info->overrides_digest = weir_slot_digest_of_overrides(rule);
@@ -224,14 +215,10 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->counts_whole =
 		weir_slot_has_flows(slotting, rule) && !weir_counted_flow_of(slotting->ruleset, rule)->fields;
 	info->queueing_ns_max = weir_slot_queueing_ns_max(slotting, rule);
-	info->penalty_ms = rule->penalty_ms;
-	info->penalty_ms_max = rule->penalty_ms_max;
-	info->occupies = rule->occupies;
 	if (rule->metric == WEIR_METRIC_REQUESTS)
 		info->breaker = breaker_terms(rule, since_ns);
 	else
 		info->warm_up = terms->warm_up;
-	info->memory = terms->memory;
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		strncpy(info->ref_resource_name, slotting->ruleset->resources[rule->ref_resource].name,
 			sizeof(info->ref_resource_name) - 1);
@@ -270,7 +257,9 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	strncpy(info->name, rule->name, sizeof(info->name) - 1);
 	strncpy(info->resource_name, weir_slot_resource_of(slotting, rule)->name, sizeof(info->resource_name) - 1);
 	info->identity = weir_slot_identity_of(slotting, rule);
-	info->threshold_micro = rule->threshold_micro;
+#define FIELD(member) info->member = rule->member
+	WEIR_DESCRIBED_FIELDS(FIELD);
+#undef FIELD
 	info->threshold_word = WEIR_THRESHOLD_WORD(weir_slot_terms_of(slotting, rule)->units, plan->version);
 	info->versions_since_ns = plan->versions_since_ns;
 	info->flows_until_ns = flows_until_ns;
@@ -280,7 +269,6 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 		rule->resource == WEIR_NO_RESOURCE ? NONE : slotting->image->resources[rule->resource].slot;
 	info->storage = plan->storage;
 	info->spec = plan->spec;
-	info->observes = rule->observes;
 	info->tokens = plan->tokens;
 	if (weir_kind_of(rule)->has_tokens)
 		info->burst_micro = weir_tokens_burst_micro(rule, rule->threshold_micro);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "rules/scalars.h"
 #include "thresholds/control.h"
 #include "thresholds/token_rates.h"
 
@@ -29,7 +30,10 @@ static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms 
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
 		err = weir_warm_up_set_up(rule, &terms->warm_up, diag);
 	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
-		err = weir_memory_adaptive_set_up(rule, &terms->memory, diag);
+		/* The other threshold is smaller, so it need not be checked. */
+		if (rule->memory.low_units > WEIR_THRESHOLD_UNITS_MAX)
+			err = weir_diag_error(diag, &rule->place, NULL, "lower it to 10000000000000 at most",
+					      "rule '%s' has a lowMemUsageThreshold that is too large", rule->name);
 		allowed_num = rule->memory.high_units;
 		allowed_den = 1;
 	}

@@ -159,12 +159,6 @@ struct weir_warm_up_fields {
 	uint32_t cold_factor; /* 2 and more; 3 if the file says 0 or nothing */
 };
 
-/* MemoryAdaptive thresholds, in units per interval. low_units applies while little memory is in use. */
-struct weir_memory_fields {
-	uint64_t low_units, high_units;		  /* low_units > high_units > 0 */
-	uint64_t low_mark_bytes, high_mark_bytes; /* 0 < low_mark_bytes < high_mark_bytes */
-};
-
 /* A circuit breaker. Its threshold is in the field that all rules have: a ratio, or a number of requests. */
 struct weir_breaker_fields {
 	enum weir_breaker_strategy strategy;
@@ -230,7 +224,7 @@ struct weir_ruleset_rule {
 	uint32_t penalty_ms;		    /* Reject: how long a flow stays blocked after a drop; 0: no penalty */
 	uint32_t penalty_ms_max;	    /* the longest penalty; at least penalty_ms */
 	struct weir_warm_up_fields warm_up; /* WarmUp only, otherwise zero */
-	struct weir_memory_fields memory;   /* MemoryAdaptive only, otherwise zero */
+	struct weir_memory_adaptive memory; /* MemoryAdaptive only, otherwise zero */
 	struct weir_breaker_fields breaker; /* circuit breakers only, otherwise zero */
 	uint32_t override_field; /* WEIR_KEY_SOURCE or WEIR_KEY_DESTINATION, which the prefixes are matched with */
 	bool overrides_end;	 /* ... called `remote` or `local` in the file */
@@ -242,6 +236,14 @@ struct weir_ruleset_rule {
 	struct weir_place place;
 	struct weir_place high_mark_place; /* MemoryAdaptive: for weir_ruleset_check_memory */
 };
+
+/* What a description (struct weir_rule_info) keeps of a rule as it was written, beside its identity: the compiler copies
+ * it to the description, and what prints a loaded rule copies it back.
+ */
+#define WEIR_DESCRIBED_FIELDS(FIELD)                                                                                   \
+	FIELD(system), FIELD(is_bbr), FIELD(threshold_micro), FIELD(observes), FIELD(on_block), FIELD(aggregates),     \
+		FIELD(occupies), FIELD(strategy), FIELD(behavior), FIELD(relation), FIELD(penalty_ms),                 \
+		FIELD(penalty_ms_max), FIELD(memory), FIELD(cluster), FIELD(falls_back)
 
 struct weir_settings {
 	uint32_t flows_per_cpu;		  /* as written; default 262144 */

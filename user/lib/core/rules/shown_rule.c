@@ -45,42 +45,27 @@ static struct weir_breaker_fields breaker_of(const struct weir_rule_info *info)
 
 struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info)
 {
-	const struct weir_rule_identity *identity = &info->identity;
-	const bool is_associated = info->relation == WEIR_RELATION_ASSOCIATED;
-
-	return (struct weir_shown_rule){
-		.rule =
-			{
-				.name = (char *)info->name,
-				.system = info->system,
-				.is_bbr = info->is_bbr,
-				.metric = identity->metric,
-				.threshold_micro = info->threshold_micro,
-				.interval_ns = identity->interval_ns,
-				.samples = identity->samples,
-				.window = identity->window,
-				.counts_bytes = identity->counts_bytes,
-				.observes = info->observes,
-				.on_block = info->on_block < WEIR_ON_BLOCK_COUNT ? info->on_block : WEIR_ON_BLOCK_DROP,
-				.aggregates = info->aggregates,
-				.occupies = info->occupies,
-				.strategy = info->strategy,
-				.behavior = info->behavior,
-				.relation = info->relation,
-				.queueing_ms_max = info->queueing_ns_max / NSEC_PER_MSEC,
-				.penalty_ms = info->penalty_ms,
-				.penalty_ms_max = info->penalty_ms_max,
-				.memory = {info->memory.low_units, info->memory.high_units, info->memory.low_mark_bytes,
-					   info->memory.high_mark_bytes},
-				.breaker = breaker_of(info),
-				.cluster = info->cluster,
-				.falls_back = info->falls_back,
-			},
+#define FIELD(member) .member = info->member
+	struct weir_shown_rule shown = {
+		.rule = {.name = (char *)info->name,
+			 .metric = info->identity.metric,
+			 .interval_ns = info->identity.interval_ns,
+			 .samples = info->identity.samples,
+			 .window = info->identity.window,
+			 .counts_bytes = info->identity.counts_bytes,
+			 .queueing_ms_max = info->queueing_ns_max / NSEC_PER_MSEC,
+			 .breaker = breaker_of(info),
+			 WEIR_DESCRIBED_FIELDS(FIELD)},
 		.resource = info->system ? NULL : info->resource_name,
-		.ref_resource = is_associated ? info->ref_resource_name : NULL,
+		.ref_resource = info->relation == WEIR_RELATION_ASSOCIATED ? info->ref_resource_name : NULL,
 		.wait_ms = info->queueing_ns_max / NSEC_PER_MSEC,
 		.bucket_micro = info->burst_micro,
 	};
+#undef FIELD
+
+	if (shown.rule.on_block >= WEIR_ON_BLOCK_COUNT)
+		shown.rule.on_block = WEIR_ON_BLOCK_DROP;
+	return shown;
 }
 
 /* ---- the table of fields ---- */

@@ -33,24 +33,6 @@ static struct rational allowed(const struct weir_memory_adaptive *params, uint64
 	};
 }
 
-int weir_memory_adaptive_set_up(const struct weir_ruleset_rule *rule, struct weir_memory_adaptive *ret_params,
-				struct weir_diag *diag)
-{
-	const struct weir_memory_fields *fields = &rule->memory;
-
-	/* The other threshold is smaller, so it need not be checked. */
-	if (fields->low_units > WEIR_THRESHOLD_UNITS_MAX)
-		return weir_diag_error(diag, &rule->place, NULL, "lower it to 10000000000000 at most",
-				       "rule '%s' has a lowMemUsageThreshold that is too large", rule->name);
-	*ret_params = (struct weir_memory_adaptive){
-		.low_units = fields->low_units,
-		.high_units = fields->high_units,
-		.low_mark_bytes = fields->low_mark_bytes,
-		.high_mark_bytes = fields->high_mark_bytes,
-	};
-	return 0;
-}
-
 uint64_t weir_memory_adaptive_units(const struct weir_memory_adaptive *params, uint64_t used_bytes)
 {
 	struct rational units = allowed(params, used_bytes);

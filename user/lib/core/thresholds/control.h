@@ -97,12 +97,6 @@ void weir_warm_up_token_rate(const struct weir_warm_up *params, uint64_t stored,
  * (sentinel-golang, core/flow/tc_adaptive.go).
  */
 
-/* Set up the parameters of a MemoryAdaptive rule. Fails (-EINVAL) if a threshold exceeds the largest that a rule may
- * have.
- */
-int weir_memory_adaptive_set_up(const struct weir_ruleset_rule *rule, struct weir_memory_adaptive *ret_params,
-				struct weir_diag *diag);
-
 /* floor(allowed): a window with whole units makes the same decisions with it. */
 uint64_t weir_memory_adaptive_units(const struct weir_memory_adaptive *params, uint64_t used_bytes);
 
