@@ -118,21 +118,6 @@ static bool offer_values(const char *word, const char *what)
 	return false;
 }
 
-static void offer_argument(const char *word, const struct weir_option *option)
-{
-	if (!offer_values(word, option->argument))
-		offer_values(word, option->name);
-}
-
-/* Offer the last word of "-r FILE... PCAP"; all earlier words are options and their arguments. */
-static void offer_arguments(const char *word, const struct weir_command *command)
-{
-	const char *last = command->arguments ? strrchr(command->arguments, ' ') : NULL;
-
-	if (command->arguments)
-		offer_values(word, last ? last + 1 : command->arguments);
-}
-
 /* ---- the command line ---- */
 
 /* The option whose argument follows this word, or NULL: "--netns", "-i", and "-ji" too, but not "--netns=lab". */
@@ -156,6 +141,7 @@ int weir_complete(int count, char **words)
 {
 	const char *word = count ? words[count - 1] : "";
 	const struct weir_command_entry *entry = count > 1 ? weir_command_find(words[0]) : NULL;
+	const char *arguments = entry ? entry->command->arguments : NULL;
 	const struct weir_option *awaiting = NULL;
 	bool takes_options = true;
 
@@ -180,11 +166,15 @@ int weir_complete(int count, char **words)
 			takes_options = false;
 		awaiting = awaiting || !takes_options ? NULL : awaits_argument(entry->command, words[i]);
 	}
-	if (awaiting)
-		offer_argument(word, awaiting);
-	else if (takes_options && word[0] == '-')
+	if (awaiting) {
+		if (!offer_values(word, awaiting->argument))
+			offer_values(word, awaiting->name);
+	} else if (takes_options && word[0] == '-') {
 		offer_options(word, entry->command);
-	else
-		offer_arguments(word, entry->command);
+	} else if (arguments) { /* the last word of "-r FILE... PCAP"; all earlier ones are options and their arguments */
+		const char *last = strrchr(arguments, ' ');
+
+		offer_values(word, last ? last + 1 : arguments);
+	}
 	return WEIR_EXIT_OK;
 }

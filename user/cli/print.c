@@ -118,16 +118,6 @@ static const char *cell_text(const struct weir_table *table, size_t index)
 	return table->cells[index] ? table->cells[index] : "";
 }
 
-static int column_width(const struct weir_table *table, size_t column)
-{
-	int widest = text_width(heading(table, column));
-
-	for (size_t i = column; i < table->cell_count; i += table->columns)
-		if (text_width(cell_text(table, i)) > widest)
-			widest = text_width(cell_text(table, i));
-	return widest;
-}
-
 #define COLUMN_GAP 2
 
 /* The remaining part of a cut word still distinguishes most words. Chosen, not derived. */
@@ -210,7 +200,10 @@ void weir_table_print(struct weir_table *table, FILE *stream)
 	}
 	assert(table->columns && table->columns <= ARRAY_SIZE(widths));
 	for (size_t column = 0; column < table->columns; column++)
-		widths[column] = column_width(table, column);
+		widths[column] = text_width(heading(table, column));
+	for (size_t i = 0; i < table->cell_count; i++)
+		if (text_width(cell_text(table, i)) > widths[i % table->columns])
+			widths[i % table->columns] = text_width(cell_text(table, i));
 	fit_widths(table, weir_terminal_columns(stream), widths);
 	is_bold = weir_terminal_has_colours(stream);
 	fputs(is_bold ? "\033[1m" : "", stream);

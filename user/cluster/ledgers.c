@@ -16,16 +16,6 @@
 
 /* ---- reading (shares/ledger.lua writes them) ---- */
 
-static void add_host(struct weir_shared_view *view, const struct weir_ledger_host *host)
-{
-	struct weir_ledger_host *slot = weir_array_add((void **)&view->hosts, view->host_count, sizeof(*slot));
-
-	if (!slot)
-		return; /* then the host is not shown */
-	*slot = *host;
-	view->host_count++;
-}
-
 static int by_name(const void *left, const void *right)
 {
 	const struct weir_ledger_host *a = left, *b = right;
@@ -43,6 +33,7 @@ static void read_ledger(struct weir_shared_view *view, const struct weir_reply *
 		for (size_t i = 0; i + 1 < weir_reply_count(reply); i += 2) {
 			const char *field = weir_reply_text(weir_reply_at(reply, i));
 			const char *text = weir_reply_text(weir_reply_at(reply, i + 1));
+			struct weir_ledger_host *slot;
 
 			if (!field || !text)
 				continue;
@@ -51,8 +42,11 @@ static void read_ledger(struct weir_shared_view *view, const struct weir_reply *
 			else if (pass == 0 && !strcmp(field, "ledger") && isdigit(text[0]))
 				snprintf(view->other_version, sizeof(view->other_version), "%.*s",
 					 (int)strspn(text, "0123456789"), text);
-			else if (pass == 1 && weir_ledger_read_host(field, text, head.now_us, &host))
-				add_host(view, &host);
+			else if (pass == 1 && weir_ledger_read_host(field, text, head.now_us, &host) &&
+				 (slot = weir_array_add((void **)&view->hosts, view->host_count, sizeof(*slot)))) {
+				*slot = host; /* without memory the host is not shown */
+				view->host_count++;
+			}
 		}
 	}
 	view->ledger_us = head.now_us;

@@ -95,17 +95,11 @@ static double seconds_until(const struct reasons *reasons, uint64_t at_ns)
 	return at_ns > reasons->view->now_ns ? (double)(at_ns - reasons->view->now_ns) / WEIR_NSEC_PER_SEC : 0;
 }
 
-static double alone_seconds(const struct reasons *reasons)
-{
-	const uint64_t since_ns = weir_share_alone_since(reasons->rule, reasons->view->now_ns);
-
-	return since_ns ? (double)(reasons->view->now_ns - since_ns) / WEIR_NSEC_PER_SEC : 0;
-}
-
 static void say_now(struct reasons *reasons)
 {
 	const struct weir_rule_info *info = reasons->rule->rule;
 	const unsigned long long units = reasons->rule->in_force, all = reasons->threshold;
+	const uint64_t now_ns = reasons->view->now_ns, since_ns = weir_share_alone_since(reasons->rule, now_ns);
 	const char *bytes = info->identity.counts_bytes ? " bytes" : "";
 	char rate[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES];
 
@@ -118,7 +112,7 @@ static void say_now(struct reasons *reasons)
 		    units, bytes, rate, whose, seconds_until(reasons, reasons->stages->until_ns[WEIR_SHARE_LEASED]));
 	else
 		say(reasons, "share", "%llu%s of %s %s, without a lease for %.0f s: %s", units, bytes, rate, whose,
-		    alone_seconds(reasons),
+		    since_ns ? (double)(now_ns - since_ns) / WEIR_NSEC_PER_SEC : 0.0,
 		    reasons->stage == WEIR_SHARE_ENDED ? "the last share, or its fallback if that is less"
 						       : "its fallback");
 }

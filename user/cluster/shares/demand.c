@@ -27,18 +27,6 @@ static void keep(struct weir_demand *demand, const struct weir_demand_sample *sa
 	demand->past[demand->count++] = *sample;
 }
 
-/* The newest count that is at least half an interval old, or else the oldest one. Half an interval, because a host that
- * has become idle should give back soon: what it gives back rests for an interval.
- */
-static const struct weir_demand_sample *lately(const struct weir_demand *demand, uint64_t now_ns, uint64_t interval_ns)
-{
-	uint32_t i = demand->count - 1;
-
-	while (i > 0 && now_ns - demand->past[i].at_ns < interval_ns / 2)
-		i--;
-	return &demand->past[i];
-}
-
 uint64_t weir_demand_measure(struct weir_demand *demand, uint64_t now_ns, uint64_t interval_ns, uint64_t offered,
 			     uint64_t blocked)
 {
@@ -46,7 +34,14 @@ uint64_t weir_demand_measure(struct weir_demand *demand, uint64_t now_ns, uint64
 	uint64_t units = 0, units_last_round;
 
 	if (demand->count > 0) {
-		units = per_interval(lately(demand, now_ns, interval_ns), &now, interval_ns);
+		uint32_t since = demand->count - 1;
+
+		/* From the newest count that is at least half an interval old, or else the oldest one. Half an interval,
+		 * because a host that has become idle should give back soon: what it gives back rests for an interval.
+		 */
+		while (since > 0 && now_ns - demand->past[since].at_ns < interval_ns / 2)
+			since--;
+		units = per_interval(&demand->past[since], &now, interval_ns);
 		units_last_round = per_interval(&demand->latest, &now, interval_ns);
 		/* An increase of a quarter is hardly random. */
 		if (blocked > demand->blocked && units_last_round > units + units / 4)

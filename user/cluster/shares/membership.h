@@ -85,12 +85,6 @@ enum weir_membership_change weir_membership_see(struct weir_membership *membersh
  */
 enum weir_membership_change weir_membership_end_look(struct weir_membership *membership, uint32_t ledger, size_t place);
 
-/* The first look is over. */
-static inline void weir_membership_has_looked(struct weir_membership *membership)
-{
-	membership->has_looked = true;
-}
-
 uint32_t weir_membership_live(const struct weir_membership *membership);
 uint32_t weir_membership_silent(const struct weir_membership *membership);
 

@@ -98,5 +98,5 @@ void weir_cluster_events_take_ledger(struct weir_cluster_events *events, uint32_
 		note_change(events, events->membership.hosts[i].name,
 			    weir_membership_end_look(&events->membership, ledger, i));
 	if (is_ledger)
-		weir_membership_has_looked(&events->membership);
+		events->membership.has_looked = true;
 }

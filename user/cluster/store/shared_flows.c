@@ -89,11 +89,6 @@ void weir_sharing_flows_free(struct weir_sharing_flows *flows)
 	free(flows);
 }
 
-static struct weir_placed_flow to_place(const struct weir_shared_flow *flow)
-{
-	return (struct weir_placed_flow){.slot = flow->slot, .key = flow->key, .name = flow->name};
-}
-
 /* Answers are matched to flows by order. So an answer to the current message would be taken for that of another flow;
  * ignore them all.
  */
@@ -118,7 +113,7 @@ void weir_sharing_flows_drop(struct weir_sharing_flows *flows, uint32_t slot)
 static void move_flow(struct weir_sharing_flows *flows, size_t index)
 {
 	struct weir_shared_flow *flow = &flows->flow[index];
-	const struct weir_placed_flow placed = to_place(flow);
+	const struct weir_placed_flow placed = {.slot = flow->slot, .key = flow->key, .name = flow->name};
 	uint32_t place = weir_flow_places_find(&flows->places, &placed);
 
 	if (place == flow->place && weir_flow_places_has(&flows->places, place, &placed))
@@ -200,24 +195,18 @@ static struct weir_shared_flow *find_by_name(const struct weir_sharing_flows *fl
 	return NULL;
 }
 
-static size_t count_flows(const struct weir_sharing_flows *flows, uint32_t slot)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < flows->count; i++)
-		count += flows->flow[i].slot == slot;
-	return count;
-}
-
 static void take_listed(struct weir_sharing_flows *flows, const struct weir_flow_rule *rule, const char *name,
 			const char *sealed, uint64_t now_ns)
 {
 	struct weir_shared_flow *flow = find_by_name(flows, rule->slot, name);
 	struct weir_flow_key key;
+	size_t count = 0;
 
+	for (size_t i = 0; i < flows->count; i++)
+		count += flows->flow[i].slot == rule->slot;
 	if (flow)
 		flow->is_listed = true;
-	else if (count_flows(flows, rule->slot) / 2 < WEIR_SHARED_FLOWS_MAX && /* some may be unlisted by now */
+	else if (count / 2 < WEIR_SHARED_FLOWS_MAX && /* some may be unlisted by now */
 		 weir_flow_open(flows->secret, rule->ledger, name, sealed, (uint8_t *)&key))
 		add_flow(flows, rule, name, sealed, &key, now_ns);
 }

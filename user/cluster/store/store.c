@@ -60,17 +60,13 @@ static bool parse(struct weir_store *store, const char *data, size_t bytes, uint
 	return false;
 }
 
-static ssize_t receive_some(struct weir_store *store, void *data, size_t bytes)
-{
-	return store->tls ? weir_tls_recv(store->tls, data, bytes) : recv(store->fd, data, bytes, 0);
-}
-
 static void read_in(struct weir_store *store, uint64_t now_ns)
 {
 	char buffer[16384];
 
 	for (;;) {
-		ssize_t bytes = receive_some(store, buffer, sizeof(buffer));
+		ssize_t bytes = store->tls ? weir_tls_recv(store->tls, buffer, sizeof(buffer))
+					   : recv(store->fd, buffer, sizeof(buffer), 0);
 
 		if (bytes < 0 && errno == EINTR)
 			continue;

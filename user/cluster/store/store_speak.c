@@ -76,11 +76,6 @@ void weir_store_append(struct weir_store *store, size_t count, const char **word
 	store->out_bytes = (size_t)(at - out);
 }
 
-static ssize_t send_some(struct weir_store *store, const void *data, size_t bytes)
-{
-	return store->tls ? weir_tls_send(store->tls, data, bytes) : send(store->fd, data, bytes, MSG_NOSIGNAL);
-}
-
 const char *weir_store_why_broken(const struct weir_store *store)
 {
 	return store->tls ? weir_tls_trouble(store->tls) : strerror(errno);
@@ -98,7 +93,10 @@ void weir_store_break_off(struct weir_store *store, uint64_t now_ns, const char 
 void weir_store_write_out(struct weir_store *store, uint64_t now_ns)
 {
 	while (store->out_done < store->out_bytes) {
-		ssize_t sent = send_some(store, store->out + store->out_done, store->out_bytes - store->out_done);
+		const char *rest = store->out + store->out_done;
+		const size_t bytes = store->out_bytes - store->out_done;
+		ssize_t sent = store->tls ? weir_tls_send(store->tls, rest, bytes)
+					  : send(store->fd, rest, bytes, MSG_NOSIGNAL);
 
 		if (sent < 0 && errno == EINTR)
 			continue;

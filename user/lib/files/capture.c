@@ -406,26 +406,20 @@ struct weir_capture_writer {
 	FILE *stream;
 };
 
-static int to_dlt(enum weir_link_type link_type)
-{
-	size_t i = 0;
-
-	while (link_types[i].link_type != link_type)
-		i++;
-	return link_types[i].dlt;
-}
-
 int weir_capture_writer_new(FILE *stream, enum weir_link_type link_type, struct weir_capture_writer **ret_writer,
 			    struct weir_diag *diag)
 {
 	_cleanup_(weir_capture_writer_freep) struct weir_capture_writer *writer = NULL;
+	size_t i = 0;
 
+	while (link_types[i].link_type != link_type)
+		i++;
 	writer = calloc(1, sizeof(*writer));
 	if (!writer)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot write a capture");
 	writer->stream = stream;
 	writer->pcap =
-		pcap_open_dead_with_tstamp_precision(to_dlt(link_type), SNAPSHOT_BYTES, PCAP_TSTAMP_PRECISION_NANO);
+		pcap_open_dead_with_tstamp_precision(link_types[i].dlt, SNAPSHOT_BYTES, PCAP_TSTAMP_PRECISION_NANO);
 	if (!writer->pcap)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot write a capture");
 	/* This writes the file header. The result is the same stream, so it is not freed separately. */

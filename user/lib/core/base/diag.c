@@ -258,16 +258,6 @@ static void print_source(const struct weir_diag_entry *entry, const struct ink *
 	fprintf(stream, "%s\n", ink->end);
 }
 
-static void print_hint(const char *hint, FILE *stream)
-{
-	while (*hint) {
-		int bytes = strcspn(hint, "\n");
-
-		fprintf(stream, "    %.*s\n", bytes, hint);
-		hint += bytes + (hint[bytes] == '\n');
-	}
-}
-
 static void print_entry(const struct weir_diag_entry *entry, const struct ink *ink, FILE *stream)
 {
 	const char *kind = entry->is_note ? "note: " : entry->is_warning ? "warning: " : "";
@@ -279,8 +269,12 @@ static void print_entry(const struct weir_diag_entry *entry, const struct ink *i
 	fprintf(stream, "%s\n", entry->message ? entry->message : "out of memory");
 	if (entry->source_line)
 		print_source(entry, ink, stream);
-	if (entry->hint)
-		print_hint(entry->hint, stream);
+	for (const char *line = entry->hint; line && *line;) {
+		int bytes = strcspn(line, "\n");
+
+		fprintf(stream, "    %.*s\n", bytes, line);
+		line += bytes + (line[bytes] == '\n');
+	}
 }
 
 /* If there is no memory, print the entry without the prefix. */

@@ -65,18 +65,12 @@ static uint32_t fields_read_by(const struct weir_rule *rule)
 	return fields;
 }
 
-static bool breaks_what_goes_out(const struct weir_ruleset *ruleset, const struct weir_image *image, uint32_t place)
-{
-	return ruleset->rules[place].metric == WEIR_METRIC_REQUESTS &&
-	       weir_match_directions(&weir_resource_of(ruleset, &ruleset->rules[place])->match) == WEIR_MATCHES_OUT;
-}
-
 /* A breaker of what goes out learns from what comes in. A resource of both directions sees the answers itself. */
 static void configure_answers(const struct weir_ruleset *ruleset, const struct weir_image *image,
 			      struct weir_config *config, struct weir_diag *diag)
 {
 	for (uint32_t i = 0; i < image->rule_count; i++) {
-		if (!breaks_what_goes_out(ruleset, image, i))
+		if (!weir_breaks_what_goes_out(ruleset, &ruleset->rules[i]))
 			continue;
 		if (config->answered_count < WEIR_ANSWERED_MAX)
 			config->answered[config->answered_count++] = i;

@@ -105,14 +105,6 @@ static bool is_enclosed(struct address address, const struct open_prefix *outer)
 
 /* ---- roots ---- */
 
-static void paint_root(struct weir_image_lists *lists, uint64_t high, uint32_t is_ipv6, uint32_t answer)
-{
-	uint64_t *word = &lists->roots[weir_list_root_word(high, is_ipv6)];
-	uint32_t shift = weir_list_root_shift(high);
-
-	*word = (*word & ~((uint64_t)WEIR_LIST_ANSWER_MASK << shift)) | (uint64_t)answer << shift;
-}
-
 /* Prefixes shorter than a root's 16 bits. Enclosing prefixes come first, and enclosed ones overwrite them. */
 static void paint_roots(const struct weir_ruleset *ruleset, struct weir_image_lists *lists)
 {
@@ -122,9 +114,14 @@ static void paint_roots(const struct weir_ruleset *ruleset, struct weir_image_li
 
 		if (listed->prefix.bits >= WEIR_LIST_ROOT_BITS)
 			continue;
-		for (uint64_t n = 0; n < 1u << (WEIR_LIST_ROOT_BITS - listed->prefix.bits); n++)
-			paint_root(lists, (first + n) << (64 - WEIR_LIST_ROOT_BITS), listed->prefix.family == 6,
-				   listed_answer(listed));
+		for (uint64_t n = 0; n < 1u << (WEIR_LIST_ROOT_BITS - listed->prefix.bits); n++) {
+			const uint64_t high = (first + n) << (64 - WEIR_LIST_ROOT_BITS);
+			const uint32_t shift = weir_list_root_shift(high);
+			uint64_t *word = &lists->roots[weir_list_root_word(high, listed->prefix.family == 6)];
+
+			*word &= ~((uint64_t)WEIR_LIST_ANSWER_MASK << shift);
+			*word |= (uint64_t)listed_answer(listed) << shift;
+		}
 	}
 }
 
@@ -255,16 +252,6 @@ static uint32_t bucket_group_count(uint64_t bucket)
 	return bucket >> WEIR_LIST_BUCKET_COUNT_SHIFT & WEIR_LIST_BUCKET_COUNT_MASK;
 }
 
-static uint32_t group_start(const struct weir_list_group *group)
-{
-	return group->info >> WEIR_LIST_START_SHIFT & WEIR_LIST_COUNT_MASK;
-}
-
-static uint32_t group_bound_count(const struct weir_list_group *group)
-{
-	return group->info >> WEIR_LIST_COUNT_SHIFT & WEIR_LIST_COUNT_MASK;
-}
-
 /* Count the groups of each bucket, and set its filter. Returns false if a bucket has too many. */
 static bool count_groups(struct weir_image_lists *lists, const struct found *found, const struct weir_config *config)
 {
@@ -332,7 +319,8 @@ static void write_bucket(struct weir_image_lists *lists, uint64_t *bucket, struc
 
 	*bucket |= at;
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t start = group_start(&groups[i]), bound_count = group_bound_count(&groups[i]);
+		const uint32_t start = groups[i].info >> WEIR_LIST_START_SHIFT & WEIR_LIST_COUNT_MASK;
+		const uint32_t bound_count = groups[i].info >> WEIR_LIST_COUNT_SHIFT & WEIR_LIST_COUNT_MASK;
 
 		groups[i].info &= ~((uint64_t)WEIR_LIST_COUNT_MASK << WEIR_LIST_START_SHIFT);
 		groups[i].info |= (uint64_t)end << WEIR_LIST_START_SHIFT;
@@ -433,16 +421,6 @@ void weir_lists_free(struct weir_image_lists *lists)
  * list disagree, the program looks up there how long the prefix was that decided.
  */
 
-static struct weir_listed_prefix listed_prefix(const struct weir_prefix *prefix)
-{
-	return (struct weir_listed_prefix){
-		.high = load_word(prefix->address),
-		.low = load_word(prefix->address + 8),
-		.bits = prefix->bits,
-		.is_ipv6 = prefix->family == 6,
-	};
-}
-
 static bool encloses(const struct weir_listed_prefix *outer, const struct weir_listed_prefix *inner)
 {
 	if (outer->is_ipv6 != inner->is_ipv6 || outer->bits > inner->bits)
@@ -465,9 +443,13 @@ int weir_compile_listed(const struct weir_ruleset *ruleset, struct weir_config *
 		return weir_compile_no_memory(diag);
 	lists->prefix_count = ruleset->listed_count;
 	for (i = 0; i < lists->prefix_count; i++) {
+		const struct weir_prefix *listed = &ruleset->listed[i].prefix;
 		struct weir_listed_prefix *prefix = &lists->prefixes[i];
 
-		*prefix = listed_prefix(&ruleset->listed[i].prefix);
+		prefix->high = load_word(listed->address);
+		prefix->low = load_word(listed->address + 8);
+		prefix->bits = listed->bits;
+		prefix->is_ipv6 = listed->family == 6;
 		config->listed_ipv4 += !prefix->is_ipv6;
 		config->listed_ipv6 += prefix->is_ipv6;
 		for (parent = i; parent && !encloses(&lists->prefixes[parent - 1], prefix);)

@@ -290,15 +290,6 @@ static uint32_t find_slot(const struct slotting *slotting, const struct weir_rul
 	return slot;
 }
 
-static int too_few_rule_slots(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
-{
-	bool is_shadow = weir_slot_terms_of(slotting, rule)->is_shadow;
-
-	return too_few_slots(slotting, &rule->place, is_shadow ? "a count of resource" : "rule",
-			     is_shadow ? weir_slot_resource_of(slotting, rule)->name : rule->name,
-			     slotting->image->rule_slots);
-}
-
 static int place_rules(struct slotting *slotting)
 {
 	const struct weir_ruleset *ruleset = slotting->ruleset;
@@ -317,8 +308,15 @@ static int place_rules(struct slotting *slotting)
 		       !is_free(image->rule_info[first].state, image->rule_info[first].free_after_ns, slotting->now_ns))
 			first++;
 		slot = find_slot(slotting, &ruleset->rules[i], first);
-		if (slot == image->rule_slots)
-			return too_few_rule_slots(slotting, &ruleset->rules[i]);
+		if (slot == image->rule_slots) {
+			const bool is_shadow = slotting->terms[i].is_shadow;
+
+			return too_few_slots(slotting, &ruleset->rules[i].place,
+					     is_shadow ? "a count of resource" : "rule",
+					     is_shadow ? weir_slot_resource_of(slotting, &ruleset->rules[i])->name
+						       : ruleset->rules[i].name,
+					     image->rule_slots);
+		}
 		image->fresh_rule_slots[slot] = true;
 		describe_rule(slotting, i, slot);
 	}

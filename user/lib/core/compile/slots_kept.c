@@ -285,15 +285,6 @@ static bool has_same_limits(const struct slotting *slotting, const struct weir_r
 	       !(terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)));
 }
 
-/* Rows remember a version for the length of a window, flows that warm up for a second. The previous program may still
- * record it until the links have switched to this load: REPLACED_NS.
- */
-static bool are_versions_forgotten(const struct slotting *slotting, const struct weir_rule_info *info)
-{
-	return !info->versions_since_ns ||
-	       slotting->now_ns > info->versions_since_ns + weir_slot_window_memory_ns(&info->identity) + REPLACED_NS;
-}
-
 static void warn_of_no_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			       const struct weir_rule_info *info)
 {
@@ -317,7 +308,12 @@ static void plan_version(const struct slotting *slotting, const struct weir_rule
 			 const struct weir_rule_info *info, struct plan *plan)
 {
 	uint8_t version = info->threshold_word >> WEIR_THRESHOLD_BITS, next = version % WEIR_VERSIONS + 1;
-	bool is_forgotten = are_versions_forgotten(slotting, info);
+	/* Rows remember a version for the length of a window, flows that warm up for a second. The previous program may
+	 * still record it until the links have switched to this load: REPLACED_NS.
+	 */
+	const bool is_forgotten =
+		!info->versions_since_ns ||
+		slotting->now_ns > info->versions_since_ns + weir_slot_window_memory_ns(&info->identity) + REPLACED_NS;
 
 	plan->version = version;
 	plan->versions_since_ns = info->versions_since_ns;

@@ -87,23 +87,7 @@ int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_rulese
 
 /* ---- overrides ---- */
 
-/* A flow under an override has a different rate, so other flows of the rule must not use its bucket. */
-static uint32_t mark_of_override(uint32_t mark, uint64_t threshold_micro)
-{
-	return (uint32_t)(((mark ^ threshold_micro) * 0x9e3779b97f4a7c15ull) >> 32) | 1; /* 2^64 / golden ratio */
-}
-
-static void write_override_tokens(const struct weir_ruleset_rule *rule, const struct weir_tokens *of_rule,
-				  const struct weir_override *written, struct weir_override_units *units)
-{
-	struct weir_tokens tokens;
-
-	weir_tokens_override(rule, written->threshold_micro, of_rule->unit, &tokens);
-	units->tokens.rate = tokens.clock.rate;
-	units->tokens.capacity = tokens.capacity;
-	units->tokens.batch_max = tokens.batch_max;
-	units->tokens.mark = mark_of_override(of_rule->mark, written->threshold_micro);
-}
+#define GOLDEN_RATIO 0x9e3779b97f4a7c15ull /* 2^64 divided by it */
 
 static void write_override(const struct weir_ruleset_rule *rule, size_t place, const struct weir_override *written,
 			   const struct weir_rule *loaded, struct weir_image_override *override)
@@ -115,8 +99,17 @@ static void write_override(const struct weir_ruleset_rule *rule, size_t place, c
 	override->units.units = written->threshold_micro / WEIR_MICRO;
 	if (weir_kind_of(rule)->has_emission)
 		weir_emission_make(rule->interval_ns, written->threshold_micro, WEIR_MICRO, &override->units.emission);
-	if (weir_kind_of(rule)->has_tokens)
-		write_override_tokens(rule, &loaded->tokens, written, &override->units);
+	if (weir_kind_of(rule)->has_tokens) {
+		struct weir_tokens tokens;
+
+		weir_tokens_override(rule, written->threshold_micro, loaded->tokens.unit, &tokens);
+		override->units.tokens.rate = tokens.clock.rate;
+		override->units.tokens.capacity = tokens.capacity;
+		override->units.tokens.batch_max = tokens.batch_max;
+		/* A flow under an override has a different rate, so other flows of the rule must not use its bucket. */
+		override->units.tokens.mark =
+			(uint32_t)(((loaded->tokens.mark ^ written->threshold_micro) * GOLDEN_RATIO) >> 32) | 1;
+	}
 }
 
 int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag)

@@ -120,15 +120,6 @@ static struct weir_interface_case *add_case(struct weir_image *image, enum weir_
 	return added;
 }
 
-/* A missing interface that several resources name causes a warning for each. */
-static void warn_of_absent(struct matching *matching, const struct name_use *uses, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		weir_diag_warning(matching->diag, &weir_match_resource_of(matching, uses[i].bit)->place, NULL, NULL,
-				  "resource '%s' matches nothing on interface '%s': it does not exist now",
-				  weir_match_resource_of(matching, uses[i].bit)->name, uses[i].name);
-}
-
 /* Two names may belong to one interface: its own, and an alternative name that the kernel knows. */
 static int add_interface(struct matching *matching, uint32_t ifindex, const struct weir_vector *accepting)
 {
@@ -174,8 +165,11 @@ static int match_names(struct matching *matching, const struct interface_uses *u
 		err = weir_match_number_vector(matching, &accepting, &added->vector);
 		if (!err && ifindex)
 			err = add_interface(matching, ifindex, &accepting);
-		else if (!err)
-			warn_of_absent(matching, &uses->names[i], next - i);
+		for (size_t n = i; !err && !ifindex && n < next; n++) /* a warning for each resource that names it */
+			weir_diag_warning(matching->diag, &weir_match_resource_of(matching, uses->names[n].bit)->place,
+					  NULL, NULL,
+					  "resource '%s' matches nothing on interface '%s': it does not exist now",
+					  weir_match_resource_of(matching, uses->names[n].bit)->name, name);
 	}
 	return err;
 }

@@ -33,19 +33,15 @@ static char *reserve(struct weir_exposition *exposition, size_t bytes)
 	return exposition->text + exposition->bytes;
 }
 
-static void append(struct weir_exposition *exposition, const char *text, size_t bytes)
+static void append_text(struct weir_exposition *exposition, const char *text)
 {
+	const size_t bytes = strlen(text);
 	char *at = reserve(exposition, bytes);
 
 	if (!at)
 		return;
 	memcpy(at, text, bytes);
 	exposition->bytes += bytes;
-}
-
-static void append_text(struct weir_exposition *exposition, const char *text)
-{
-	append(exposition, text, strlen(text));
 }
 
 /* ---- labels ---- */

@@ -113,17 +113,6 @@ static bool find_live_in(struct weir_folding *folding, uint32_t start, uint32_t 
 	return has_changed;
 }
 
-/* What only feeds what nobody uses is not used either: registers are live once something that stays reads them. */
-static void find_live(struct weir_folding *folding)
-{
-	const struct weir_code *code = folding->code;
-	uint32_t end = code->insn_count;
-
-	for (uint32_t i = code->function_count; i-- > 0; end = code->functions[i].insn_off)
-		while (find_live_in(folding, code->functions[i].insn_off, end))
-			;
-}
-
 /* ---- what goes ---- */
 
 static void find_positions(struct weir_folding *folding)
@@ -148,7 +137,14 @@ static bool leads_nowhere_else(const struct weir_folding *folding, uint32_t at)
 /* Unmark what computes what nobody uses, and jumps to where the program continues anyway. */
 static void fold_unmark(struct weir_folding *folding)
 {
-	find_live(folding);
+	const struct weir_code *code = folding->code;
+	uint32_t end = code->insn_count;
+
+	/* What only feeds what nobody uses is not used either: registers are live once something that stays reads them.
+	 */
+	for (uint32_t i = code->function_count; i-- > 0; end = code->functions[i].insn_off)
+		while (find_live_in(folding, code->functions[i].insn_off, end))
+			;
 	for (uint32_t at = 0; at < folding->code->insn_count; at++)
 		if (folding->size[at] && is_useless(folding, at, live_after(folding, at)))
 			folding->size[at] = 0;

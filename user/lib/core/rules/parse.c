@@ -216,23 +216,17 @@ static bool is_empty(const struct weir_document *document, const struct weir_nod
 	return document->root->kind == WEIR_NODE_MAP && document->root->count;
 }
 
-/* An empty file must not remove all limits at a reload: a failed write leaves such a file behind. */
-static void check_not_empty(struct weir_reader *reader, const struct weir_document *document,
-			    const struct weir_node *const top[TOP_FIELDS_MAX])
-{
-	/* If it could not be read, or has other fields, its mistakes have been reported. */
-	if (!document || !is_empty(document, top) || (has_content(document) && reader->complaints))
-		return;
-	weir_diag_fail(reader->diag, 0, "for no rules, write '{}' or 'rules: []'; 'rules/' has examples",
-		       "rule file '%s' is empty", document->file);
-}
-
 /* Read the parts that depend on the sets of all files at most. */
 static void read_own_parts(struct weir_reader *reader, const struct weir_document *document,
 			   const struct weir_node *top[TOP_FIELDS_MAX],
 			   const struct weir_node *first_settings[WEIR_SETTING_COUNT])
 {
-	check_not_empty(reader, document, top);
+	/* An empty file must not remove all limits at a reload: a failed write leaves such a file behind. If it could
+	 * not be read, or has other fields, its mistakes have been reported.
+	 */
+	if (document && is_empty(document, top) && !(has_content(document) && reader->complaints))
+		weir_diag_fail(reader->diag, 0, "for no rules, write '{}' or 'rules: []'; 'rules/' has examples",
+			       "rule file '%s' is empty", document->file);
 	if (top[TOP_SETTINGS])
 		weir_read_settings(reader, top[TOP_SETTINGS], first_settings);
 	if (top[TOP_ALLOW])

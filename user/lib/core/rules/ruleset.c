@@ -68,13 +68,10 @@ static bool has_resource(const struct weir_ruleset *ruleset, uint8_t direction)
 	return false;
 }
 
-static bool has_breaker_out(const struct weir_ruleset *ruleset)
+bool weir_breaks_what_goes_out(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	for (size_t i = 0; i < ruleset->rule_count; i++)
-		if (ruleset->rules[i].metric == WEIR_METRIC_REQUESTS &&
-		    weir_match_directions(&weir_resource_of(ruleset, &ruleset->rules[i])->match) == WEIR_MATCHES_OUT)
-			return true;
-	return false;
+	return rule->metric == WEIR_METRIC_REQUESTS &&
+	       weir_match_directions(&weir_resource_of(ruleset, rule)->match) == WEIR_MATCHES_OUT;
 }
 
 bool weir_ruleset_is_out_only(const struct weir_ruleset *ruleset)
@@ -93,7 +90,9 @@ uint32_t weir_ruleset_needs(const struct weir_ruleset *ruleset, enum weir_direct
 	needs |= has_resource(ruleset, WEIR_MATCHES_IN) ? 1u << WEIR_NEED_RESOURCES : 0;
 	needs |= ruleset->listed_count ? 1u << WEIR_NEED_LISTS : 0;
 	needs |= weir_count_system_rules(ruleset) ? 1u << WEIR_NEED_SYSTEM : 0;
-	needs |= has_breaker_out(ruleset) ? 1u << WEIR_NEED_ANSWERS : 0;
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		if (weir_breaks_what_goes_out(ruleset, &ruleset->rules[i]))
+			needs |= 1u << WEIR_NEED_ANSWERS;
 	if (settings->drop_unmatched || settings->drop_non_ip || settings->non_ip_except_count ||
 	    (weir_ruleset_is_out_only(ruleset) && (settings->drop_malformed || settings->drop_unsupported)))
 		needs |= 1u << WEIR_NEED_SETTINGS;

@@ -343,6 +343,9 @@ struct weir_ruleset {
 /* Does a rule answer what it blocks? */
 bool weir_any_answers(const struct weir_ruleset *ruleset);
 
+/* Is it a circuit breaker of outgoing requests? Their answers come in. */
+bool weir_breaks_what_goes_out(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
+
 /* Can this rule's window be occupied, if packets that it evaluates are prioritized? (docs/semantics.md, 10) */
 bool weir_rule_can_occupy(const struct weir_ruleset_rule *rule);
 

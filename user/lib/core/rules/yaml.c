@@ -173,14 +173,6 @@ static int open_node(struct builder *builder, enum weir_node_kind kind, struct f
 	return err;
 }
 
-static int close_node(struct builder *builder)
-{
-	struct weir_node *node = builder->open[--builder->depth];
-
-	node->weight++;
-	return attach(builder, node, &node->place);
-}
-
 static int add_alias(struct builder *builder, struct fy_event *event)
 {
 	struct weir_place place = weir_yaml_event_place(builder, event);
@@ -228,6 +220,8 @@ static int end_stream(struct builder *builder, struct fy_event *event)
 
 static int take_event(struct builder *builder, struct fy_event *event)
 {
+	struct weir_node *node;
+
 	switch (event->type) {
 	case FYET_DOCUMENT_START:
 		return start_document(builder, event);
@@ -242,7 +236,9 @@ static int take_event(struct builder *builder, struct fy_event *event)
 		return open_node(builder, WEIR_NODE_MAP, event, event->mapping_start.tag, event->mapping_start.anchor);
 	case FYET_SEQUENCE_END:
 	case FYET_MAPPING_END:
-		return close_node(builder);
+		node = builder->open[--builder->depth];
+		node->weight++;
+		return attach(builder, node, &node->place);
 	case FYET_STREAM_END:
 		return end_stream(builder, event);
 	default:

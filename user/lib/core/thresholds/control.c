@@ -317,19 +317,15 @@ void weir_control_allow(const struct weir_rule_info *rule, const struct weir_war
 					&ret_allowance->rate);
 }
 
-/* Versions alternate between odd and even, since the lowest bit selects a copy. Values that rows never accept are
- * skipped.
- */
-static uint8_t next_version(uint8_t version)
-{
-	return version % 128 >= WEIR_VERSIONS ? version / 128 * 128 + 129 + version % 2 : version + 1;
-}
-
 /* Publish an emission interval or a clock; the other is NULL. */
 static void publish(struct weir_pushed *pushed, uint64_t units, const struct weir_emission *emission,
 		    const struct weir_token_clock *clock)
 {
-	uint8_t version = next_version(pushed->word >> WEIR_THRESHOLD_BITS);
+	const uint8_t before = pushed->word >> WEIR_THRESHOLD_BITS;
+	/* Versions alternate between odd and even, since the lowest bit selects a copy. Values that rows never accept
+	 * are skipped.
+	 */
+	const uint8_t version = before % 128 >= WEIR_VERSIONS ? before / 128 * 128 + 129 + before % 2 : before + 1;
 
 	/* The unused copy is the one that the previous word pointed to. The current word must be visible before this
 	 * copy is overwritten.
