@@ -299,14 +299,6 @@ void weir_metrics_write_cluster(struct book *book)
 		weir_exposition_value(book->out, NULL, cluster->trip_us / 1e6);
 }
 
-static struct weir_labels labels_of_shared(const struct weir_shared_view *rule)
-{
-	struct weir_labels labels = weir_metrics_label("rule", rule->rule->name);
-
-	weir_labels_add(&labels, "resource", rule->rule->resource_name);
-	return labels;
-}
-
 static double lease_left(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
 {
 	const struct weir_share_stages *stages = &rule->shared.stages[rule->shared.version & 1];
@@ -381,8 +373,10 @@ void weir_metrics_write_shares(struct book *book)
 	for (size_t each = 0; each < ARRAY_SIZE(share_metrics); each++) {
 		weir_exposition_begin(book->out, &share_metrics[each].metric);
 		for (size_t i = 0; i < cluster->rule_count; i++) {
-			const struct weir_labels labels = labels_of_shared(&cluster->rules[i]);
+			const struct weir_rule_info *rule = cluster->rules[i].rule;
+			struct weir_labels labels = weir_metrics_label("rule", rule->name);
 
+			weir_labels_add(&labels, "resource", rule->resource_name);
 			weir_exposition_value(book->out, &labels,
 					      share_metrics[each].figure(cluster, &cluster->rules[i]));
 		}

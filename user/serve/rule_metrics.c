@@ -46,12 +46,6 @@ void weir_metrics_write_rule_info(struct book *book)
 	}
 }
 
-static double configured_threshold(const struct weir_rule_info *rule)
-{
-	return rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? (double)rule->memory.low_units
-							       : rule->threshold_micro / 1e6;
-}
-
 void weir_metrics_write_thresholds(struct book *book)
 {
 	static const struct weir_metric_family configured = {"weir_rule_threshold", WEIR_METRIC_GAUGE, NULL,
@@ -63,9 +57,13 @@ void weir_metrics_write_thresholds(struct book *book)
 	const struct weir_controller_report *report = &book->reading->status.controller;
 
 	weir_exposition_begin(book->out, &configured);
-	for (uint32_t i = 0; i < book->instance->rule_count; i++)
+	for (uint32_t i = 0; i < book->instance->rule_count; i++) {
+		const struct weir_rule_info *rule = weir_metrics_rule_at(book, i);
+
 		weir_exposition_value(book->out, &book->rule_labels[i],
-				      configured_threshold(weir_metrics_rule_at(book, i)));
+				      rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? (double)rule->memory.low_units
+										      : rule->threshold_micro / 1e6);
+	}
 	weir_exposition_begin(book->out, &in_force);
 	for (uint32_t i = 0; i < book->instance->rule_count; i++)
 		if (weir_has_one_threshold(weir_metrics_rule_at(book, i)))

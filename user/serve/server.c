@@ -126,13 +126,6 @@ static void note_request(void *data, struct MHD_Connection *connection, void **r
 		known->quiet_since_ns = weir_host_now_ns();
 }
 
-static void cut_off_the_slow(struct door *door, uint64_t now_ns)
-{
-	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
-		if (door->connections[i].is_open && now_ns > door->connections[i].quiet_since_ns + REQUEST_NS)
-			cut_off(&door->connections[i]);
-}
-
 /* ---- requests ---- */
 
 /* Sent with every reply: nothing may be loaded from other origins, framed, sniffed or cached. */
@@ -270,7 +263,12 @@ static int serve_once(struct door *doors, size_t count, struct pollfd *polled)
 		return -errno;
 	alarm(HANGS_S); /* if a round hangs, this ends the process, which is then restarted */
 	for (size_t i = 0; i < count; i++) {
-		cut_off_the_slow(&doors[i], weir_host_now_ns());
+		const uint64_t now_ns = weir_host_now_ns();
+
+		for (size_t c = 0; c < CONNECTIONS_MAX; c++) /* those that are too slow */
+			if (doors[i].connections[c].is_open &&
+			    now_ns > doors[i].connections[c].quiet_since_ns + REQUEST_NS)
+				cut_off(&doors[i].connections[c]);
 		MHD_run(doors[i].daemon);
 	}
 	return 0;

@@ -64,20 +64,12 @@ static void print_attached(const char *name, struct weir_diag *diag)
 		weir_diag_note(diag, "instance '%s' %s", name, limits);
 }
 
-/* Rules of outgoing packets may need incoming ones for something else. */
-static void note_hooks(const struct weir_ruleset *ruleset, struct weir_diag *diag)
-{
-	const uint32_t in = weir_ruleset_needs(ruleset, WEIR_DIRECTION_IN);
-	char words[WEIR_NEEDS_BYTES];
-
-	if (in && !(in >> WEIR_NEED_RESOURCES & 1) && weir_ruleset_needs(ruleset, WEIR_DIRECTION_OUT))
-		weir_diag_note(diag, "incoming packets are evaluated as well, for %s", weir_needs_words(in, words));
-}
-
 static int attach(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	const struct weir_attach_options attach_options = weir_options_attach(options);
+	char words[WEIR_NEEDS_BYTES];
+	uint32_t in;
 	int err;
 
 	if (!options->argument_count) {
@@ -98,7 +90,11 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 		weir_controller_warn(options->instance, diag);
 		weir_examine_attached(options->instance, ruleset, diag);
 		print_attached(options->instance, diag);
-		note_hooks(ruleset, diag);
+		/* Rules of outgoing packets may need incoming ones for something else. */
+		in = weir_ruleset_needs(ruleset, WEIR_DIRECTION_IN);
+		if (in && !(in >> WEIR_NEED_RESOURCES & 1) && weir_ruleset_needs(ruleset, WEIR_DIRECTION_OUT))
+			weir_diag_note(diag, "incoming packets are evaluated as well, for %s",
+				       weir_needs_words(in, words));
 	}
 	return err;
 }

@@ -126,23 +126,16 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 			       first->name, others ? ", like others," : "", weir_window_names[first->window]);
 }
 
-/* This assumes super-frames of the usual size; only attach knows whether a device accepts larger ones. */
-static void note_super_frames(const struct weir_ruleset *ruleset, struct weir_diag *diag)
-{
-	const struct weir_tcp_device device = {.frame_bytes = WEIR_SUPER_FRAME_BYTES, .segments_max = UINT32_MAX};
-	struct weir_tcp_room room;
-
-	if (weir_tcp_room_is_short(ruleset, &device, &room))
-		weir_diag_note(diag, "%s; %s", room.text, room.advice);
-}
-
 /* The result goes to stdout or, for JSON, to *ret_document. */
 static int check(char **files, int file_count, const struct check_options *options, json_t **ret_document,
 		 struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	/* Only attach knows whether a device accepts larger super-frames. */
+	const struct weir_tcp_device usual_device = {.frame_bytes = WEIR_SUPER_FRAME_BYTES, .segments_max = UINT32_MAX};
 	struct weir_image_memory memory;
+	struct weir_tcp_room room;
 	int cpus = options->cpus ? (int)options->cpus : weir_host_cpus();
 	int err;
 
@@ -167,7 +160,8 @@ static int check(char **files, int file_count, const struct check_options *optio
 	}
 	warn_of_memory(&ruleset->settings, diag);
 	note_bytes_of_tcp(ruleset, diag);
-	note_super_frames(ruleset, diag);
+	if (weir_tcp_room_is_short(ruleset, &usual_device, &room))
+		weir_diag_note(diag, "%s; %s", room.text, room.advice);
 	weir_image_memory(image, cpus, &memory);
 	if (options->wants_json) {
 		*ret_document = weir_json_checked(ruleset, image, &memory, cpus);

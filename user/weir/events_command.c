@@ -305,13 +305,6 @@ static int begin_capture(const char *path, struct listener *listener, struct wei
 
 /* ---- waiting ---- */
 
-static bool waits_on(int signal_fd)
-{
-	struct pollfd polled = {.fd = signal_fd, .events = POLLIN};
-
-	return poll(&polled, 1, WEIR_EVENT_WATCH_PERIOD_MS) == 0;
-}
-
 /* If the capture goes to a pipe, this may wait for its reader, so it is done before signals are held. */
 static int begin_listener(const struct weir_options *options, struct listener *listener, struct weir_diag *diag)
 {
@@ -338,6 +331,7 @@ static int listen_on(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(end_listener) struct listener listener = {};
 	_cleanup_(weir_closep) int signal_fd = -1;
+	struct pollfd signals;
 	int err = begin_listener(options, &listener, diag);
 
 	if (err)
@@ -345,11 +339,12 @@ static int listen_on(const struct weir_options *options, struct weir_diag *diag)
 	signal_fd = weir_open_end_signals(diag);
 	if (signal_fd < 0)
 		return signal_fd;
+	signals = (struct pollfd){.fd = signal_fd, .events = POLLIN};
 	if (options->means_past)
 		return print_new_events(&listener, true, diag);
 	do
 		err = print_new_events(&listener, false, diag);
-	while (!err && listener.left && waits_on(signal_fd));
+	while (!err && listener.left && !poll(&signals, 1, WEIR_EVENT_WATCH_PERIOD_MS));
 	if (!err && listener.left) { /* Ctrl-C: report how many more there were */
 		weir_event_watch_tally(&listener.watch);
 		err = print_new_events(&listener, false, diag);

@@ -57,15 +57,6 @@ static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct we
 	return weir_json_shown_rule(&shown, WEIR_RULE_CHECKED);
 }
 
-static json_t *describe_system_rules(const struct weir_ruleset *ruleset, const struct weir_image *image)
-{
-	json_t *rules = json_array();
-
-	for (size_t i = 0; i < weir_count_system_rules(ruleset); i++)
-		weir_json_append(&rules, describe_rule(ruleset, image, i));
-	return rules;
-}
-
 static json_t *describe_resource(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t resource)
 {
 	const struct weir_ruleset_resource *described = &ruleset->resources[resource];
@@ -187,15 +178,16 @@ static json_t *describe_sets(const struct weir_ruleset *ruleset)
 json_t *weir_json_checked(const struct weir_ruleset *ruleset, const struct weir_image *image,
 			  const struct weir_image_memory *memory, uint32_t cpus)
 {
-	json_t *resources = json_array();
+	json_t *system_rules = json_array(), *resources = json_array();
 
+	for (size_t i = 0; i < weir_count_system_rules(ruleset); i++)
+		weir_json_append(&system_rules, describe_rule(ruleset, image, i));
 	for (size_t i = 0; i < ruleset->resource_count; i++)
 		weir_json_append(&resources, describe_resource(ruleset, image, i));
 	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:I, s:I, s:o, s:i, s:i, s:o}", "settings",
 			 describe_settings(&ruleset->settings, image), "hooks", describe_hooks(ruleset), "systemRules",
-			 describe_system_rules(ruleset, image), "resources", resources, "ruleCount",
-			 (int)ruleset->rule_count, "allowCount", (json_int_t)image->allow_count, "denyCount",
-			 (json_int_t)image->deny_count, "sets", describe_sets(ruleset), "packetRulesMax",
-			 (int)image->packet_rules_max, "packetResourcesMax", (int)image->packet_resources_max, "memory",
-			 describe_memory(memory, cpus));
+			 system_rules, "resources", resources, "ruleCount", (int)ruleset->rule_count, "allowCount",
+			 (json_int_t)image->allow_count, "denyCount", (json_int_t)image->deny_count, "sets",
+			 describe_sets(ruleset), "packetRulesMax", (int)image->packet_rules_max, "packetResourcesMax",
+			 (int)image->packet_resources_max, "memory", describe_memory(memory, cpus));
 }

@@ -67,22 +67,17 @@ static json_t *describe(const char *instance, const struct weir_reload_result *r
 			 "returnsSeconds", result->returns_s ? json_integer(result->returns_s) : json_null());
 }
 
-static void print_unconfirmed(const char *instance, const struct weir_reload_result *result)
-{
-	char option[WEIR_INSTANCE_OPTIONS_BYTES];
-
-	if (result->returns_s)
-		fprintf(stderr, "not confirmed: the previous rules return in %llu s unless you run 'weir confirm%s'\n",
-			(unsigned long long)result->returns_s, weir_instance_options(instance, option));
-}
-
 int weir_print_reload_result(const char *done, const char *instance, bool wants_json,
 			     const struct weir_reload_result *result, struct weir_diag *diag)
 {
+	char option[WEIR_INSTANCE_OPTIONS_BYTES];
+
 	if (wants_json)
 		return weir_json_print(describe(instance, result), diag);
 	fprintf(stderr, "%s, generation %llu: ", done, (unsigned long long)result->generation);
 	weir_print_reload(result, stderr);
-	print_unconfirmed(instance, result);
+	if (result->returns_s)
+		fprintf(stderr, "not confirmed: the previous rules return in %llu s unless you run 'weir confirm%s'\n",
+			(unsigned long long)result->returns_s, weir_instance_options(instance, option));
 	return 0;
 }

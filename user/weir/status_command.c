@@ -240,15 +240,6 @@ static void print_ghosts(const struct weir_ghosts *ghosts)
 		     "aggregate' flows without a slot share one: raise settings.flowsPerCpu");
 }
 
-static void print_span(const struct weir_instance *instance)
-{
-	char buffer[WEIR_NARROW_WORDS_BYTES];
-	const char *words = weir_narrow_words(weir_instance_left_ns(instance), buffer);
-
-	if (words)
-		printf("  %s: detach it and attach again\n", words);
-}
-
 /* The network namespace of its interfaces, if it is another one. */
 static void print_netns(const struct weir_instance *instance)
 {
@@ -308,7 +299,8 @@ static void print_text(const struct weir_status_view *view)
 	const struct weir_instance_info *info = &instance->info;
 	char attached[WEIR_WORDS_BYTES], loaded[WEIR_WORDS_BYTES], option[WEIR_INSTANCE_OPTIONS_BYTES];
 	uint64_t now_ns = weir_host_now_ns();
-	char words[WEIR_CLUSTER_WORDS_BYTES];
+	char words[WEIR_CLUSTER_WORDS_BYTES], narrow[WEIR_NARROW_WORDS_BYTES];
+	const char *narrow_words;
 
 	printf("instance %s: attached %s ago, generation %llu loaded %s ago\n", instance->name,
 	       weir_format_age(now_ns - info->attached_ns, attached), (unsigned long long)info->generation,
@@ -329,7 +321,9 @@ static void print_text(const struct weir_status_view *view)
 	if (info->observes)
 		puts("  observing: everything is evaluated and counted, nothing is dropped");
 	print_incompatible_tables(instance);
-	print_span(instance);
+	narrow_words = weir_narrow_words(weir_instance_left_ns(instance), narrow);
+	if (narrow_words)
+		printf("  %s: detach it and attach again\n", narrow_words);
 	print_counts(instance);
 	print_controller(view->instance->name, &view->controller);
 	print_memory(view);

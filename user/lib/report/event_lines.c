@@ -48,11 +48,6 @@ static const char *format_address(const struct weir_ends *ends, const uint8_t ad
 	return inet_ntop(ends->family == 6 ? AF_INET6 : AF_INET, address, text, INET6_ADDRSTRLEN) ? text : "?";
 }
 
-static const char *direction_name(const struct weir_event *event)
-{
-	return weir_direction_name(event->flags & WEIR_EVENT_OUT ? WEIR_MATCHES_OUT : WEIR_MATCHES_IN);
-}
-
 static const char *const missed_names[] = {"drops", "penalties", "changes of breakers", "entries of the journal"};
 
 static const char *missed_name(const struct weir_reported *reported)
@@ -65,7 +60,8 @@ static const char *missed_name(const struct weir_reported *reported)
 static json_t *describe_packet(const struct weir_instance *instance, const struct weir_event *event)
 {
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
-	json_t *fields = json_pack("{s:s, s:I, s:I, s:s?}", "direction", direction_name(event), "packets",
+	const uint8_t direction = event->flags & WEIR_EVENT_OUT ? WEIR_MATCHES_OUT : WEIR_MATCHES_IN;
+	json_t *fields = json_pack("{s:s, s:I, s:I, s:s?}", "direction", weir_direction_name(direction), "packets",
 				   (json_int_t)weir_event_packets(event), "bytes", (json_int_t)event->frame_bytes,
 				   "interface", weir_instance_interface(instance, event->ifindex));
 	struct weir_ends ends;

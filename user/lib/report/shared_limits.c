@@ -65,13 +65,6 @@ static void add_up(struct weir_cluster_view *view, const struct weir_shared_view
 		view->alone_ns = view->now_ns - since_ns;
 }
 
-static uint64_t threshold_of(const struct weir_rule_info *rule, uint64_t hosts)
-{
-	const uint64_t units = rule->threshold_micro / WEIR_MICRO;
-
-	return rule->cluster == WEIR_CLUSTER_AVG_LOCAL && hosts > 1 ? units * hosts : units;
-}
-
 static int read_rules(const struct weir_instance *instance, struct weir_cluster_view *view)
 {
 	view->rules = calloc(instance->rule_count + 1, sizeof(*view->rules));
@@ -87,7 +80,9 @@ static int read_rules(const struct weir_instance *instance, struct weir_cluster_
 		if (weir_map_look_up(instance->map_fd[WEIR_TABLE_SHARES], &slot, &rule->shared))
 			return -errno;
 		rule->in_force = weir_share_in_force(&rule->shared, view->now_ns);
-		rule->threshold = threshold_of(rule->rule, rule->shared.hosts);
+		rule->threshold = rule->rule->threshold_micro / WEIR_MICRO;
+		if (rule->rule->cluster == WEIR_CLUSTER_AVG_LOCAL && rule->shared.hosts > 1)
+			rule->threshold *= rule->shared.hosts;
 		/* What a controller knows without the store is out of date. */
 		rule->reserved = rule->shared.trip_us ? rule->shared.reserved : 0;
 		view->rule_count++;

@@ -215,20 +215,6 @@ static const char *format_now(const struct weir_status_view *view, const uint32_
 	return words;
 }
 
-/* "leap" and "10", "tokens" and "-", or "-" twice. */
-static const char *format_window(const struct weir_rule_info *rule)
-{
-	return weir_has_tokens(rule) || weir_has_window(rule) || weir_reads_shadow(rule)
-		       ? weir_window_names[rule->identity.window]
-		       : "-";
-}
-
-static const char *format_buckets(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
-{
-	snprintf(words, WEIR_WORDS_BYTES, "%u", rule->identity.samples);
-	return weir_has_window(rule) || weir_reads_shadow(rule) ? words : "-";
-}
-
 void weir_describe_rule_state(struct weir_figures *line, const void *context, const void *record)
 {
 	const struct weir_status_view *view = context;
@@ -236,8 +222,10 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 	const uint32_t *slot = record;
 	static const struct weir_rule_info none;
 	const struct weir_rule_info *rule = line->is_heading ? &none : &instance->rules[*slot];
-	char words[WEIR_WORDS_BYTES];
+	const bool has_buckets = weir_has_window(rule) || weir_reads_shadow(rule);
+	char words[WEIR_WORDS_BYTES], buckets[16];
 
+	snprintf(buckets, sizeof(buckets), "%u", rule->identity.samples);
 	/* A document has these, as the rule has them. */
 	WEIR_CELL(line, "rule", "%s", rule->name);
 	WEIR_CELL(line, "resource", "%s", rule->system ? "-" : rule->resource_name);
@@ -247,8 +235,9 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 			    ? json_integer(view->controller.thresholds[slot - instance->rule_order])
 			    : json_null(),
 		    "%s", format_now(view, slot, words));
-	WEIR_CELL(line, "window", "%s", format_window(rule));
-	WEIR_CELL(line, ">buckets", "%s", format_buckets(rule, words));
+	WEIR_CELL(line, "window", "%s",
+		  has_buckets || weir_has_tokens(rule) ? weir_window_names[rule->identity.window] : "-");
+	WEIR_CELL(line, ">buckets", "%s", has_buckets ? buckets : "-");
 	WEIR_CELL(line, "mode", "%s", rule->observes || instance->info.observes ? "observe" : "enforce");
 	WEIR_TEXT(line, "direction", "direction", weir_direction_name(weir_rule_directions(instance, rule)));
 	WEIR_FIELD(line, "flow", describe_flow(rule));
@@ -445,14 +434,6 @@ static json_t *describe_counts(const struct weir_instance *instance)
 			 "deny", (json_int_t)instance->info.deny_count);
 }
 
-/* null if no rule has rows that run out of bucket numbers */
-static json_t *describe_span(const struct weir_instance *instance)
-{
-	uint64_t left_ns = weir_instance_left_ns(instance);
-
-	return left_ns == UINT64_MAX ? json_null() : json_real(left_ns / 1e9);
-}
-
 /* null if it is not known */
 static json_t *describe_netns(const struct weir_instance *instance)
 {
@@ -477,19 +458,11 @@ static json_t *describe_incompatible_tables(const struct weir_instance *instance
 	return names;
 }
 
-/* null if everything is confirmed */
-static json_t *describe_unconfirmed(const struct weir_instance *instance)
-{
-	if (!instance->unconfirmed.is_so)
-		return json_null();
-	return json_integer(weir_unconfirmed_left_s(&instance->unconfirmed));
-}
-
 json_t *weir_status_describe(const struct weir_status_view *view)
 {
 	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
-	uint64_t now_ns = weir_host_now_ns();
+	const uint64_t now_ns = weir_host_now_ns(), left_ns = weir_instance_left_ns(instance);
 
 	return json_pack(
 		"{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
@@ -497,8 +470,11 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 		"instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "incompatibleTables",
 		describe_incompatible_tables(instance), "generation", (json_int_t)info->generation, "attachedSeconds",
 		(now_ns - info->attached_ns) / 1e9, "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "returnsSeconds",
-		describe_unconfirmed(instance), "isLastGood", (info->policies & WEIR_IS_LAST_GOOD) != 0,
-		"reattachDueSeconds", describe_span(instance), "netns", describe_netns(instance), "links",
+		instance->unconfirmed.is_so ? json_integer(weir_unconfirmed_left_s(&instance->unconfirmed))
+					    : json_null(),
+		"isLastGood", (info->policies & WEIR_IS_LAST_GOOD) != 0, "reattachDueSeconds",
+		left_ns == UINT64_MAX ? json_null() : json_real(left_ns / 1e9), "netns", describe_netns(instance),
+		"links",
 		weir_figures_list(weir_describe_link, NULL, instance->links, instance->link_count,
 				  sizeof(*instance->links)),
 		"evaluatedTwice", describe_repeats(view), "wanted", describe_wanted(instance), "settings",

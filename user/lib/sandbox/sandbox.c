@@ -90,15 +90,6 @@ static int add_shared(struct weir_sandbox *sandbox, const struct weir_rule *rule
 	return rule->key_fields ? add_set(sandbox, sets, hash) : add_element(sandbox, lone, rule->flows_slot);
 }
 
-/* The same for a kind whose flows leave ghosts. */
-static int add_leaving(struct weir_sandbox *sandbox, const struct weir_rule *rule, uint64_t hash,
-		       enum weir_table_id lone, enum weir_table_id sets)
-{
-	int err = add_shared(sandbox, rule, hash, lone, sets);
-
-	return err || !rule->key_fields ? err : add_ghosts(sandbox, sets, hash);
-}
-
 /* ---- rows ---- */
 
 static const struct weir_row_format *format_of(uint8_t storage)
@@ -375,11 +366,14 @@ static int add_kind(struct weir_sandbox *sandbox, const struct weir_rule *rule, 
 {
 	const enum weir_kind_id id = rule->kind % WEIR_KIND_COUNT;
 
+	int err;
+
 	if (add_state[id])
 		return add_state[id](sandbox, rule, flow);
 	if (kind_tables[id].flows == WEIR_TABLE_NONE)
 		return 0;
-	return add_leaving(sandbox, rule, flow->hash, kind_tables[id].lone, kind_tables[id].flows);
+	err = add_shared(sandbox, rule, flow->hash, kind_tables[id].lone, kind_tables[id].flows);
+	return err || !rule->key_fields ? err : add_ghosts(sandbox, kind_tables[id].flows, flow->hash);
 }
 
 int weir_sandbox_add(struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)

@@ -11,28 +11,6 @@
 #define SANDBOX_FLOWS_PER_CPU 512
 #define SANDBOX_CONNECTIONS 1024
 
-/* The sandbox has one chunk of each format (weir_object_copy()). */
-static void limit_sets(struct weir_config *config)
-{
-	if (config->sizes[WEIR_TABLE_NARROW_FLOWS] > WEIR_NARROW_SETS_PER_CHUNK)
-		config->sizes[WEIR_TABLE_NARROW_FLOWS] = WEIR_NARROW_SETS_PER_CHUNK;
-	if (config->sizes[WEIR_TABLE_MEDIUM_FLOWS] > WEIR_MEDIUM_SETS_PER_CHUNK)
-		config->sizes[WEIR_TABLE_MEDIUM_FLOWS] = WEIR_MEDIUM_SETS_PER_CHUNK;
-	if (config->sizes[WEIR_TABLE_WIDE_FLOWS] > WEIR_WIDE_SETS_PER_CHUNK)
-		config->sizes[WEIR_TABLE_WIDE_FLOWS] = WEIR_WIDE_SETS_PER_CHUNK;
-}
-
-/* Match by these fields only. Then a packet may meet more rules than the file allows. */
-static void limit_fields(struct weir_config *config, uint32_t fields)
-{
-	if (!(config->match_fields & ~fields))
-		return;
-	config->match_fields &= fields;
-	config->packet_rules = WEIR_PACKET_RULES_MAX;
-	config->packet_resources = WEIR_PACKET_RESOURCES_MAX;
-	config->asks_out_of_line = true;
-}
-
 /* The smallest possible tables, enough for one packet. */
 static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, struct weir_sandbox_program *program,
 		       struct weir_diag *diag)
@@ -43,7 +21,17 @@ static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, stru
 		.now_ns = program->now_ns,
 		.ifindex = weir_host_find_ifindex,
 	};
+	/* The sandbox has one chunk of each format (weir_object_copy()). */
+	static const struct {
+		enum weir_table_id table;
+		uint32_t sets_max;
+	} rows[] = {
+		{WEIR_TABLE_NARROW_FLOWS, WEIR_NARROW_SETS_PER_CHUNK},
+		{WEIR_TABLE_MEDIUM_FLOWS, WEIR_MEDIUM_SETS_PER_CHUNK},
+		{WEIR_TABLE_WIDE_FLOWS, WEIR_WIDE_SETS_PER_CHUNK},
+	};
 	struct weir_ruleset small = *ruleset;
+	struct weir_config *config;
 	int err;
 
 	if (cpus < 0)
@@ -57,9 +45,18 @@ static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, stru
 	err = weir_image_add_interfaces(program->image);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
-	program->asked_fields = program->image->config.match_fields;
-	limit_fields(&program->image->config, fields);
-	limit_sets(&program->image->config);
+	config = &program->image->config;
+	program->asked_fields = config->match_fields;
+	if (config->match_fields & ~fields) {
+		/* By fewer fields a packet may meet more rules than the file allows. */
+		config->match_fields &= fields;
+		config->packet_rules = WEIR_PACKET_RULES_MAX;
+		config->packet_resources = WEIR_PACKET_RESOURCES_MAX;
+		config->asks_out_of_line = true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (config->sizes[rows[i].table] > rows[i].sets_max)
+			config->sizes[rows[i].table] = rows[i].sets_max;
 	return 0;
 }
 

@@ -88,21 +88,16 @@ static void merge_cpus(struct scan *scan)
 	scan->count = merged;
 }
 
-static void drop_earlier(struct scan *scan)
+/* Combine the counts of all CPUs and apply the filter. */
+static void sum_up(struct scan *scan, const struct weir_top_drops *top_drops, size_t most, struct weir_drops *drops)
 {
 	size_t kept = 0;
 
+	merge_cpus(scan);
 	for (size_t i = 0; i < scan->count; i++)
 		if (scan->dropped[i].last_ns >= scan->since_ns)
 			scan->dropped[kept++] = scan->dropped[i];
 	scan->count = kept;
-}
-
-/* Combine the counts of all CPUs and apply the filter. */
-static void sum_up(struct scan *scan, const struct weir_top_drops *top_drops, size_t most, struct weir_drops *drops)
-{
-	merge_cpus(scan);
-	drop_earlier(scan);
 	for (size_t i = 0; i < scan->count; i++) {
 		drops->observed += scan->dropped[i].is_observed;
 		drops->packets += scan->dropped[i].packets;

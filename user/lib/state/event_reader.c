@@ -130,29 +130,22 @@ static uint64_t drops_in(const struct weir_totals *totals)
 	return dropped;
 }
 
-/* Packets that were dropped, or that would have been if the whole instance observes. */
-static int count_drops(const struct weir_event_watch *watch, uint64_t *ret_dropped)
-{
-	struct weir_counters counters = {};
-	int err = weir_totals_read(watch->instance, &counters);
-
-	*ret_dropped = drops_in(&counters.totals) + drops_in(&counters.out);
-	return err;
-}
-
 /* Read the counters if it is time. This is done before reading events, so that most drops in the counters have been
  * reported.
  */
 static int count_unreported(struct weir_event_watch *watch, uint64_t now_ns)
 {
+	struct weir_counters counters = {};
 	uint64_t dropped;
 	int err;
 
 	if (!watch->wants_drops || now_ns < watch->tally_ns)
 		return 0;
-	err = count_drops(watch, &dropped);
+	err = weir_totals_read(watch->instance, &counters);
 	if (err)
 		return err;
+	/* Packets that were dropped, or that would have been if the whole instance observes. */
+	dropped = drops_in(&counters.totals) + drops_in(&counters.out);
 	if (!watch->is_counting) { /* counting starts with the events that are reported from here on */
 		watch->rings[0] = weir_events_end(watch->events, 0);
 		watch->is_counting = true;
@@ -284,18 +277,16 @@ static int report_unreported_changes(struct weir_event_watch *watch, struct weir
 
 /* ---- sampling a reading ---- */
 
-/* Do two drops belong to the same flow under the same rule or, if no rule dropped them, have the same verdict? */
-static bool is_of_same_flow(const struct weir_event *a, const struct weir_event *b)
+/* Is a drop among these of the same flow under the same rule or, if no rule dropped it, of the same verdict? */
+static bool has_flow_of(const struct weir_reported *drops, size_t count, const struct weir_event *drop)
 {
-	return a->rule_slot == b->rule_slot && a->verdict == b->verdict &&
-	       (a->rule_slot == WEIR_EVENT_NO_RULE || !memcmp(&a->key, &b->key, sizeof(a->key)));
-}
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_event *other = &drops[i].event;
 
-static bool has_flow_of(const struct weir_reported *drops, size_t count, const struct weir_reported *drop)
-{
-	for (size_t i = 0; i < count; i++)
-		if (is_of_same_flow(&drops[i].event, &drop->event))
+		if (other->rule_slot == drop->rule_slot && other->verdict == drop->verdict &&
+		    (drop->rule_slot == WEIR_EVENT_NO_RULE || !memcmp(&other->key, &drop->key, sizeof(drop->key))))
 			return true;
+	}
 	return false;
 }
 
@@ -306,7 +297,7 @@ static void keep_sample(struct weir_event_watch *watch, struct weir_reported_eve
 	size_t end = events->count, kept = end; /* those that are kept move to the end, and then to their place */
 
 	for (size_t i = end; i-- > first;) {
-		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i]))
+		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i].event))
 			all[--kept] = all[i];
 		else if (is_in_totals(watch, &all[i]))
 			watch->unreported += (int64_t)weir_event_packets(&all[i].event);

@@ -55,14 +55,6 @@ int weir_flows_find_sole_rules(struct scan *scan)
 	return 0;
 }
 
-/* The only rule whose rows look like this, if there is exactly one. */
-static uint32_t guess_rule(const struct scan *scan, enum weir_flow_place place, uint32_t spec)
-{
-	const uint32_t sole = scan->sole_rules[place * scan->instance->info.spec_count + spec];
-
-	return sole == SEVERAL ? WEIR_SLOT_UNKNOWN : sole;
-}
-
 /* ---- the busiest flows so far ---- */
 
 double weir_flow_share(const struct weir_flow_use *use)
@@ -106,19 +98,16 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 
 /* ---- a flow's own threshold ---- */
 
-/* Was the row evaluated against the rule as it was last loaded? If not, its word is about another threshold. */
-static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
+/* Was the row evaluated against the rule as it was last loaded? If not, its word is about another threshold. Narrow rows
+ * cannot hold an override's threshold.
+ */
+static bool has_threshold_of_load(const struct weir_rule_info *rule, uint64_t word)
 {
-	uint8_t differs = (word ^ rule->threshold_word) >> WEIR_THRESHOLD_BITS;
+	const uint8_t version = word >> WEIR_THRESHOLD_BITS;
+	const uint8_t differs = version ^ rule->threshold_word >> WEIR_THRESHOLD_BITS;
 
-	return !(rule->override_count ? differs & ~WEIR_VERSION_PLAIN : differs);
-}
-
-/* Narrow rows cannot hold an override's threshold. */
-static bool has_threshold_of_load(const struct weir_rule_info *rule, const struct piece *piece)
-{
-	return is_of_load(rule, piece->threshold) &&
-	       (rule->storage != WEIR_STORAGE_NARROW || piece->threshold >> WEIR_THRESHOLD_BITS & WEIR_VERSION_PLAIN);
+	return !(rule->override_count ? differs & ~WEIR_VERSION_PLAIN : differs) &&
+	       (rule->storage != WEIR_STORAGE_NARROW || version & WEIR_VERSION_PLAIN);
 }
 
 void weir_flows_find_threshold(const struct scan *scan, const struct piece *pieces, size_t count,
@@ -135,7 +124,7 @@ void weir_flows_find_threshold(const struct scan *scan, const struct piece *piec
 	    !weir_overrides_find(scan->overrides_fd, rule, &use->key, &use->threshold))
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (has_threshold_of_load(rule, &pieces[i]) && (!latest || pieces[i].newest > latest->newest))
+		if (has_threshold_of_load(rule, pieces[i].threshold) && (!latest || pieces[i].newest > latest->newest))
 			latest = &pieces[i];
 	if (!latest) {
 		use->has_threshold = false;
@@ -289,7 +278,10 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 		add_shadowed_flow(scan, pieces->spec, name, use.units);
 		return;
 	}
-	use.rule_slot = guess_rule(scan, place, pieces->spec);
+	/* The only rule whose rows look like this, if there is exactly one. */
+	use.rule_slot = scan->sole_rules[place * scan->instance->info.spec_count + pieces->spec];
+	if (use.rule_slot == SEVERAL)
+		use.rule_slot = WEIR_SLOT_UNKNOWN;
 	weir_flows_set_name(&use, name);
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
 		/* The rule was removed by a reload, and nothing reads its windows any more. */
@@ -315,13 +307,6 @@ static void add_flows_of_chunk(struct scan *scan, enum weir_flow_place place)
 	scan->piece_count = scan->counted_pieces = 0;
 }
 
-/* Count the rows collected from this chunk since the previous CPU. */
-static void count_rows(struct scan *scan, int cpu)
-{
-	scan->rows_by_cpu[cpu] += scan->piece_count - scan->counted_pieces;
-	scan->counted_pieces = scan->piece_count;
-}
-
 int weir_flows_scan_chunk(uint32_t index, const void *values, int cpus, void *data)
 {
 	struct scan *scan = data;
@@ -341,7 +326,8 @@ int weir_flows_scan_chunk(uint32_t index, const void *values, int cpus, void *da
 			row = format->read(value);
 			collect_row(scan, &row, weir_canonical_set(scan->place, set, row.tag));
 		}
-		count_rows(scan, cpu);
+		scan->rows_by_cpu[cpu] += scan->piece_count - scan->counted_pieces;
+		scan->counted_pieces = scan->piece_count;
 	}
 	add_flows_of_chunk(scan, scan->place);
 	return 0;

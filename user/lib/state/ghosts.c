@@ -18,19 +18,6 @@ static uint64_t expired_bucket(const struct weir_window_spec *spec, uint64_t now
 
 /* ---- of windows ---- */
 
-/* Does this ghost still count? The words of the last window specs do not identify their bucket length, so their ghosts
- * count until they are replaced.
- */
-static bool row_ghost_counts(const struct weir_instance *instance, uint64_t word, uint64_t now_ns)
-{
-	const uint32_t spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
-
-	if (!word)
-		return false;
-	return spec >= WEIR_ROW_GHOST_SPECS || spec >= instance->info.spec_count ||
-	       weir_row_ghost_counts(word, expired_bucket(&instance->specs[spec], now_ns));
-}
-
 /* Can ghosts in the page that contains this set still count? */
 static bool page_counts(const struct weir_row_ghost_set *table, uint32_t sets, uint32_t set, uint64_t now_ns)
 {
@@ -65,10 +52,19 @@ static int count_row_ghosts(const struct weir_instance *instance, uint32_t sets,
 
 	if (!table)
 		return -errno;
-	for (uint32_t set = 0; set < sets; set++)
-		for (int way = 0; way < WEIR_ROW_GHOST_WAYS && page_counts(table, sets, set, now_ns); way++)
-			*ret_used += row_ghost_counts(instance,
-						      __atomic_load_n(&table[set].word[way], __ATOMIC_RELAXED), now_ns);
+	for (uint32_t set = 0; set < sets; set++) {
+		for (int way = 0; way < WEIR_ROW_GHOST_WAYS && page_counts(table, sets, set, now_ns); way++) {
+			const uint64_t word = __atomic_load_n(&table[set].word[way], __ATOMIC_RELAXED);
+			const uint32_t spec = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
+
+			/* The words of the last window specs do not identify their bucket length, so their ghosts count
+			 * until they are replaced.
+			 */
+			*ret_used +=
+				word && (spec >= WEIR_ROW_GHOST_SPECS || spec >= instance->info.spec_count ||
+					 weir_row_ghost_counts(word, expired_bucket(&instance->specs[spec], now_ns)));
+		}
+	}
 	weir_array_unmap((void *)(uintptr_t)table, all_sets, sizeof(*table));
 	return 0;
 }

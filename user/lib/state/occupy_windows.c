@@ -10,11 +10,6 @@ struct scan {
 	void *data;
 };
 
-static bool occupies_flows(const struct weir_rule_info *rule)
-{
-	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_has_occupy_flows(rule);
-}
-
 uint64_t weir_occupy_units(const struct weir_occupy_window *flow, uint32_t tag, const struct weir_rule_info *rule,
 			   uint64_t bucket)
 {
@@ -52,7 +47,7 @@ static void look(const void *element, uint64_t now_ns, struct weir_observed *fou
 		const uint32_t slot = scan->instance->rule_order[i];
 		const struct weir_rule_info *rule = &scan->instance->rules[slot];
 
-		if (found->tag ? !occupies_flows(rule) : slot != found->slot)
+		if (found->tag ? !weir_has_occupy_flows(rule) : slot != found->slot)
 			continue;
 		if (!add_up(element, rule, now_ns, &use))
 			continue;

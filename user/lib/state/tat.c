@@ -14,11 +14,6 @@ struct scan {
 	void *data;
 };
 
-static bool throttles_flows(const struct weir_rule_info *rule)
-{
-	return rule->state == WEIR_SLOT_USED && !rule->is_shadow && weir_has_throttle_flows(rule);
-}
-
 /* The minimum distance between two packets. Under an override it may differ: then a flow is shown slightly too long, or
  * too short.
  */
@@ -56,7 +51,7 @@ static uint32_t find_keyed_slot(const struct weir_instance *instance)
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
 		const uint32_t slot = instance->rule_order[i];
 
-		if (!throttles_flows(&instance->rules[slot]))
+		if (!weir_has_throttle_flows(&instance->rules[slot]))
 			continue;
 		if (found != WEIR_SLOT_UNKNOWN)
 			return WEIR_SLOT_UNKNOWN;

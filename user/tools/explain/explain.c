@@ -72,16 +72,6 @@ static void go_to_flow(const struct work *work, const struct weir_harness_flow *
 		go_to(cpu);
 }
 
-static int stay_on_one_cpu(struct work *work)
-{
-	const int cpu = sched_getcpu();
-
-	if (sched_getaffinity(0, sizeof(work->before), &work->before))
-		return -errno;
-	go_to(cpu < 0 ? 0 : cpu);
-	return 0;
-}
-
 /* ---- what the packet meets ---- */
 
 static const char *resource_name(const struct work *work, uint32_t place)
@@ -357,26 +347,16 @@ static int find_verdict(struct work *work)
 	return weir_object_config(result->object)->answers ? weir_sandbox_run_answer(&work->run, &result->answer) : 0;
 }
 
-/* Lists compare the remote end. A rule set from files has no timed entries. */
-static void note_fields_of_lists(struct work *work)
-{
-	const struct weir_config *config = weir_object_config(work->result->object);
-	const uint32_t remote =
-		work->question->direction == WEIR_DIRECTION_IN ? WEIR_MATCH_SOURCE : WEIR_MATCH_DESTINATION;
-
-	if (config->has_lists || (config->has_timed && !work->ruleset))
-		work->result->unknown |= remote & ~work->question->known;
-}
-
 static int explain(struct work *work, struct weir_diag *diag)
 {
 	struct weir_explanation *result = work->result;
 	const bool is_out = work->question->direction != WEIR_DIRECTION_IN;
+	const struct weir_config *config = weir_object_config(result->object);
+	const int cpu = sched_getcpu();
 	int err;
 
 	result->direction = work->question->direction;
-	if (!(is_out ? weir_object_config(result->object)->limits_out
-		     : weir_instance_evaluates(result->opened, false))) {
+	if (!(is_out ? config->limits_out : weir_instance_evaluates(result->opened, false))) {
 		result->now_ns = weir_host_now_ns();
 		result->verdict = WEIR_VERDICT_UNMATCHED_PASS;
 		result->passes = true;
@@ -392,10 +372,11 @@ static int explain(struct work *work, struct weir_diag *diag)
 		.hook = is_out ? WEIR_HOOK_TC_OUT : weir_object_hook_in(result->object),
 		.now_ns = weir_host_now_ns(),
 	};
-	if (!err)
-		err = stay_on_one_cpu(work);
+	if (!err && sched_getaffinity(0, sizeof(work->before), &work->before))
+		err = -errno;
 	if (err)
 		return fail(diag, err);
+	go_to(cpu < 0 ? 0 : cpu);
 	err = find_all_flows(work);
 	if (err == -E2BIG)
 		return weir_diag_fail(diag, E2BIG, "describe the packet in more detail: --proto, --dport, ...",
@@ -408,7 +389,9 @@ static int explain(struct work *work, struct weir_diag *diag)
 	if (!err)
 		err = find_verdict(work);
 	note_fields_of_rules(work);
-	note_fields_of_lists(work);
+	/* Lists compare the remote end. A rule set from files has no timed entries. */
+	if (config->has_lists || (config->has_timed && !work->ruleset))
+		result->unknown |= (is_out ? WEIR_MATCH_DESTINATION : WEIR_MATCH_SOURCE) & ~work->question->known;
 	sched_setaffinity(0, sizeof(work->before), &work->before);
 	return err ? fail(diag, err) : 0;
 }

@@ -420,17 +420,6 @@ static int check_request(const struct explain_request *request)
 	return request->pcap ? 0 : weir_explain_check_described(request);
 }
 
-/* An address is the source; after --rules everything else is a file. */
-static int take_argument(struct explain_request *request, const char *argument)
-{
-	struct weir_refusal ignored;
-	struct weir_prefix prefix;
-
-	if (!(request->known & WEIR_MATCH_SOURCE) && !weir_parse_prefix(argument, &prefix, &ignored))
-		return take_packet_option(request, 'S', argument);
-	return request->file_count ? take_file(request, argument) : weir_explain_wrong("what is '%s'?", argument);
-}
-
 /* As for diff(1), exit code 1 is reserved for a result about the packet. */
 static int finish(const struct explain_request *request, int err, struct weir_diag *diag)
 {
@@ -448,9 +437,21 @@ static int run_command(int argc, char **argv)
 
 	if (exit_code)
 		return exit_code - 1;
-	for (; optind < argc; optind++)
-		if (take_argument(&request, argv[optind]))
+	for (; optind < argc; optind++) {
+		const char *argument = argv[optind];
+		struct weir_refusal ignored;
+		struct weir_prefix prefix;
+		int err;
+
+		/* An address is the source; after --rules everything else is a file. */
+		if (!(request.known & WEIR_MATCH_SOURCE) && !weir_parse_prefix(argument, &prefix, &ignored))
+			err = take_packet_option(&request, 'S', argument);
+		else
+			err = request.file_count ? take_file(&request, argument)
+						 : weir_explain_wrong("what is '%s'?", argument);
+		if (err)
 			return WEIR_EXIT_WRONG;
+	}
 	if (check_request(&request))
 		return WEIR_EXIT_WRONG;
 	if (!request.instance) {

@@ -120,21 +120,18 @@ uint64_t weir_replay_plot_next_ns(const struct weir_replay_plot *plot)
 	return plot->noted < plot->picture.bins ? plot->start_ns + plot->noted * plot->picture.bin_ns : UINT64_MAX;
 }
 
-/* The threshold in force now, per second. */
-static double threshold_now(const struct weir_replay_plot *plot, uint32_t rule)
-{
-	uint64_t units = plot->image->rules[rule].threshold & WEIR_THRESHOLD_MASK;
-
-	if (plot->image->rules[rule].threshold_moves)
-		units = weir_thresholds_units(plot->thresholds, rule);
-	return (double)units * WEIR_NSEC_PER_SEC / plot->ruleset->rules[rule].interval_ns;
-}
-
 void weir_replay_plot_note(struct weir_replay_plot *plot)
 {
-	for (size_t i = 0; i < plot->ruleset->resource_count; i++)
-		if (plot->curves[i].threshold)
-			plot->curves[i].threshold[plot->noted] = threshold_now(plot, plot->curves[i].rule);
+	for (size_t i = 0; i < plot->ruleset->resource_count; i++) {
+		const uint32_t rule = plot->curves[i].rule;
+
+		if (plot->curves[i].threshold) /* the one in force now, per second */
+			plot->curves[i].threshold[plot->noted] =
+				(double)(plot->image->rules[rule].threshold_moves
+						 ? weir_thresholds_units(plot->thresholds, rule)
+						 : plot->image->rules[rule].threshold & WEIR_THRESHOLD_MASK) *
+				WEIR_NSEC_PER_SEC / plot->ruleset->rules[rule].interval_ns;
+	}
 	plot->noted++;
 }
 

@@ -240,30 +240,22 @@ void weir_replay_print_text(const struct weir_ruleset *ruleset, const struct wei
 	}
 }
 
-static json_t *json_verdicts(const struct weir_totals *totals)
-{
-	json_t *verdicts = json_object();
-	size_t i;
-
-	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
-		json_object_set_new(verdicts, weir_verdict_names[i], weir_json_tally(&totals->verdict[i]));
-	return verdicts;
-}
-
 int weir_replay_print_json(const struct weir_ruleset *ruleset, const struct weir_replay_report *report,
 			   struct weir_diag *diag)
 {
 	const struct replayed replayed = {ruleset, report};
 	const struct weir_replay_limits *limits = &report->limits;
-	json_t *document;
+	json_t *verdicts = json_object(), *document;
 
+	for (size_t i = 0; i < WEIR_VERDICT_COUNT; i++)
+		json_object_set_new(verdicts, weir_verdict_names[i], weir_json_tally(&report->totals.verdict[i]));
 	document = json_pack(
 		"{s:I, s:I, s:I, s:I, s:I, s:b, s:{s:o, s:o*, s:o}, s:o, s:o, s:{s:I, s:I, s:o}, s:I, s:I, s:I}",
 		"earliestNs", (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
 		(json_int_t)report->cut_frames, "zeroLength", (json_int_t)report->zero_lengths, "withoutDirection",
 		(json_int_t)report->without_direction, "isDamaged", report->is_damaged, "totals", "seen",
 		weir_json_tally(&report->totals.seen), "out", shows_out(report) ? weir_json_tally(&report->out) : NULL,
-		"verdicts", json_verdicts(&report->totals), "resources",
+		"verdicts", verdicts, "resources",
 		weir_figures_list(describe_resource, &replayed, report->resources, ruleset->resource_count,
 				  sizeof(*report->resources)),
 		"rules",

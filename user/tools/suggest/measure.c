@@ -198,13 +198,6 @@ static uint8_t tcp_flags_of(const struct weir_ethernet *ethernet)
 	return at + 14 <= ethernet->payload_bytes ? bytes[at + 13] : 0;
 }
 
-static uint64_t hash_of(const struct weir_flow_key *key)
-{
-	const uint64_t hash = weir_digest(WEIR_DIGEST_BASIS, key, sizeof(*key));
-
-	return hash ^ hash >> 32;
-}
-
 /* A connection counts for its flow from the first packet after its SYN, so that scans and forged SYNs raise nothing, to
  * the client's FIN or RST. That can be too high, since idle times are not followed, and too low, since half-open
  * connections do not count, as the rule has them. In `connections`, peaks.total.packets is 1
@@ -215,8 +208,9 @@ static int follow_connection(struct measuring *measuring, const struct weir_harn
 {
 	struct weir_suggest_measured *measured = measuring->measured;
 	struct weir_followed *connection, *flow;
+	const uint64_t digest = weir_digest(WEIR_DIGEST_BASIS, tuple, sizeof(*tuple));
 	uint32_t place, now;
-	int err = weir_flow_table_find(measured->connections, 0, tuple, hash_of(tuple), &place);
+	int err = weir_flow_table_find(measured->connections, 0, tuple, digest ^ digest >> 32, &place);
 
 	if (err || place == WEIR_NOT_FOLLOWED)
 		return err;

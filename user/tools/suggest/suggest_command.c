@@ -134,16 +134,6 @@ static int read_decimal(const struct decimal *form, const char *text, uint64_t *
 	return -EINVAL;
 }
 
-static int read_percentile(struct suggest_request *request, const char *text)
-{
-	uint64_t micro = 0;
-	int err = read_decimal(&percentile_form, text, &micro);
-
-	if (!err)
-		request->options.percentile_micro = micro;
-	return err;
-}
-
 static int read_duration(struct suggest_request *request, const char *text)
 {
 	struct weir_refusal refusal;
@@ -157,6 +147,7 @@ static int read_duration(struct suggest_request *request, const char *text)
 static int take_option(void *data, int option, const char *argument)
 {
 	struct suggest_request *request = data;
+	uint64_t micro;
 
 	switch (option) {
 	case 'r':
@@ -181,7 +172,10 @@ static int take_option(void *data, int option, const char *argument)
 		request->instance = argument;
 		return 0;
 	case 'p':
-		return read_percentile(request, argument);
+		if (read_decimal(&percentile_form, argument, &micro))
+			return -EINVAL;
+		request->options.percentile_micro = micro;
+		return 0;
 	case 'm':
 		return read_decimal(&margin_form, argument, &request->options.margin_micro);
 	case 'l':

@@ -235,16 +235,6 @@ static void set_flow(const struct weir_top *top, const struct weir_flow_use *use
 	weir_flow_words(top->instance, use, line->text);
 }
 
-static void set_drop(const struct weir_top *top, const struct weir_dropped_flow *dropped, struct weir_top_drop *line)
-{
-	const struct weir_rule_info *rule = &top->instance->rules[dropped->rule_slot];
-	char words[WEIR_WORDS_BYTES];
-
-	*line = (struct weir_top_drop){.rule = rule->name, .packets = dropped->packets, .last_ns = dropped->last_ns};
-	snprintf(line->text, sizeof(line->text), "%s%s", weir_flow_key_words(top->instance, rule, &dropped->key, words),
-		 dropped->is_observed ? ", would drop" : "");
-}
-
 static int set_lines(struct weir_top *top, struct weir_diag *diag)
 {
 	const size_t rules = top->instance->rule_count, flows = top->flows.flows.count;
@@ -263,8 +253,19 @@ static int set_lines(struct weir_top *top, struct weir_diag *diag)
 	set_totals(top);
 	for (size_t i = 0; i < flows; i++)
 		set_flow(top, &top->flows.flows.busiest[i], &top->flow_lines[top->flow_count++]);
-	for (size_t i = 0; i < top->drops.count; i++)
-		set_drop(top, &top->drops.worst[i], &top->drop_lines[top->drop_count++]);
+	for (size_t i = 0; i < top->drops.count; i++) {
+		const struct weir_dropped_flow *dropped = &top->drops.worst[i];
+		const struct weir_rule_info *rule = &top->instance->rules[dropped->rule_slot];
+		struct weir_top_drop *line = &top->drop_lines[top->drop_count++];
+		char words[WEIR_WORDS_BYTES];
+
+		line->rule = rule->name;
+		line->packets = dropped->packets;
+		line->last_ns = dropped->last_ns;
+		snprintf(line->text, sizeof(line->text), "%s%s",
+			 weir_flow_key_words(top->instance, rule, &dropped->key, words),
+			 dropped->is_observed ? ", would drop" : "");
+	}
 	return 0;
 }
 

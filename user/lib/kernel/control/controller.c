@@ -274,16 +274,13 @@ static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct
 	return polled[0].revents != 0;
 }
 
-/* As wait_for_tick(), after a failed tick. Uses only calls that hardly ever fail. */
-static int wait_to_retry(int wake_fd)
-{
-	return poll(&(struct pollfd){.fd = wake_fd, .events = POLLIN}, 1, RETRY_MS) > 0;
-}
-
 int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag)
 {
 	for (;;) {
-		int err = controller->has_failed ? wait_to_retry(wake_fd) : wait_for_tick(controller, wake_fd, diag);
+		struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
+		/* After a failed tick, wait only by a call that hardly ever fails. */
+		int err = controller->has_failed ? poll(&wake, 1, RETRY_MS) > 0
+						 : wait_for_tick(controller, wake_fd, diag);
 
 		weir_service_alive();
 		if (err > 0)
@@ -355,24 +352,18 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 	return 0;
 }
 
-/* From now on the program uses the rules' own rates. */
-static void expire_now(struct weir_controller *controller)
-{
-	const uint64_t now_ns = weir_host_now_ns();
-
-	if (!controller->thresholds)
-		return;
-	weir_thresholds_expire(controller->thresholds, expiry_ns(controller->control), now_ns);
-	weir_thresholds_expire(controller->thresholds, now_ns, now_ns);
-}
-
 void weir_controller_free(struct weir_controller *controller)
 {
 	if (!controller)
 		return;
 	if (controller->control) {
 		/* We have the map open and hold the lock, so this cannot undo the next controller's heartbeat. */
-		expire_now(controller);
+		if (controller->thresholds) { /* from now on the program uses the rules' own rates */
+			const uint64_t now_ns = weir_host_now_ns();
+
+			weir_thresholds_expire(controller->thresholds, expiry_ns(controller->control), now_ns);
+			weir_thresholds_expire(controller->thresholds, now_ns, now_ns);
+		}
 		__atomic_store_n(&controller->control->heartbeat_ns, 0, __ATOMIC_RELEASE);
 		if (controller->is_noted)
 			weir_instance_note(controller->name, WEIR_JOURNAL_CONTROLLER,

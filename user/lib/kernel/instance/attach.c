@@ -142,7 +142,7 @@ static int pin_maps(const char *instance, const struct weir_image *image, const 
 	if (!err)
 		err = weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	if (!err)
-		err = weir_cases_pin(instance, image, object, diag);
+		err = weir_cases_pin(instance, image, object, weir_pin, diag);
 	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
 		if (weir_object_hook_fd(object, hook) >= 0)
 			err = weir_pin(instance, weir_pin_of_program(hook), weir_object_hook_fd(object, hook), diag);
@@ -306,14 +306,6 @@ static int check_plan(const struct plan *plan, struct weir_diag *diag)
 	return err;
 }
 
-/* One is there, or a pattern may select one later, which is then limited at once; or it would be too late to load the
- * rules again for one (follow.c).
- */
-static bool needs_bare(const struct plan *plan)
-{
-	return weir_targets_have_bare(&plan->targets) || weir_wanted_has_patterns(plan->wanted);
-}
-
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
 			 uint64_t *ret_attached_ns, struct weir_diag *diag)
 {
@@ -352,7 +344,12 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 		err = weir_instance_keep(ruleset, 1, &plan.history.sets[0], diag);
 	fresh.now_ns = weir_host_now_ns();
 	if (!err) {
-		fresh.hooks = weir_hooks_of(options->mode, plan.directions, needs_bare(&plan));
+		/* One without an Ethernet header is there, or a pattern may select one later, which is then limited at
+		 * once; or it would be too late to load the rules again for one (follow.c).
+		 */
+		const bool needs_bare = weir_targets_have_bare(&plan.targets) || weir_wanted_has_patterns(plan.wanted);
+
+		fresh.hooks = weir_hooks_of(options->mode, plan.directions, needs_bare);
 		err = weir_instance_check_place(&options->place, fresh.hooks & ~(1u << WEIR_HOOK_XDP), diag);
 	}
 	if (!err)
@@ -380,19 +377,13 @@ static bool has_link(const struct weir_instance *instance, const char *interface
 	return false;
 }
 
-static size_t count_live(const struct weir_instance *instance)
+/* The instance is on everything that the options select, by name or not, and on nothing else. */
+static bool is_on_same(const struct weir_instance *instance, const struct weir_attach_options *options)
 {
 	size_t live = 0;
 
 	for (size_t i = 0; i < instance->link_count; i++)
 		live += instance->links[i].ifindex && weir_link_stands(instance->links, instance->link_count, i);
-	return live;
-}
-
-/* The instance is on everything that the options select, by name or not, and on nothing else. */
-static bool is_on_same(const struct weir_instance *instance, const struct weir_attach_options *options)
-{
-	size_t live = count_live(instance);
 
 	if (weir_wanted_is(instance->info.wanted, options->interfaces, options->interface_count))
 		return live || weir_wanted_has_patterns(instance->info.wanted);

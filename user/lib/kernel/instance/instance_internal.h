@@ -85,9 +85,8 @@ int weir_instance_find_link(const char *name, const char *interface, char ret_at
  * fails.
  */
 int weir_cases_pin(const char *instance, const struct weir_image *image, const struct weir_object *object,
-		   struct weir_diag *diag);
-int weir_cases_pin_new(const char *instance, const struct weir_image *image, const struct weir_object *object,
-		       struct weir_diag *diag);
+		   int (*pin_one)(const char *instance, const char *pin, int fd, struct weir_diag *diag),
+		   struct weir_diag *diag); /* weir_pin, or weir_pin_new */
 int weir_cases_take_new(const char *instance, const struct weir_image *image, struct weir_diag *diag);
 void weir_cases_drop_new(const char *instance);
 

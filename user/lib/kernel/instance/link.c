@@ -266,14 +266,6 @@ static void warn_of_programs_before(const struct weir_link *link, uint32_t tcx_b
 	weir_diag_warning(diag, NULL, NULL, hint, WEIR_TC_BEFORE_WORDS, direction(link), link->attached_as);
 }
 
-/* A program is at one hook of an interface, and the place is given for both hooks: at the other one, behind all. */
-static struct weir_tcx_place place_at(const struct weir_link_terms *terms, uint32_t ifindex, bool is_out)
-{
-	const uint32_t id = terms->place.program_id;
-
-	return id && weir_tcx_has(id, ifindex, is_out) <= 0 ? (struct weir_tcx_place){} : terms->place;
-}
-
 int weir_instance_check_place(const struct weir_tcx_place *place, bool is_at_tc, struct weir_diag *diag)
 {
 	if (weir_tcx_place_is_last(place) || is_at_tc)
@@ -338,7 +330,11 @@ static int put_tc(const struct weir_link_terms *terms, struct weir_link *link, s
 {
 	const bool is_out = weir_hook_is_out(link->hook);
 	const int program_fd = terms->program_fd[link->hook];
-	const struct weir_tcx_place place = place_at(terms, link->ifindex, is_out);
+	const uint32_t id = terms->place.program_id;
+	/* A program is at one hook of an interface, and the place is given for both hooks: at the other one, behind all.
+	 */
+	const struct weir_tcx_place place =
+		id && weir_tcx_has(id, link->ifindex, is_out) <= 0 ? (struct weir_tcx_place){} : terms->place;
 	const uint32_t tcx_before = weir_tcx_place_is_first(&place) ? 0 : weir_tcx_count(link->ifindex, is_out);
 	_cleanup_(weir_closep) int link_fd = weir_tcx_attach(program_fd, link->ifindex, is_out, &place);
 	char pin[WEIR_LINK_PIN_BYTES];

@@ -45,9 +45,9 @@ static int write_cases(const struct weir_image *image, int interfaces_fd)
 	return err ? err : TAKE_FD(fd);
 }
 
-static int pin(const char *instance, const struct weir_image *image, const struct weir_object *object,
-	       int (*pin_one)(const char *instance, const char *pin, int fd, struct weir_diag *diag),
-	       struct weir_diag *diag)
+int weir_cases_pin(const char *instance, const struct weir_image *image, const struct weir_object *object,
+		   int (*pin_one)(const char *instance, const char *pin, int fd, struct weir_diag *diag),
+		   struct weir_diag *diag)
 {
 	const int interfaces_fd = weir_object_own_map_fd(object, WEIR_PIN_INTERFACES);
 	_cleanup_(weir_closep) int fd = -1;
@@ -60,18 +60,6 @@ static int pin(const char *instance, const struct weir_image *image, const struc
 		return weir_diag_fail(diag, -fd, NULL, "cannot describe the interfaces of instance '%s'", instance);
 	err = pin_one(instance, WEIR_PIN_CASES, fd, diag);
 	return err ? err : pin_one(instance, WEIR_PIN_INTERFACES, interfaces_fd, diag);
-}
-
-int weir_cases_pin(const char *instance, const struct weir_image *image, const struct weir_object *object,
-		   struct weir_diag *diag)
-{
-	return pin(instance, image, object, weir_pin, diag);
-}
-
-int weir_cases_pin_new(const char *instance, const struct weir_image *image, const struct weir_object *object,
-		       struct weir_diag *diag)
-{
-	return pin(instance, image, object, weir_pin_new, diag);
 }
 
 int weir_cases_take_new(const char *instance, const struct weir_image *image, struct weir_diag *diag)

@@ -36,17 +36,6 @@ static int carry_timed(const struct weir_instance *instance, const struct weir_i
 					  weir_object_map_fd(object, WEIR_TABLE_TIMED_ADDRESSES), weir_host_now_ns());
 }
 
-/* Called before the new program is in force, so that it misses no entry. */
-static int carry_timed_first(const struct weir_instance *instance, const struct weir_image *image,
-			     const struct weir_object *object, struct weir_diag *diag)
-{
-	int err = carry_timed(instance, image, object);
-
-	return err ? weir_diag_fail(diag, -err, NULL, "cannot carry over the timed entries of instance '%s'",
-				    instance->name)
-		   : 0;
-}
-
 /* ---- descriptions ---- */
 
 /* Called twice: with one description before the swap, and with the other after it. If another version attached the
@@ -105,7 +94,7 @@ static int pin_new_maps(const struct weir_instance *instance, const struct weir_
 	if (!err)
 		err = weir_pin_new(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	if (!err)
-		err = weir_cases_pin_new(instance->name, image, object, diag);
+		err = weir_cases_pin(instance->name, image, object, weir_pin_new, diag);
 	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
 		if (weir_object_hook_fd(object, hook) >= 0)
 			err = weir_pin_new(instance->name, weir_pin_of_program(hook), weir_object_hook_fd(object, hook),
@@ -147,26 +136,6 @@ static int mark_replaced(const struct weir_instance *instance, const struct weir
 		   : 0;
 }
 
-/* A hook at which nothing is evaluated any more has no program. */
-static int take_program(const char *instance, enum weir_hook hook, bool is_there, struct weir_diag *diag)
-{
-	if (is_there)
-		return weir_pin_take_new(instance, weir_pin_of_program(hook), diag);
-	weir_unpin(instance, weir_pin_of_program(hook));
-	return 0;
-}
-
-/* A table of an older version may have a pin of another name, which goes with the table, or gets the present name. */
-static int take_table(const char *instance, enum weir_table_id table, bool is_replaced, struct weir_diag *diag)
-{
-	int err = is_replaced ? weir_pin_take_new(instance, weir_table_name(table), diag)
-			      : weir_pin_rename_table(instance, table, diag);
-
-	if (!err && is_replaced && weir_table_name_before(table)[0])
-		weir_unpin(instance, weir_table_name_before(table));
-	return err;
-}
-
 /* The description's map is replaced first, before the maps that it describes. */
 static int take_new_pins(const struct weir_instance *instance, const struct weir_image *image,
 			 const struct weir_object *object, struct weir_diag *diag)
@@ -174,16 +143,27 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 	int err = replaces_any(instance, image) ? mark_replaced(instance, image, object, diag) : 0;
 
 	_Static_assert(WEIR_TABLE_INSTANCE == 0, "the description's pin is taken first");
-	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
-		err = take_table(instance->name, map, weir_reload_replaces(instance, image, map), diag);
+	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++) {
+		const bool is_replaced = weir_reload_replaces(instance, image, map);
+
+		err = is_replaced ? weir_pin_take_new(instance->name, weir_table_name(map), diag)
+				  : weir_pin_rename_table(instance->name, map, diag);
+		/* A table of an older version may have a pin of another name, which goes with the table. */
+		if (!err && is_replaced && weir_table_name_before(map)[0])
+			weir_unpin(instance->name, weir_table_name_before(map));
+	}
 	if (!err)
 		err = weir_pin_take_new(instance->name, WEIR_PIN_HISTORY, diag);
 	if (!err)
 		err = weir_pin_take_new(instance->name, WEIR_PIN_THRESHOLDS, diag);
 	if (!err)
 		err = weir_cases_take_new(instance->name, image, diag);
-	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
-		err = take_program(instance->name, hook, weir_object_hook_fd(object, hook) >= 0, diag);
+	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++) {
+		if (weir_object_hook_fd(object, hook) >= 0)
+			err = weir_pin_take_new(instance->name, weir_pin_of_program(hook), diag);
+		else /* nothing is evaluated there any more */
+			weir_unpin(instance->name, weir_pin_of_program(hook));
+	}
 	return err;
 }
 
@@ -418,8 +398,12 @@ static int swap_in(struct weir_instance *instance, struct weir_transition *trans
 		err = pin_new_maps(instance, image, object, transition, diag);
 	if (!err)
 		err = weir_instance_publish(settings, image, object, diag);
-	if (!err)
-		err = carry_timed_first(instance, image, object, diag);
+	if (!err) { /* before the new program is in force, so that it misses no entry */
+		err = carry_timed(instance, image, object);
+		if (err)
+			err = weir_diag_fail(diag, -err, NULL, "cannot carry over the timed entries of instance '%s'",
+					     instance->name);
+	}
 	if (!err)
 		err = weir_instance_write_addresses(instance->info.netns, image, object, diag);
 	if (!err)

@@ -112,16 +112,6 @@ static int plan_again(const struct weir_instance *instance, const struct weir_re
 	return -ENOENT;
 }
 
-static int plan_rollback(const struct weir_instance *instance, struct weir_transition *transition,
-			 struct weir_diag *diag)
-{
-	if (!transition->history.sets[1])
-		return fail_no_set_before(instance, &transition->history, diag);
-	weir_history_swap(&transition->history);
-	return read_kept(transition, transition->history.sets[0], WEIR_TRANSITION_ROLLBACK,
-			 instance->info.generation + 1, diag);
-}
-
 /* A killed reload may have put its rules on the links, but not into the history. */
 static void forget_unconfirmed(const struct weir_instance *instance, struct weir_history *history)
 {
@@ -129,14 +119,21 @@ static void forget_unconfirmed(const struct weir_instance *instance, struct weir
 		weir_history_return(history);
 }
 
-/* `kind`: a rollback, or the end of the time to confirm. */
+/* To the set before: by a rollback (`kind`), or because the rules were not confirmed in time. */
 static int plan_return(const struct weir_instance *instance, enum weir_transition_kind kind,
 		       struct weir_transition *transition, struct weir_diag *diag)
 {
-	forget_unconfirmed(instance, &transition->history);
-	if (!transition->history.sets[0])
-		return fail_no_set_before(instance, &transition->history, diag);
-	return read_kept(transition, transition->history.sets[0], kind, instance->info.generation + 1, diag);
+	struct weir_history *history = &transition->history;
+	bool has_one = history->sets[1];
+
+	if (transition->kind == WEIR_TRANSITION_RETURNED) {
+		forget_unconfirmed(instance, history);
+		has_one = history->sets[0];
+	} else if (has_one) {
+		weir_history_swap(history);
+	}
+	return has_one ? read_kept(transition, history->sets[0], kind, instance->info.generation + 1, diag)
+		       : fail_no_set_before(instance, history, diag);
 }
 
 int weir_transition_check(const struct weir_instance *instance, enum weir_transition_kind kind, struct weir_diag *diag)
@@ -172,8 +169,6 @@ int weir_transition_plan(struct weir_instance *instance, enum weir_transition_ki
 			forget_unconfirmed(instance, &transition.history);
 		err = ruleset ? plan_load(instance, options, &transition, diag)
 			      : plan_again(instance, options, &transition, diag);
-	} else if (transition.kind == WEIR_TRANSITION_ROLLBACK) {
-		err = plan_rollback(instance, &transition, diag);
 	} else {
 		err = plan_return(instance, kind, &transition, diag);
 	}

@@ -78,19 +78,11 @@ static int fail_nothing_to_confirm(const struct weir_instance *instance, struct 
 	return -ENOENT;
 }
 
-/* Programs that were put behind the guard for timed entries are not the rules' own. Load the rules with theirs. */
-static int load_own(struct weir_instance *instance, struct weir_diag *diag)
-{
-	static const struct weir_reload_options options;
-	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
-
-	weir_guard_look(instance); /* nothing is unconfirmed any more */
-	return weir_instance_transition_locked(instance, WEIR_TRANSITION_LOADED, NULL, &options, &result, diag);
-}
-
 /* Call this under the lock. */
 static int confirm(struct weir_instance *instance, struct weir_diag *diag)
 {
+	static const struct weir_reload_options options;
+	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	int err;
 
 	if (!instance->unconfirmed.is_so && !weir_guard_is_left(instance))
@@ -103,8 +95,15 @@ static int confirm(struct weir_instance *instance, struct weir_diag *diag)
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot confirm the rules of instance '%s'", instance->name);
 	/* The decision is made. Only cleaning up is left, which the next command would do as well. */
-	err = weir_guard_has_entries(instance) ? load_own(instance, diag)
-					       : weir_instance_finish_confirm(instance, diag);
+	if (weir_guard_has_entries(instance)) {
+		/* Programs that were put behind the guard for timed entries are not the rules' own: load the rules with
+		 * theirs.
+		 */
+		weir_guard_look(instance); /* nothing is unconfirmed any more */
+		err = weir_instance_transition_locked(instance, WEIR_TRANSITION_LOADED, NULL, &options, &result, diag);
+	} else {
+		err = weir_instance_finish_confirm(instance, diag);
+	}
 	if (!err)
 		err = confirm_history(instance, diag);
 	if (!err && !(instance->info.paces & WEIR_PACES_IN) && weir_pace_is_attached(instance->name))

@@ -51,16 +51,6 @@ static int pin_copy(const char *instance, const char *pin, const void *values, u
 	return weir_pin(instance, pin, fd, diag);
 }
 
-static int pin_descriptions(const struct weir_instance *instance, const struct weir_rule_info *rules,
-			    struct weir_diag *diag)
-{
-	int err = pin_copy(instance->name, pins[PIN_RULES], rules, instance->info.rule_slots, sizeof(*rules), diag);
-
-	return err ? err
-		   : pin_copy(instance->name, pins[PIN_RESOURCES], instance->resources, instance->info.resource_slots,
-			      sizeof(*instance->resources), diag);
-}
-
 static int pin_if_there(const char *instance, const char *pin, int fd, struct weir_diag *diag)
 {
 	return fd < 0 ? 0 : weir_pin(instance, pin, fd, diag);
@@ -77,7 +67,10 @@ static int pin_guard(const struct weir_instance *instance, const struct weir_rul
 	if (!err)
 		err = pin_if_there(instance->name, pins[PIN_TC_SETS], weir_guard_tc_sets_fd(guard), diag);
 	if (!err)
-		err = pin_descriptions(instance, rules, diag);
+		err = pin_copy(instance->name, pins[PIN_RULES], rules, instance->info.rule_slots, sizeof(*rules), diag);
+	if (!err)
+		err = pin_copy(instance->name, pins[PIN_RESOURCES], instance->resources, instance->info.resource_slots,
+			       sizeof(*instance->resources), diag);
 	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
 		err = pin_if_there(instance->name, weir_pin_of_guard(hook), weir_guard_program_fd(guard, hook), diag);
 	return err;

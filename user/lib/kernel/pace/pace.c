@@ -165,25 +165,19 @@ static int load_program(const char *instance, struct pace_bpf **ret_skel)
 	return err;
 }
 
-static int pin_new(const char *instance, uint32_t ifindex, int program_fd, struct weir_diag *diag)
-{
-	char buffer[32];
-	const char *pin = pin_name(ifindex, buffer);
-
-	weir_unpin(instance, pin);
-	return weir_pin(instance, pin, program_fd, diag);
-}
-
 /* The pin comes first, so that whoever removes the filter can find it. */
 static int put_filter(struct weir_netlink *netlink, const char *instance, uint32_t ifindex, int program_fd,
 		      uint32_t device, struct weir_diag *diag)
 {
 	struct weir_tc_filters filters = {};
+	char buffer[32];
+	const char *pin = pin_name(ifindex, buffer);
 	int err = weir_clsact_take(netlink, instance, ifindex);
 
 	if (err)
 		return explain(netlink, err, "clsact", diag);
-	err = pin_new(instance, ifindex, program_fd, diag);
+	weir_unpin(instance, pin);
+	err = weir_pin(instance, pin, program_fd, diag);
 	if (err)
 		return err;
 	weir_tc_read_filters(netlink, ifindex, &filters); /* for a warning only, ignoring */

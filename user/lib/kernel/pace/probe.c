@@ -52,28 +52,20 @@ static bool is_listed(const char *list, const char *module)
 	return false;
 }
 
-static bool has_module(const char *module)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/module/%s", module);
-	return !access(path, F_OK) || is_listed("modules.builtin", module) || is_listed("modules.dep", module);
-}
-
 static bool has_all_modules(void)
 {
-	for (int part = 0; part < PART_COUNT; part++)
-		if (!has_module(parts[part].module))
+	for (int part = 0; part < PART_COUNT; part++) {
+		const char *module = parts[part].module;
+		char path[128];
+
+		snprintf(path, sizeof(path), "/sys/module/%s", module);
+		if (access(path, F_OK) && !is_listed("modules.builtin", module) && !is_listed("modules.dep", module))
 			return false;
+	}
 	return true;
 }
 
 /* ---- by experiment ---- */
-
-static bool is_unknown_kind(int err)
-{
-	return err == -EOPNOTSUPP || err == -ENOENT;
-}
 
 static int try_part(struct weir_netlink *netlink, uint32_t ifindex, enum part part)
 {
@@ -106,7 +98,7 @@ static int try_all(void)
 		int err = try_part(&netlink, if_nametoindex(PROBE_DEVICE), part);
 
 		if (err)
-			return is_unknown_kind(err) ? part : PROBE_UNKNOWN;
+			return err == -EOPNOTSUPP || err == -ENOENT ? part : PROBE_UNKNOWN;
 	}
 	return PROBE_ALL_THERE;
 }

@@ -118,16 +118,6 @@ static int copy_map(struct bpf_map *map, __u32 program_id)
 	return bpf_map__set_max_entries(map, is_in_one_chunk(name) ? 1 : info.max_entries);
 }
 
-static int copy_maps(struct weir_object *object, __u32 program_id)
-{
-	struct bpf_map *map;
-	int err = 0;
-
-	bpf_object__for_each_map(map, object->skel->obj) if (!err && !bpf_map__is_internal(map)) err =
-		copy_map(map, program_id);
-	return err;
-}
-
 /* ---- the copy ---- */
 
 struct copying {
@@ -140,6 +130,7 @@ static int copy(const void *what, bool is_unfolded, struct weir_object **ret_cop
 	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
 	const struct copying *copying = what;
 	enum weir_hook hook;
+	struct bpf_map *map;
 	uint32_t hooks;
 	int err;
 
@@ -147,8 +138,8 @@ static int copy(const void *what, bool is_unfolded, struct weir_object **ret_cop
 		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object");
 	object->is_unfolded = is_unfolded;
 	err = copy_data(object, copying->program_id, copying->fields, &hook, copying->ret_fields);
-	if (!err)
-		err = copy_maps(object, copying->program_id);
+	bpf_object__for_each_map(map, object->skel->obj) if (!err && !bpf_map__is_internal(map)) err =
+		copy_map(map, copying->program_id);
 	if (err == -EPROTO) {
 		weir_diag_error(diag, NULL, NULL, "'weir reload' loads this version's program and keeps the windows",
 				"the attached program is not this weir's: another version or build loaded it");

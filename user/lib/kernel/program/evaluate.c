@@ -92,12 +92,7 @@ int weir_object_answer_at(const struct weir_object *object, enum weir_hook hook,
 	return run(object, hook, frame, frame_bytes, 1, ret_answer, answer_bytes);
 }
 
-int weir_object_evaluate_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times)
-{
-	return weir_object_evaluate_at(object, WEIR_HOOK_XDP, frame, frame_bytes, times);
-}
-
 int weir_object_evaluate(const struct weir_object *object, const void *frame, __u32 frame_bytes)
 {
-	return weir_object_evaluate_many(object, frame, frame_bytes, 1);
+	return weir_object_evaluate_at(object, WEIR_HOOK_XDP, frame, frame_bytes, 1);
 }

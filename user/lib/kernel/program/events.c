@@ -61,15 +61,6 @@ static void give_up(struct weir_event_cursor *cursor, uint64_t count)
 	cursor->missed += count;
 }
 
-/* The writer of entry `number` has not finished. If it has not finished by the next look, it never will. */
-static bool wait_once(struct weir_event_cursor *cursor, uint64_t number)
-{
-	if (cursor->awaited == number)
-		return false;
-	cursor->awaited = number;
-	return true;
-}
-
 static bool read_ring(const struct ring *ring, struct weir_event_cursor *cursor, void *ret_entry)
 {
 	for (;;) {
@@ -92,8 +83,11 @@ static bool read_ring(const struct ring *ring, struct weir_event_cursor *cursor,
 			cursor->passed = number;
 			return true;
 		}
-		if ((found < number || found == WEIR_EVENT_BUSY) && wait_once(cursor, number))
+		/* The writer has not finished. If it has not finished by the next look, it never will. */
+		if ((found < number || found == WEIR_EVENT_BUSY) && cursor->awaited != number) {
+			cursor->awaited = number;
 			return false;
+		}
 		give_up(cursor, 1);
 	}
 }

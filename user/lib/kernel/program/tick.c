@@ -20,23 +20,17 @@ static inline void free_tick(struct tick_bpf **skel)
 	tick_bpf__destroy(*skel);
 }
 
-static int read_tick(const struct tick_bpf *skel, struct weir_tick_reading *ret_reading)
-{
-	/* Whatever the program wrote is copied back to ctx_in (bpf_prog_test_run_syscall). */
-	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = ret_reading, .ctx_size_in = sizeof(*ret_reading));
-
-	return bpf_prog_test_run_opts(bpf_program__fd(skel->progs.weir_read_tick), &options);
-}
-
 /* A reading is up to one tick late and never early, so the lowest of many is the true edge. */
 static int find_origin(const struct tick_bpf *skel, uint64_t tick_ns, uint64_t *ret_origin_ns)
 {
 	struct weir_tick_reading reading = {}, before = {};
+	/* Whatever the program wrote is copied back to ctx_in (bpf_prog_test_run_syscall). */
+	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = &reading, .ctx_size_in = sizeof(reading));
 	uint64_t first_ns = 0, least = 0;
 	unsigned int edges = 0;
 
 	do {
-		int err = read_tick(skel, &reading);
+		int err = bpf_prog_test_run_opts(bpf_program__fd(skel->progs.weir_read_tick), &options);
 		uint64_t origin = reading.now_ns - reading.jiffies * tick_ns;
 
 		if (err)

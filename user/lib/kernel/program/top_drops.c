@@ -42,23 +42,21 @@ static uint64_t time_of(uint32_t step, uint64_t now_ns)
 	return (now_step - (int32_t)((uint32_t)now_step - step)) << WEIR_TOP_DROPS_TIME_SHIFT;
 }
 
-/* Take a CPU's run from a copy of its words; all zero if there is none. */
-static struct weir_drop_run check_run(const struct weir_drop_run *run)
-{
-	const uint64_t number = run->slot >> WEIR_DROP_RUN_SHIFT;
-
-	if (run->packets >> WEIR_DROP_RUN_SHIFT != number || run->bytes >> WEIR_DROP_RUN_SHIFT != number)
-		return (struct weir_drop_run){};
-	return *run;
-}
-
 static int take_runs(uint32_t key, const void *values, int cpus, void *data)
 {
 	const struct weir_cpu_state *state = values;
 	struct weir_drop_run *runs = data;
 
-	for (int cpu = 0; cpu < cpus; cpu++)
-		runs[cpu] = check_run(&state[cpu].drop_run);
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		const struct weir_drop_run *run = &state[cpu].drop_run;
+		const uint64_t number = run->slot >> WEIR_DROP_RUN_SHIFT;
+
+		/* From a copy of its words, which may be of several runs: then there is none. */
+		if (run->packets >> WEIR_DROP_RUN_SHIFT == number && run->bytes >> WEIR_DROP_RUN_SHIFT == number)
+			runs[cpu] = *run;
+		else
+			runs[cpu] = (struct weir_drop_run){};
+	}
 	return 0;
 }
 

@@ -51,14 +51,6 @@ static bool is_address(const struct weir_prefix *prefix)
 	return prefix->bits == (prefix->family == 6 ? 128 : 32);
 }
 
-static struct weir_timed_address address_key(const struct weir_prefix *prefix)
-{
-	struct weir_timed_address key = {.family = prefix->family};
-
-	memcpy(key.address, prefix->address, sizeof(key.address));
-	return key;
-}
-
 static struct weir_timed_prefix prefix_key(const struct weir_prefix *prefix)
 {
 	struct weir_timed_prefix key = {
@@ -247,15 +239,6 @@ static int compare_ends(const void *left, const void *right)
 	return (a->until_ns > b->until_ns) - (a->until_ns < b->until_ns);
 }
 
-static int count_places(struct giving *giving)
-{
-	int err = weir_timed_addresses_scan(giving->addresses_fd, count_place, giving);
-
-	if (!err && giving->candidate_count)
-		qsort(giving->candidates, giving->candidate_count, sizeof(*giving->candidates), compare_ends);
-	return err;
-}
-
 /* End the candidate, unless somebody has changed its block since it was read. */
 static bool evict(struct giving *giving, struct candidate *candidate)
 {
@@ -330,10 +313,11 @@ static int take_place(struct giving *giving, const struct weir_timed *before, co
 
 static int give_address(struct giving *giving, const struct weir_timed_order *order)
 {
-	struct weir_timed_address key = address_key(&order->prefix);
+	struct weir_timed_address key = {.family = order->prefix.family};
 	struct weir_timed timed = {}, before;
 	int taken = 1;
 
+	memcpy(key.address, order->prefix.address, sizeof(key.address));
 	if (!giving->was_empty && bpf_map_lookup_elem(giving->addresses_fd, &key, &timed) && errno != ENOENT)
 		return -errno;
 	before = timed;
@@ -431,8 +415,10 @@ static bool is_empty(int fd)
 
 static int give(struct giving *giving, const struct weir_timed_order *orders, size_t count)
 {
-	int err = giving->is_divided ? count_places(giving) : 0;
+	int err = giving->is_divided ? weir_timed_addresses_scan(giving->addresses_fd, count_place, giving) : 0;
 
+	if (!err && giving->candidate_count)
+		qsort(giving->candidates, giving->candidate_count, sizeof(*giving->candidates), compare_ends);
 	raise_state(giving, orders, count);
 	giving->was_empty = is_empty(giving->addresses_fd);
 	for (size_t i = 0; !err && i < count; i++)
