@@ -171,7 +171,7 @@ int weir_complete(int count, char **words)
 			offer_values(word, awaiting->name);
 	} else if (takes_options && word[0] == '-') {
 		offer_options(word, entry->command);
-	} else if (arguments) { /* the last word of "-r FILE... PCAP"; all earlier ones are options and their arguments */
+	} else if (arguments) { /* the last word of "-r FILE... PCAP"; all earlier ones are of options */
 		const char *last = strrchr(arguments, ' ');
 
 		offer_values(word, last ? last + 1 : arguments);

@@ -46,21 +46,16 @@ static const struct weir_command weir_cluster_command = {
 		   "  weir cluster forget --lost",
 };
 
-static bool has_flow_key(const struct weir_cluster_view *view)
-{
-	for (size_t i = 0; i < view->rule_count; i++)
-		if (view->rules[i].rule->identity.key_fields)
-			return true;
-	return false;
-}
-
 /* If no rule has a key, the column for flows is left out, since it is as wide as a limit in words. */
 static void print_shares(const struct weir_cluster_view *view)
 {
 	_cleanup_(weir_table_free) struct weir_table table = {};
+	bool has_flow_key = false;
 
+	for (size_t i = 0; i < view->rule_count; i++)
+		has_flow_key |= view->rules[i].rule->identity.key_fields != 0;
 	weir_table_list(&table, weir_describe_share, view, view->rules, view->rule_count, sizeof(*view->rules));
-	if (!has_flow_key(view))
+	if (!has_flow_key)
 		weir_table_leave_out(&table, ">flows");
 	weir_table_print(&table, stdout);
 }

@@ -42,16 +42,6 @@ static void fill_override(struct override *override, const struct weir_node *ite
 	};
 }
 
-/* Check the threshold of a value; the burst must fit beside it. */
-static bool is_misspelt_number(struct weir_reader *reader, const struct weir_node *node,
-			       const struct weir_hotspot *hotspot)
-{
-	uint64_t number;
-
-	return !weir_sentinel_read_number(reader, node, "threshold", 0, WEIR_HOTSPOT_UNITS_MAX - hotspot->burst, 0,
-					  &number);
-}
-
 /* Check a value, which is one flow. A prefix longer than the key's is reported with the overrides. */
 static bool is_value(struct weir_reader *reader, const struct weir_ruleset_resource *resource,
 		     const struct weir_node *value)
@@ -78,6 +68,8 @@ static bool read_items(struct weir_reader *reader, const struct weir_hotspot *ho
 	const struct weir_node *items = hotspot->items;
 	const bool is_map = items->kind == WEIR_NODE_MAP; /* VALUE: THRESHOLD */
 	const size_t count = is_map ? items->count / 2 : items->count;
+	const uint64_t units_max = WEIR_HOTSPOT_UNITS_MAX - hotspot->burst; /* the burst must fit beside it */
+	uint64_t ignored;
 
 	overrides->entries = calloc(count, sizeof(*overrides->entries));
 	overrides->list = *items;
@@ -94,7 +86,8 @@ static bool read_items(struct weir_reader *reader, const struct weir_hotspot *ho
 
 		if (!is_map && !read_item(reader, item, &parts))
 			continue;
-		if (!parts.threshold || is_misspelt_number(reader, parts.threshold, hotspot) ||
+		if (!parts.threshold ||
+		    !weir_sentinel_read_number(reader, parts.threshold, "threshold", 0, units_max, 0, &ignored) ||
 		    !is_value(reader, resource, parts.value))
 			continue;
 		fill_override(&overrides->entries[i], item, address, &parts);

@@ -36,8 +36,8 @@ uint64_t weir_demand_measure(struct weir_demand *demand, uint64_t now_ns, uint64
 	if (demand->count > 0) {
 		uint32_t since = demand->count - 1;
 
-		/* From the newest count that is at least half an interval old, or else the oldest one. Half an interval,
-		 * because a host that has become idle should give back soon: what it gives back rests for an interval.
+		/* From the newest count that is at least half an interval old, or else the oldest one. Half, because a
+		 * host that has become idle should give back soon: what it gives back rests for an interval.
 		 */
 		while (since > 0 && now_ns - demand->past[since].at_ns < interval_ns / 2)
 			since--;

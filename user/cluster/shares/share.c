@@ -245,24 +245,10 @@ static uint64_t rest_to_report_us(const struct weir_share *share)
 	return ns / NSEC_PER_USEC + 1;
 }
 
-static int64_t silent_to_report_us(const struct weir_share_terms *terms)
-{
-	int64_t us = (int64_t)(terms->silent_ns / NSEC_PER_USEC);
-
-	return us < WEIR_CLUSTER_FOREVER_US ? us : WEIR_CLUSTER_FOREVER_US;
-}
-
-/* How much longer the ledger that gave the latest lease may give to others what this host does not use [5]. */
-static int64_t rises_to_report_us(const struct weir_share *share, uint64_t now_ns)
-{
-	if (share->rises_ns == UINT64_MAX || now_ns >= share->rises_ns)
-		return 0;
-	return (int64_t)((share->rises_ns - now_ns) / NSEC_PER_USEC) + 1;
-}
-
 static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask)
 {
 	const struct weir_ledger_time *time = &share->time;
+	const int64_t silent_us = (int64_t)(share->terms.silent_ns / NSEC_PER_USEC);
 
 	share->said_ns = share->terms.silent_ns;
 	*ret_ask = (struct weir_share_ask){
@@ -281,11 +267,16 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 		.total = share->total,
 		.base = share->terms.base,
 		.flows_most = -1,
-		.silent_us = silent_to_report_us(&share->terms),
+		.silent_us = silent_us < WEIR_CLUSTER_FOREVER_US ? silent_us : WEIR_CLUSTER_FOREVER_US,
 		.stops = share->terms.stops,
 		.longest_us = share->longest_us,
 		.expected = share->expected,
-		.rises_us = rises_to_report_us(share, now_ns),
+		/* How much longer the ledger that gave the latest lease may give to others what this host does not use
+		 * [5].
+		 */
+		.rises_us = share->rises_ns == UINT64_MAX || now_ns >= share->rises_ns
+				    ? 0
+				    : (int64_t)((share->rises_ns - now_ns) / NSEC_PER_USEC) + 1,
 		.owed = share->owed,
 	};
 }

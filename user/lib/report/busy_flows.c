@@ -70,14 +70,6 @@ const struct weir_rule_info *weir_flow_rule(const struct weir_instance *instance
 	return use->rule_slot == WEIR_SLOT_UNKNOWN ? NULL : &instance->rules[use->rule_slot];
 }
 
-static json_t *describe_key(const struct weir_instance *instance, const struct weir_rule_info *rule,
-			    const struct weir_flow_use *use)
-{
-	if (use->is_whole && rule)
-		return json_object();
-	return rule && use->has_key ? weir_flow_key_describe(instance, rule, &use->key) : json_null();
-}
-
 const char *weir_flow_words(const struct weir_instance *instance, const struct weir_flow_use *use,
 			    char words[WEIR_WORDS_BYTES])
 {
@@ -137,7 +129,10 @@ void weir_describe_flow_use(struct weir_figures *line, const void *context, cons
 
 	WEIR_FIGURE(line, "rule", "rule", text_or_null(rule ? rule->name : NULL), "%s", rule ? rule->name : "?");
 	WEIR_FIELD(line, "resource", text_or_null(rule ? rule->resource_name : NULL));
-	WEIR_FIELD(line, "key", describe_key(context, rule, use));
+	WEIR_FIELD(line, "key",
+		   rule && use->is_whole  ? json_object()
+		   : rule && use->has_key ? weir_flow_key_describe(context, rule, &use->key)
+					  : json_null());
 	WEIR_FIGURE(line, "used", ">used", json_integer(use->units), "%s", weir_flow_amount(use, use->units, amount));
 	if (line->put || (rule && weir_occupies(rule)))
 		WEIR_COUNT(line, "occupied", ">occupied", use->occupied);

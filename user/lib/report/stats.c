@@ -298,24 +298,20 @@ static json_t *describe_rules(const struct weir_stats_view *view)
 
 /* ---- the document ---- */
 
-static json_t *describe_pace(const struct weir_stats_view *view)
-{
-	const struct weir_pace_state *pace = &view->pace;
-
-	if (!view->has_pace)
-		return json_null();
-	return json_pack("{s:I, s:I, s:I, s:I}", "held", (json_int_t)pace->held, "notHeld", (json_int_t)pace->not_held,
-			 "waiting", (json_int_t)pace->waiting, "dropped", (json_int_t)pace->dropped);
-}
-
 json_t *weir_stats_describe(const struct weir_stats_view *view)
 {
 	const bool limits_out = weir_limits_out(view->instance);
+	const struct weir_pace_state *pace = &view->pace;
+	json_t *paced = view->paces ? json_null() : NULL; /* null: it could not be read */
 
+	if (view->paces && view->has_pace)
+		paced = json_pack("{s:I, s:I, s:I, s:I}", "held", (json_int_t)pace->held, "notHeld",
+				  (json_int_t)pace->not_held, "waiting", (json_int_t)pace->waiting, "dropped",
+				  (json_int_t)pace->dropped);
 	return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o, s:o*}", "instance", view->instance->name, "generation",
 			 (json_int_t)view->instance->info.generation, "totals", describe_totals(&view->counters.totals),
 			 "out", limits_out ? describe_totals(&view->counters.out) : NULL, "resources",
 			 weir_figures_list(weir_describe_resource, view, view->instance->resource_order,
 					   view->instance->resource_count, sizeof(*view->instance->resource_order)),
-			 "rules", describe_rules(view), "pace", view->paces ? describe_pace(view) : NULL);
+			 "rules", describe_rules(view), "pace", paced);
 }

@@ -120,16 +120,6 @@ struct session {
 
 static const char *const whose_packets[] = {"its packets", "the outgoing answers"};
 
-static uint64_t offered_ns(const struct weir_ruleset *ruleset)
-{
-	uint64_t longest_ns = OFFERED_NS_MIN;
-
-	for (size_t i = 0; i < ruleset->rule_count; i++)
-		if (2 * ruleset->rules[i].interval_ns > longest_ns)
-			longest_ns = 2 * ruleset->rules[i].interval_ns;
-	return longest_ns < OFFERED_NS_MAX ? longest_ns : OFFERED_NS_MAX;
-}
-
 static const char *format_client(const struct session *session, char ret_text[WEIR_PREFIX_TEXT_BYTES])
 {
 	struct weir_prefix client = {
@@ -207,9 +197,15 @@ static int evaluate(const struct session *session, const struct weir_ruleset *ru
 		    const struct weir_sandbox_program *program, struct weir_diag *diag)
 {
 	volatile struct weir_harness *harness = weir_object_harness(program->object);
-	const uint64_t packets = offered_ns(ruleset) / WEIR_NSEC_PER_SEC * PACKETS_PER_SECOND;
+	uint64_t offered_ns = OFFERED_NS_MIN, packets;
 	int err = 0;
 
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		if (2 * ruleset->rules[i].interval_ns > offered_ns)
+			offered_ns = 2 * ruleset->rules[i].interval_ns;
+	if (offered_ns > OFFERED_NS_MAX)
+		offered_ns = OFFERED_NS_MAX;
+	packets = offered_ns / WEIR_NSEC_PER_SEC * PACKETS_PER_SECOND;
 	harness->ifindex = weir_host_find_ifindex(session->interface, NULL);
 	for (uint64_t i = 0; !err && i < packets; i++) {
 		harness->clock_ns = program->now_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);

@@ -98,8 +98,8 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 
 /* ---- a flow's own threshold ---- */
 
-/* Was the row evaluated against the rule as it was last loaded? If not, its word is about another threshold. Narrow rows
- * cannot hold an override's threshold.
+/* Was the row evaluated against the rule as it was last loaded? If not, its word is about another threshold. Narrow
+ * rows cannot hold an override's threshold.
  */
 static bool has_threshold_of_load(const struct weir_rule_info *rule, uint64_t word)
 {

@@ -301,16 +301,6 @@ static int explain_rules(struct work *work)
 
 /* ---- all of them together ---- */
 
-/* For a connection that does not exist yet, the fields that distinguish connections do not matter. */
-static uint32_t fields_of_kind(const struct work *work, const struct weir_rule *rule)
-{
-	const uint32_t fields = rule->kind < WEIR_KIND_COUNT ? weir_kinds[rule->kind]->packet_fields : 0;
-
-	return work->question->is_new ? fields & ~(WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |
-						   WEIR_MATCH_DESTINATION_PORT)
-				      : fields;
-}
-
 /* Note the missing fields that the packet's rules need, for their keys or because of their kinds. */
 static void note_fields_of_rules(struct work *work)
 {
@@ -319,9 +309,14 @@ static void note_fields_of_rules(struct work *work)
 	for (uint32_t i = 0; i < work->flow_count; i++) {
 		const struct weir_rule *rule = &generation->rules[work->flows[i].place];
 
+		uint32_t of_kind = rule->kind < WEIR_KIND_COUNT ? weir_kinds[rule->kind]->packet_fields : 0;
+
+		/* For a connection that does not exist yet, the fields that distinguish connections do not matter. */
+		if (work->question->is_new)
+			of_kind &= ~(WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |
+				     WEIR_MATCH_DESTINATION_PORT);
 		work->result->unknown |=
-			(weir_fields_of_key(rule, work->question->direction) | fields_of_kind(work, rule)) &
-			~work->question->known;
+			(weir_fields_of_key(rule, work->question->direction) | of_kind) & ~work->question->known;
 	}
 }
 

@@ -325,15 +325,6 @@ static void print_lost(const struct weir_explanation *explanation, const struct 
 		     format_ago(explanation->now_ns, lost->last_ns, last));
 }
 
-static const char *answer_of(const struct weir_explained_rule *rule)
-{
-	if (rule->missing)
-		return "?";
-	if (rule->admits)
-		return "admits";
-	return rule->info->observes ? "would block (observes)" : "BLOCKS";
-}
-
 /* The interface, if it was named and is in the current network namespace. */
 static const char *interface_of(const struct weir_explained_rule *rule, char name[IF_NAMESIZE])
 {
@@ -343,8 +334,12 @@ static const char *interface_of(const struct weir_explained_rule *rule, char nam
 static void print_rule(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
 {
 	char words[WEIR_WORDS_BYTES], name[IF_NAMESIZE];
+	const char *answer = rule->missing	    ? "?"
+			     : rule->admits	    ? "admits"
+			     : rule->info->observes ? "would block (observes)"
+						    : "BLOCKS";
 
-	printf("\nrule '%s' %s: %s\n", rule->info->name, answer_of(rule), weir_format_limit(rule->info, words));
+	printf("\nrule '%s' %s: %s\n", rule->info->name, answer, weir_format_limit(rule->info, words));
 	if (rule->place.file)
 		line("written", "%s:%d", rule->place.file, rule->place.line);
 	if (rule->missing) {
@@ -492,15 +487,6 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 	return fields;
 }
 
-/* The end of a timed entry; null for a list, and if neither decides. */
-static json_t *json_list_end(const struct weir_explanation *explanation)
-{
-	if ((explanation->verdict != WEIR_VERDICT_DENY && explanation->verdict != WEIR_VERDICT_ALLOW) ||
-	    explanation->list_ends_ns == WEIR_SANDBOX_RUN_NEVER)
-		return json_null();
-	return json_integer(explanation->list_ends_ns);
-}
-
 static json_t *json_entry(const struct weir_timed_order *entry)
 {
 	char text[WEIR_PREFIX_TEXT_BYTES];
@@ -514,6 +500,10 @@ json_t *weir_json_explanation(const struct weir_explanation *explanation, const 
 			      json_t *packet)
 {
 	const bool is_known = !explanation->unknown;
+	/* A timed entry decides, which ends; a list never does. */
+	const bool list_ends =
+		(explanation->verdict == WEIR_VERDICT_DENY || explanation->verdict == WEIR_VERDICT_ALLOW) &&
+		explanation->list_ends_ns != WEIR_SANDBOX_RUN_NEVER;
 	json_t *resources = json_array(), *rules = json_array();
 	const char *answer = NULL;
 
@@ -529,7 +519,8 @@ json_t *weir_json_explanation(const struct weir_explanation *explanation, const 
 			 is_known ? weir_verdict_names[explanation->verdict] : NULL, "passes",
 			 is_known ? json_boolean(explanation->passes) : json_null(), "rule",
 			 is_known && explanation->blocked_by ? explanation->blocked_by->name : NULL, "answer", answer,
-			 "delayNs", (json_int_t)explanation->delay_ns, "listEndsInNs", json_list_end(explanation),
-			 "listEntry", json_entry(entry), "dependsOn", field_names(explanation->unknown), "resources",
-			 resources, "rules", rules);
+			 "delayNs", (json_int_t)explanation->delay_ns, "listEndsInNs",
+			 list_ends ? json_integer(explanation->list_ends_ns) : json_null(), "listEntry",
+			 json_entry(entry), "dependsOn", field_names(explanation->unknown), "resources", resources,
+			 "rules", rules);
 }

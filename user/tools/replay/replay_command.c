@@ -195,15 +195,6 @@ static void part_capture(struct replay_request *request)
 		(request->file_count-- - end) * sizeof(*request->files));
 }
 
-static int take_mode(struct replay_request *request, const char *word)
-{
-	request->options.run.is_at_tc = !strcmp(word, "tc");
-	if (request->options.run.is_at_tc || !strcmp(word, "xdp"))
-		return 0;
-	wrong("--mode: write xdp or tc");
-	return -EINVAL;
-}
-
 static int take_option(void *data, int option, const char *argument)
 {
 	struct replay_request *request = data;
@@ -247,7 +238,11 @@ static int take_option(void *data, int option, const char *argument)
 		request->options.run.shows_direction = true;
 		return weir_options_take_direction(&weir_replay_command, argument, &request->options.run.direction);
 	case 'M':
-		return take_mode(request, argument);
+		request->options.run.is_at_tc = !strcmp(argument, "tc");
+		if (request->options.run.is_at_tc || !strcmp(argument, "xdp"))
+			return 0;
+		wrong("--mode: write xdp or tc");
+		return -EINVAL;
 	case 'n':
 		request->options.run.is_without_shortcuts = true;
 		return 0;

@@ -39,12 +39,6 @@ static int add_series(struct weir_suggest_plan *plan, const struct weir_suggest_
 	return 0;
 }
 
-/* Does the rule define how its window is divided? Other rules use the default. */
-static bool goes_by_window(const struct weir_ruleset_rule *rule)
-{
-	return !rule->system && weir_kind_of(rule)->keeps_window && rule->relation == WEIR_RELATION_CURRENT;
-}
-
 static int add_rules_of(struct weir_suggest_plan *plan, const struct weir_ruleset *ruleset, size_t resource)
 {
 	const size_t before = plan->count;
@@ -53,7 +47,9 @@ static int add_rules_of(struct weir_suggest_plan *plan, const struct weir_rulese
 	for (size_t i = 0; !err && i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
-		if (rule->resource != resource || !goes_by_window(rule))
+		/* Rules that do not define how their window is divided use the default. */
+		if (rule->resource != resource || rule->system || !weir_kind_of(rule)->keeps_window ||
+		    rule->relation != WEIR_RELATION_CURRENT)
 			continue;
 		err = add_series(plan,
 				 &(struct weir_suggest_series){

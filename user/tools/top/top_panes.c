@@ -203,16 +203,6 @@ static void draw_cluster(const struct weir_top *top)
 	attroff(COLOR_PAIR(is_bad ? PAIR_DROPS : 0));
 }
 
-static void draw_out(const struct weir_top *top)
-{
-	char rates[TEXT_MAX], line[TEXT_MAX + 16];
-
-	if (!top->limits_out)
-		return;
-	snprintf(line, sizeof(line), "outgoing: %s", words_of_rates(top, &top->out, rates));
-	put(2, 0, COLS, false, line);
-}
-
 static void draw_head(const struct weir_top_screen *screen, const struct weir_top *top)
 {
 	const struct weir_instance *instance = top->instance;
@@ -454,16 +444,12 @@ static void draw_drop(int y, const struct weir_top *top, size_t i)
 	put(y, x, UNITS_COLUMNS + SHARE_COLUMNS + 1, true, words);
 }
 
-static struct flow_pane choose_pane(const struct weir_top_screen *screen, const struct weir_top *top)
-{
-	if (screen->shows_dropped)
-		return (struct flow_pane){top->drop_count, drop_text, drop_rule, draw_drop_headings, draw_drop};
-	return (struct flow_pane){top->flow_count, flow_text, flow_rule, draw_flow_headings, draw_flow};
-}
-
 static void draw_flows(struct weir_top_screen *screen, const struct weir_top *top, int y, int lines)
 {
-	const struct flow_pane pane = choose_pane(screen, top);
+	const struct flow_pane pane =
+		screen->shows_dropped
+			? (struct flow_pane){top->drop_count, drop_text, drop_rule, draw_drop_headings, draw_drop}
+			: (struct flow_pane){top->flow_count, flow_text, flow_rule, draw_flow_headings, draw_flow};
 	size_t passed_by = 0, drawn = 0, count = 0;
 	char age[WEIR_WORDS_BYTES + 8];
 
@@ -531,10 +517,14 @@ void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top 
 {
 	const int head = head_lines(top), lines = LINES - 3 - head; /* for rules and flows together */
 	int rules = (int)top->rule_count;
+	char rates[TEXT_MAX], out[TEXT_MAX + 16];
 
 	erase();
 	draw_head(screen, top);
-	draw_out(top);
+	if (top->limits_out) {
+		snprintf(out, sizeof(out), "outgoing: %s", words_of_rates(top, &top->out, rates));
+		put(2, 0, COLS, false, out);
+	}
 	draw_cluster(top);
 	if (screen->shows_help) {
 		draw_help(head);

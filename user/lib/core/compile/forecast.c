@@ -222,8 +222,6 @@ void weir_forecast_free(struct weir_forecast *forecast)
 
 /* ---- texts ---- */
 
-enum part { PART_SETTINGS, PART_RESOURCE, PART_RULE };
-
 /* Overrides come last, and may be a hundred thousand: replace them by their number. */
 static void count_overrides(char **text, const struct weir_ruleset_rule *rule)
 {
@@ -239,7 +237,7 @@ static void count_overrides(char **text, const struct weir_ruleset_rule *rule)
 }
 
 /* The caller frees it. NULL: out of memory. */
-static char *text_of(const struct weir_ruleset *ruleset, enum part part, size_t place)
+static char *text_of(const struct weir_ruleset *ruleset, enum weir_part part, size_t place)
 {
 	char *text = NULL;
 	size_t bytes;
@@ -247,17 +245,12 @@ static char *text_of(const struct weir_ruleset *ruleset, enum part part, size_t 
 
 	if (!stream)
 		return NULL;
-	if (part == PART_SETTINGS)
-		weir_emit_settings(&ruleset->settings, stream);
-	else if (part == PART_RESOURCE)
-		weir_emit_resource(&ruleset->resources[place], stream);
-	else
-		weir_emit_rule(ruleset, &ruleset->rules[place], stream);
+	weir_emit_part(ruleset, part, place, stream);
 	if (fclose(stream)) {
 		free(text);
 		return NULL;
 	}
-	if (part == PART_RULE)
+	if (part == WEIR_PART_RULE)
 		count_overrides(&text, &ruleset->rules[place]);
 	return text;
 }
@@ -296,7 +289,7 @@ static int lines_beside(const char *text, const char *other, char **ret_lines)
 
 /* Compare the same part of both rule sets. */
 static int compare(const struct weir_ruleset *before, size_t before_place, const struct weir_ruleset *after,
-		   size_t after_place, enum part part, struct weir_change *change)
+		   size_t after_place, enum weir_part part, struct weir_change *change)
 {
 	_cleanup_(weir_freep) char *old = text_of(before, part, before_place), *new = text_of(after, part, after_place);
 	int err = old && new ? lines_beside(old, new, &change->before) : -ENOMEM;
@@ -304,15 +297,15 @@ static int compare(const struct weir_ruleset *before, size_t before_place, const
 	return err ? err : lines_beside(new, old, &change->after);
 }
 
-static int sort_names(const struct weir_ruleset *ruleset, enum part part, struct list *ret_list)
+static int sort_names(const struct weir_ruleset *ruleset, enum weir_part part, struct list *ret_list)
 {
-	ret_list->count = !ruleset ? 0 : part == PART_RULE ? ruleset->rule_count : ruleset->resource_count;
+	ret_list->count = !ruleset ? 0 : part == WEIR_PART_RULE ? ruleset->rule_count : ruleset->resource_count;
 	ret_list->all = calloc(ret_list->count + 1, sizeof(*ret_list->all));
 	if (!ret_list->all)
 		return -ENOMEM;
 	for (size_t i = 0; i < ret_list->count; i++)
 		ret_list->all[i] = (struct named){
-			part == PART_RULE ? ruleset->rules[i].name : ruleset->resources[i].name, i, NULL};
+			part == WEIR_PART_RULE ? ruleset->rules[i].name : ruleset->resources[i].name, i, NULL};
 	qsort(ret_list->all, ret_list->count, sizeof(*ret_list->all), compare_names);
 	return 0;
 }
@@ -323,10 +316,10 @@ static int forecast_resources(const struct weir_ruleset *before, const struct we
 			      struct weir_forecast *forecast)
 {
 	_cleanup_(free_list) struct list old = {}, new = {};
-	int err = sort_names(before, PART_RESOURCE, &old);
+	int err = sort_names(before, WEIR_PART_RESOURCE, &old);
 
 	if (!err)
-		err = sort_names(after, PART_RESOURCE, &new);
+		err = sort_names(after, WEIR_PART_RESOURCE, &new);
 	for (size_t i = 0; !err && i < after->resource_count; i++) {
 		const struct named *was = find(&old, after->resources[i].name);
 		struct weir_change *change =
@@ -337,7 +330,7 @@ static int forecast_resources(const struct weir_ruleset *before, const struct we
 		if (!was)
 			continue;
 		change->keeps_state = true; /* its counters are found by its name */
-		err = compare(before, was->place, after, i, PART_RESOURCE, change);
+		err = compare(before, was->place, after, i, WEIR_PART_RESOURCE, change);
 		if (change->before || change->after)
 			change->kind = WEIR_CHANGE_CHANGED;
 	}
@@ -375,7 +368,7 @@ static int forecast_rule(const struct weir_ruleset *before, const struct list *o
 	if (!change->keeps_state)
 		change->why_empty = image->why_empty[place] ?: "another resource";
 	if (was)
-		err = compare(before, was->place, after, place, PART_RULE, change);
+		err = compare(before, was->place, after, place, WEIR_PART_RULE, change);
 	if (change->before || change->after || !change->keeps_state)
 		change->kind = WEIR_CHANGE_CHANGED;
 	return err;
@@ -391,7 +384,7 @@ static int forecast_rules(const struct weir_ruleset *before, const struct weir_r
 					 &changes);
 
 	if (!err)
-		err = sort_names(before, PART_RULE, &old);
+		err = sort_names(before, WEIR_PART_RULE, &old);
 	for (size_t i = 0; !err && i < after->rule_count; i++)
 		err = forecast_rule(before, &old, after, i, &changes, image, forecast);
 	for (size_t i = 0; !err && i < changes.count; i++)
@@ -407,7 +400,7 @@ static int forecast_settings(const struct weir_ruleset *before, const struct wei
 			     struct weir_forecast *forecast)
 {
 	struct weir_change *change = &forecast->settings;
-	int err = before ? compare(before, 0, after, 0, PART_SETTINGS, change) : 0;
+	int err = before ? compare(before, 0, after, 0, WEIR_PART_SETTINGS, change) : 0;
 
 	change->keeps_state = true;
 	change->kind = change->before || change->after ? WEIR_CHANGE_CHANGED : WEIR_CHANGE_NONE;

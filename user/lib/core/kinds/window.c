@@ -129,18 +129,6 @@ static void size_row_ghosts(const struct weir_previous *previous, struct weir_im
 		config->sizes[WEIR_TABLE_ROW_GHOSTS] = previous->sizes[WEIR_TABLE_ROW_GHOSTS];
 }
 
-/* What aggregating rules share: for windows 1 + the class of their overflow window; for rules that leave ghosts 1. 0:
- * the rule evicts.
- */
-static uint8_t overflow_of(const struct weir_rule *rule, const struct weir_rule_info *info)
-{
-	if (!info->aggregates || !info->identity.key_fields)
-		return 0;
-	if (!weir_leaves_row_ghosts(info))
-		return 1;
-	return 1 + WEIR_OVERFLOW_CLASS(rule->spec, rule->storage == WEIR_STORAGE_NARROW);
-}
-
 /* If no rule aggregates there is no table. An existing table stays while it may count something. */
 static void size_overflow(const struct weir_previous *previous, struct weir_image *image)
 {
@@ -148,15 +136,20 @@ static void size_overflow(const struct weir_previous *previous, struct weir_imag
 
 	for (uint32_t i = 0; i < image->rule_count; i++) {
 		struct weir_rule *rule = &image->rules[i];
-		const uint8_t overflow = overflow_of(rule, &image->rule_info[rule->slot]);
+		const struct weir_rule_info *info = &image->rule_info[rule->slot];
 
-		if (!overflow)
+		if (!info->aggregates || !info->identity.key_fields)
 			continue;
-		rule->overflow = overflow;
-		if (weir_leaves_row_ghosts(&image->rule_info[rule->slot]))
-			config->overflow_classes |= 1u << (overflow - 1);
-		else
+		/* What aggregating rules share: for windows the class of their overflow window. */
+		if (weir_leaves_row_ghosts(info)) {
+			const uint8_t class = WEIR_OVERFLOW_CLASS(rule->spec, rule->storage == WEIR_STORAGE_NARROW);
+
+			rule->overflow = 1 + class;
+			config->overflow_classes |= 1u << class;
+		} else {
+			rule->overflow = 1;
 			config->has_overflow = true;
+		}
 	}
 	if (config->overflow_classes ||
 	    (previous->sizes[WEIR_TABLE_OVERFLOW_WINDOWS] &&

@@ -338,30 +338,17 @@ void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, 
 	weir_write_document_end(&writer);
 }
 
-void weir_emit_settings(const struct weir_settings *settings, FILE *stream)
+void weir_emit_part(const struct weir_ruleset *ruleset, enum weir_part part, size_t place, FILE *stream)
 {
 	struct weir_writer writer = {.stream = stream};
 
 	weir_write_document(&writer);
-	write_settings(&writer, settings, true);
-	weir_write_document_end(&writer);
-}
-
-void weir_emit_resource(const struct weir_ruleset_resource *resource, FILE *stream)
-{
-	struct weir_writer writer = {.stream = stream};
-
-	weir_write_document(&writer);
-	write_resource(&writer, resource);
-	weir_write_document_end(&writer);
-}
-
-void weir_emit_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, FILE *stream)
-{
-	struct weir_writer writer = {.stream = stream};
-
-	weir_write_document(&writer);
-	write_rule(&writer, ruleset, rule);
+	if (part == WEIR_PART_SETTINGS)
+		write_settings(&writer, &ruleset->settings, true);
+	else if (part == WEIR_PART_RESOURCE)
+		write_resource(&writer, &ruleset->resources[place]);
+	else
+		write_rule(&writer, ruleset, &ruleset->rules[place]);
 	weir_write_document_end(&writer);
 }
 

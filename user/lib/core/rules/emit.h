@@ -16,10 +16,9 @@
 /* The whole rule set; without its `allow` and `deny`, and the prefixes of sets, unless `with_lists`. */
 void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, bool with_lists, FILE *stream);
 
-/* Parts of the rule set, each as lines of YAML without indentation. */
-void weir_emit_settings(const struct weir_settings *settings, FILE *stream);
-void weir_emit_resource(const struct weir_ruleset_resource *resource, FILE *stream);
-void weir_emit_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, FILE *stream);
+/* A part of the rule set, as lines of YAML without indentation. */
+enum weir_part { WEIR_PART_SETTINGS, WEIR_PART_RESOURCE, WEIR_PART_RULE };
+void weir_emit_part(const struct weir_ruleset *ruleset, enum weir_part part, size_t place, FILE *stream);
 
 /* Write the fields of a match into the map that is open. */
 void weir_write_match(struct weir_writer *writer, const struct weir_match *match);

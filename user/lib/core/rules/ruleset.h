@@ -237,8 +237,8 @@ struct weir_ruleset_rule {
 	struct weir_place high_mark_place; /* MemoryAdaptive: for weir_ruleset_check_memory */
 };
 
-/* What a description (struct weir_rule_info) keeps of a rule as it was written, beside its identity: the compiler copies
- * it to the description, and what prints a loaded rule copies it back.
+/* What a description (struct weir_rule_info) keeps of a rule as it was written, beside its identity: the compiler
+ * copies it to the description, and what prints a loaded rule copies it back.
  */
 #define WEIR_DESCRIBED_FIELDS(FIELD)                                                                                   \
 	FIELD(system), FIELD(is_bbr), FIELD(threshold_micro), FIELD(observes), FIELD(on_block), FIELD(aggregates),     \

@@ -113,17 +113,6 @@ static void read_timed_part(struct weir_reader *reader, const struct weir_node *
 		settings->timed_parts[settings->timed_part_count++] = part;
 }
 
-/* The parts of all files are combined. */
-static void read_timed_parts(struct weir_reader *reader, const struct weir_node *node)
-{
-	static const char *const examples[] = {"fail2ban", "crowdsec"};
-
-	if (node && node->kind != WEIR_NODE_MAP)
-		weir_complain_no_map(reader, node, "timedParts", examples, ARRAY_SIZE(examples));
-	for (size_t i = 0; node && node->kind == WEIR_NODE_MAP && i + 1 < node->count; i += 2)
-		read_timed_part(reader, node->items[i], node->items[i + 1]);
-}
-
 /* A part is a promise, so all parts must fit. */
 static void check_timed_parts(struct weir_reader *reader, const struct weir_node *node)
 {
@@ -164,7 +153,8 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 			const struct weir_node *first[WEIR_SETTING_COUNT])
 {
 	struct weir_settings *settings = &reader->ruleset->settings;
-	const struct weir_node *values[WEIR_SETTING_COUNT];
+	static const char *const part_examples[] = {"fail2ban", "crowdsec"};
+	const struct weir_node *values[WEIR_SETTING_COUNT], *parts;
 
 	weir_read_fields(reader, node, "settings", weir_setting_names, WEIR_SETTING_COUNT, false, values);
 	for (enum weir_setting setting = 0; setting < WEIR_SETTING_COUNT; setting++) {
@@ -177,7 +167,11 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	}
 	read_except(reader, values[SETTING_NON_IP_EXCEPT], settings);
 	read_memory(reader, values[SETTING_MEMORY], settings);
-	read_timed_parts(reader, values[SETTING_TIMED_PARTS]);
+	parts = values[SETTING_TIMED_PARTS]; /* of all files together */
+	if (parts && parts->kind != WEIR_NODE_MAP)
+		weir_complain_no_map(reader, parts, "timedParts", part_examples, ARRAY_SIZE(part_examples));
+	for (size_t i = 0; parts && parts->kind == WEIR_NODE_MAP && i + 1 < parts->count; i += 2)
+		read_timed_part(reader, parts->items[i], parts->items[i + 1]);
 	weir_read_cluster_settings(reader, values[SETTING_CLUSTER]);
 	weir_read_answer_settings(reader, values[SETTING_ANSWERS]);
 	if (values[SETTING_UNMATCHED] && settings->drop_unmatched)

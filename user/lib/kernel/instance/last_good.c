@@ -106,18 +106,11 @@ static int store(const char *instance, struct weir_kept_set *set)
 	return err ? err : replace(directory_fd, instance, bytes, count);
 }
 
-/* The file that is there, if any, is an older set. */
-static bool is_older_there(const char *path)
-{
-	struct stat status;
-
-	return !lstat(path, &status);
-}
-
 void weir_last_good_write(const char *instance, struct weir_kept_set *set, struct weir_diag *diag)
 {
 	char path[WEIR_LAST_GOOD_PATH_BYTES], directory[PATH_MAX], hint[PATH_MAX + 128];
 	int err = store(instance, set);
+	struct stat older;
 
 	if (!err)
 		return;
@@ -130,7 +123,7 @@ void weir_last_good_write(const char *instance, struct weir_kept_set *set, struc
 		 directory);
 	weir_diag_warning(diag, NULL, NULL, hint,
 			  "the rules are in force, but not stored in '%s' for a boot with a wrong rule file: %s%s",
-			  path, strerror(-err), is_older_there(path) ? "; the set that is there is an older one" : "");
+			  path, strerror(-err), lstat(path, &older) ? "" : "; the set that is there is an older one");
 }
 
 /* ---- reading ---- */

@@ -331,8 +331,7 @@ static int put_tc(const struct weir_link_terms *terms, struct weir_link *link, s
 	const bool is_out = weir_hook_is_out(link->hook);
 	const int program_fd = terms->program_fd[link->hook];
 	const uint32_t id = terms->place.program_id;
-	/* A program is at one hook of an interface, and the place is given for both hooks: at the other one, behind all.
-	 */
+	/* A program is at one hook of an interface, and the place is given for both: at the other one, behind all. */
 	const struct weir_tcx_place place =
 		id && weir_tcx_has(id, link->ifindex, is_out) <= 0 ? (struct weir_tcx_place){} : terms->place;
 	const uint32_t tcx_before = weir_tcx_place_is_first(&place) ? 0 : weir_tcx_count(link->ifindex, is_out);

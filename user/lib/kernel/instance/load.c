@@ -57,27 +57,22 @@ void weir_instance_hook_fds(const struct weir_object *object, int ret_fds[WEIR_H
 		ret_fds[hook] = weir_object_hook_fd(object, hook);
 }
 
-/* The packets that one flow of a rule may have waiting. If the rule counts bytes, full frames are assumed. */
-static uint64_t packets_that_wait(const struct weir_ruleset_rule *rule)
-{
-	const uint64_t per_packet_micro = (rule->counts_bytes ? WEIR_FULL_FRAME_BYTES : 1) * 1000000ull;
-
-	return (unsigned __int128)rule->threshold_micro * rule->queueing_ms_max * 1000000 / rule->interval_ns /
-	       per_packet_micro;
-}
-
 struct weir_waits weir_instance_waits_out(const struct weir_ruleset *ruleset)
 {
 	struct weir_waits waits = {};
 
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+		/* If the rule counts bytes, full frames are assumed. */
+		const uint64_t per_packet_micro = (rule->counts_bytes ? WEIR_FULL_FRAME_BYTES : 1) * 1000000ull;
 		uint64_t packets;
 
 		if (rule->behavior != WEIR_BEHAVIOR_THROTTLING || rule->system ||
 		    !(weir_match_directions(&weir_resource_of(ruleset, rule)->match) & WEIR_MATCHES_OUT))
 			continue;
-		packets = packets_that_wait(rule);
+		/* that one flow may have waiting */
+		packets = (unsigned __int128)rule->threshold_micro * rule->queueing_ms_max * 1000000 /
+			  rule->interval_ns / per_packet_micro;
 		waits.packets = packets > waits.packets ? packets : waits.packets;
 		if (rule->queueing_ms_max * 1000000 > waits.wait_ns)
 			waits.wait_ns = rule->queueing_ms_max * 1000000;
@@ -220,23 +215,16 @@ int weir_instance_write_info(const struct weir_instance *instance, struct weir_d
 		   : 0;
 }
 
-static struct weir_memory_use read_memory_use(const struct weir_settings *settings)
-{
-	_cleanup_(weir_memory_freep) struct weir_memory *memory = weir_memory_open(settings->memory_cgroup);
-	struct weir_memory_use use = {.holds_until_ns = UINT64_MAX};
-
-	use.is_known = memory && !weir_memory_read(memory, &use.used_bytes);
-	return use;
-}
-
 int weir_instance_publish(const struct weir_settings *settings, const struct weir_image *image,
 			  const struct weir_object *object, struct weir_diag *diag)
 {
 	const struct weir_moving_fds moving = weir_object_moving_fds(object);
-	struct weir_memory_use memory;
+	_cleanup_(weir_memory_freep) struct weir_memory *memory = NULL;
+	struct weir_memory_use use = {.holds_until_ns = UINT64_MAX};
 
 	if (!image->config.has_moving)
 		return 0;
-	memory = read_memory_use(settings);
-	return weir_thresholds_publish(image, &moving, weir_host_now_ns(), &memory, diag);
+	memory = weir_memory_open(settings->memory_cgroup);
+	use.is_known = memory && !weir_memory_read(memory, &use.used_bytes);
+	return weir_thresholds_publish(image, &moving, weir_host_now_ns(), &use, diag);
 }

@@ -58,43 +58,30 @@ static bool find_feature(int fd, const char *name, const char *feature, uint32_t
 	return false;
 }
 
-/* The block of 32 features that contains it, and its bit in the block; false: unknown. */
-static bool read_block(int fd, const char *name, const char *feature, struct ethtool_get_features_block *ret_block,
-		       uint32_t *ret_bit)
+/* Is it on, and can 'ethtool -K' change that (if not, the feature is "fixed")? All false if the kernel does not know
+ * such a feature, or does not report it.
+ */
+struct feature {
+	bool is_on, can_change;
+};
+
+static struct feature read_feature(int fd, const char *name, const char *feature)
 {
 	_cleanup_(weir_freep) struct ethtool_gfeatures *features = NULL;
+	const struct ethtool_get_features_block *block;
 	uint32_t count, number;
 
 	if (!find_feature(fd, name, feature, &count, &number))
-		return false;
+		return (struct feature){};
 	features = calloc(1, sizeof(*features) + (count + 31) / 32 * sizeof(features->features[0]));
 	if (!features)
-		return false;
+		return (struct feature){};
 	features->cmd = ETHTOOL_GFEATURES;
 	features->size = (count + 31) / 32;
 	if (!weir_ethtool_ask(fd, name, features) || number / 32 >= features->size)
-		return false;
-	*ret_block = features->features[number / 32];
-	*ret_bit = number % 32;
-	return true;
-}
-
-/* Also false if the kernel does not know such a feature, or does not report it. */
-static bool feature_is_on(int fd, const char *name, const char *feature)
-{
-	struct ethtool_get_features_block block;
-	uint32_t bit;
-
-	return read_block(fd, name, feature, &block, &bit) && block.active >> bit & 1;
-}
-
-/* Whether 'ethtool -K' can turn it on and off; false: the feature is "fixed". */
-static bool feature_can_change(int fd, const char *name, const char *feature)
-{
-	struct ethtool_get_features_block block;
-	uint32_t bit;
-
-	return read_block(fd, name, feature, &block, &bit) && block.available >> bit & 1;
+		return (struct feature){};
+	block = &features->features[number / 32]; /* of 32 features */
+	return (struct feature){block->active >> number % 32 & 1, block->available >> number % 32 & 1};
 }
 
 /* ---- merging ---- */
@@ -105,7 +92,7 @@ static const char *offload_of(int fd, const char *name)
 
 	if (weir_ethtool_ask(fd, name, &flags) && flags.data & ETH_FLAG_LRO)
 		return "lro";
-	if (feature_is_on(fd, name, "rx-gro-hw"))
+	if (read_feature(fd, name, "rx-gro-hw").is_on)
 		return "rx-gro-hw";
 	return weir_ethtool_ask(fd, name, &gro) && gro.data ? "gro" : NULL;
 }
@@ -126,7 +113,8 @@ bool weir_merging_find(const char *name, uint32_t ifindex, struct weir_merging *
 		if (!offload)
 			continue;
 		ret_merging->offload = offload;
-		ret_merging->is_fixed = !strcmp(offload, "rx-gro-hw") && !feature_can_change(fd, bottom->name, offload);
+		ret_merging->is_fixed =
+			!strcmp(offload, "rx-gro-hw") && !read_feature(fd, bottom->name, offload).can_change;
 		memcpy(ret_merging->interface, bottom->name, sizeof(ret_merging->interface));
 		return true;
 	}
@@ -153,7 +141,7 @@ static void read_senders(const char *name, char ret_options[96])
 
 	ret_options[0] = '\0';
 	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(senders); i++) {
-		if (!strcmp(senders[i].option, last) || !feature_is_on(fd, name, senders[i].feature))
+		if (!strcmp(senders[i].option, last) || !read_feature(fd, name, senders[i].feature).is_on)
 			continue;
 		last = senders[i].option;
 		bytes += snprintf(ret_options + bytes, 96 - bytes, " %s off", last);

@@ -269,17 +269,6 @@ static int remove_filter(const char *instance, const struct weir_link *link)
 	return err ? err : weir_clsact_give_back(&netlink, instance, link->ifindex);
 }
 
-/* If this fails, the pin stays, since otherwise nobody could find the filter any more. Returns 0 or -errno. */
-static int filter_link_remove(const char *instance, const char *pin, int map_fd, const struct weir_link *link)
-{
-	struct weir_link now = *link;
-	int err = map_fd < 0 ? map_fd : read_number(map_fd, &now.ifindex);
-
-	if (!err)
-		err = remove_filter(instance, &now);
-	return err && err != -ENOENT ? err : weir_unpin(instance, pin);
-}
-
 /* ---- links of an instance ---- */
 
 /* ---- reading ---- */
@@ -473,8 +462,13 @@ int weir_link_remove(const char *instance, const char *pin)
 	struct weir_link link;
 	int err;
 
-	if (weir_link_pin_parse(pin, &link) && link.is_filter)
-		return filter_link_remove(instance, pin, fd, &link);
+	if (weir_link_pin_parse(pin, &link) && link.is_filter) {
+		err = fd < 0 ? fd : read_number(fd, &link.ifindex);
+		if (!err)
+			err = remove_filter(instance, &link);
+		/* If this fails, the pin stays, since otherwise nobody could find the filter any more. */
+		return err && err != -ENOENT ? err : weir_unpin(instance, pin);
+	}
 	/* The pin goes first: to a controller, a link with a pin but no interface is one whose interface has gone. */
 	err = weir_unpin(instance, pin);
 	/* Detach at once instead of when the kernel drops the last reference. Fails if the interface is gone, ignoring.

@@ -120,9 +120,9 @@ volatile struct weir_harness *weir_object_harness(const struct weir_object *obje
  */
 int weir_object_evaluate(const struct weir_object *object, const void *frame, __u32 frame_bytes);
 
-/* The same `times` times in succession at the same instant, of which the harness has the outputs of the last one, with the
- * program of a hook, which must have been loaded. At tc the harness must contain the frame's length,
- * because the kernel does not accept the shortest and the longest frames as they are.
+/* The same `times` times in succession at the same instant, of which the harness has the outputs of the last one, with
+ * the program of a hook, which must have been loaded. At tc the harness must contain the frame's length, because the
+ * kernel does not accept the shortest and the longest frames as they are.
  */
 int weir_object_evaluate_at(const struct weir_object *object, enum weir_hook hook, const void *frame, __u32 frame_bytes,
 			    __u32 times);
