@@ -43,7 +43,7 @@ static const struct part {
 	{'r', QUICK, bench_accuracy_real, "accuracy under the real clock"},
 	{'m', FULL, bench_matrix, "accuracy of every pattern, limit and number of flows, beside peers"},
 	{'e', FULL, bench_wire, "S7: end to end, beside peers"},
-	{'y', FULL, bench_syn_flood, "S10e: a SYN flood end to end, beside peers"},
+	{'y', FULL, bench_syn_flood, "S10e, S10c: a SYN flood end to end, forwarded and answered, beside peers"},
 	{'t', FULL, bench_tcp, "S14: legitimate TCP through a rule, and through eight"},
 	{'x', NAMED, bench_shortcuts, "what each shortcut is worth; only when named"},
 	{'u', NAMED, bench_trees, "S1 to S4, S7, S8, S10, S14 of two weirs in turns; only when named"},

@@ -20,7 +20,7 @@ void bench_packets(struct rig *rig, struct report *report);
 /* S10 to S12: a SYN flood under a limit of connections; bytes, WarmUp and MemoryAdaptive with a million flows. */
 void bench_floods(struct rig *rig, struct report *report);
 
-/* S10e: a SYN flood on a wire, beside peers. */
+/* S10e and S10c: a SYN flood on a wire, forwarded and answered, beside peers. */
 void bench_syn_flood(struct rig *rig, struct report *report);
 
 /* S14: what legitimate TCP pays. */

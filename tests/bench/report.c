@@ -93,6 +93,7 @@ static const struct {
 	{"S9", "load and reload of 8,192 rules"},
 	{"S10", "SYN flood of new sources under a connections rule"},
 	{"S10e", "a SYN flood end to end, beside nft ct count"},
+	{"S10c", "a SYN flood that is answered with cookies, end to end"},
 	{"S11", "bytes, 1M flows"},
 	{"S12", "WarmUp and MemoryAdaptive, 1M flows"},
 	{"S13", "tokens, 1M flows and one over its limit"},

@@ -47,7 +47,7 @@ struct report_table {
 };
 
 #define REPORT_ROWS_MAX 96
-#define REPORT_TABLES_MAX 16
+#define REPORT_TABLES_MAX 20
 struct report {
 	struct report_row rows[REPORT_ROWS_MAX];
 	size_t count;

@@ -96,19 +96,8 @@ static __always_inline __u16 wire_checksum(const struct iphdr *ip)
 	return wire_fold(sum);
 }
 
-/* Trackers of connections look at it, which other limiters do not. */
-static __always_inline int wire_write_tcp_checksum(struct xdp_md *ctx, struct iphdr *ip, __u32 tcp_sum)
-{
-	struct tcphdr *tcp = (void *)(ip + 1);
-
-	if ((void *)(tcp + 1) > (void *)(long)ctx->data_end)
-		return -1;
-	tcp->check = wire_fold(tcp_sum + (ip->saddr & 0xffff) + (ip->saddr >> 16) + tcp->dest);
-	return 0;
-}
-
-/* The page may be one that was here before, with the source of then, and may have been forwarded since: everything that
- * varies is written each time.
+/* The page may be one that was here before, with the source of then, and may have been forwarded or answered since:
+ * everything that varies is written each time. Of TCP, this is all but the length, which no answer to 60 bytes changes.
  */
 SEC("xdp")
 int bench_send(struct xdp_md *ctx)
@@ -121,7 +110,10 @@ int bench_send(struct xdp_md *ctx)
 	const struct wire_setting *now = bpf_map_lookup_elem(&setting, &zero);
 	struct wire_schedule *schedule;
 	struct wire_item *item;
+	struct tcphdr *tcp;
 
+	if (ctx->ingress_ifindex == out_ifindex)
+		return XDP_DROP; /* an answer */
 	if (!now)
 		return XDP_ABORTED;
 	cpu = wire_cpu(now);
@@ -132,13 +124,22 @@ int bench_send(struct xdp_md *ctx)
 	if (!item)
 		return XDP_ABORTED;
 	__builtin_memcpy(eth, &(const __u8[12])WIRE_ADDRESSES, 12);
+	if (now->tcp_sum) {
+		if ((void *)ip + sizeof(now->headers) > (void *)(long)ctx->data_end)
+			return XDP_ABORTED;
+		__builtin_memcpy(ip, now->headers, sizeof(now->headers));
+	}
 	ip->ttl = 64;
 	ip->saddr = bpf_htonl(wire_next_source(item));
 	ip->check = 0;
 	ip->check = wire_checksum(ip);
 	udp->dest = bpf_htons(item->port); /* where TCP has it, too */
-	if (now->tcp_sum && wire_write_tcp_checksum(ctx, ip, now->tcp_sum))
-		return XDP_ABORTED;
+	if (now->tcp_sum) {		   /* trackers of connections look at it, which other limiters do not */
+		tcp = (void *)(ip + 1);
+		if ((void *)(tcp + 1) > (void *)(long)ctx->data_end)
+			return XDP_ABORTED;
+		tcp->check = wire_fold(now->tcp_sum + (ip->saddr & 0xffff) + (ip->saddr >> 16) + tcp->dest);
+	}
 	if (now->from_ns)
 		*stamp = bpf_ktime_get_ns();
 	return bpf_redirect(out_ifindex, 0);
@@ -157,6 +158,21 @@ SEC("xdp.frags")
 int bench_pass(struct xdp_md *ctx)
 {
 	return XDP_PASS;
+}
+
+/* The cheapest answer: the frame itself. */
+SEC("xdp.frags")
+int bench_turn(struct xdp_md *ctx)
+{
+	struct ethhdr *eth = (void *)(long)ctx->data;
+	__u8 mac[6];
+
+	if ((void *)(eth + 1) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	__builtin_memcpy(mac, eth->h_dest, sizeof(mac));
+	__builtin_memcpy(eth->h_dest, eth->h_source, sizeof(mac));
+	__builtin_memcpy(eth->h_source, mac, sizeof(mac));
+	return XDP_TX;
 }
 
 /* ---- listening ---- */

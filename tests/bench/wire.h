@@ -11,6 +11,9 @@
 #include "rig.h"
 #include "wire_log.h"
 
+/* The address of "in". */
+#define WIRE_ADDRESS "198.51.100.1"
+
 struct bench_wire;
 
 struct wire {

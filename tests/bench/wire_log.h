@@ -62,6 +62,7 @@ struct wire_setting {
 	__u32 is_noted_by_weir;		/* not by the sockets, too */
 	__u32 noted_flows[WIRE_GROUPS]; /* of each group, the first flows */
 	__u32 tcp_sum;			/* of a TCP segment, all but source and port, RFC 1071; 0: UDP without one */
+	__u32 headers[10];		/* ... and the packet, IPv4 and TCP without options */
 };
 
 #endif
