@@ -202,8 +202,11 @@ static __always_inline bool weir_write_answer(weir_context *ctx, struct weir_scr
 		return false;
 	*(__u16 *)&s->segment[check_at & 30] = 0;
 	sum = pseudo + (__u32)bpf_csum_diff(NULL, 0, (__be32 *)s->segment, (bytes + 3) & ~3u, 0);
-	/* Not 0, which is none in UDP (RFC 768), and which IPv6 refuses. */
-	*(__u16 *)&s->segment[check_at & 30] = (__u16)~weir_fold_sum(sum) ?: 0xffff;
+	sum = (__u16)~weir_fold_sum(sum);
+	/* In UDP, 0 is none (RFC 768), and IPv6 refuses it; elsewhere, tools refuse the other zero (RFC 1624, 3). */
+	if (!sum && protocol == IPPROTO_UDP)
+		sum = 0xffff;
+	*(__u16 *)&s->segment[check_at & 30] = sum;
 #ifndef WEIR_TC
 	if (frame_bytes < WEIR_FRAME_BYTES_LEAST && asked->frame_bytes >= WEIR_FRAME_BYTES_LEAST)
 		frame_bytes = WEIR_FRAME_BYTES_LEAST;

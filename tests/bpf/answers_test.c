@@ -535,6 +535,27 @@ CLAIM(a_checksum_that_would_be_zero_is_written_as_its_other_zero)
 	end(&limiter);
 }
 
+/* ... and elsewhere is zero, or tools call it wrong (RFC 1624, 3): the number that a RST begins with makes it so. */
+CLAIM(only_that_of_udp_has_another_zero)
+{
+	struct limiter limiter;
+
+	begin(&limiter, WEIR_ON_BLOCK_RESET);
+	for (int family = 4; family <= 6; family += 2) {
+		const struct packet_spec spec = tcp_of(family, ACK);
+		const uint32_t bytes = build(&spec, frame), tcp = bytes - 20;
+		uint32_t answered;
+
+		memset(frame + tcp + 10, 0, 2);
+		assert_int_not_equal(ask(&limiter, frame, bytes, answer), 0);
+		memcpy(frame + tcp + 10, answer + tcp + 16, 2);
+		answered = ask(&limiter, frame, bytes, answer);
+		assert_int_equal(receive(answer, answered).protocol, IPPROTO_TCP);
+		assert_int_equal(get16(answer + tcp + 16), 0);
+	}
+	end(&limiter);
+}
+
 /* One label of one byte after another, and the last so long that the name has so many bytes, its end included. */
 static uint32_t build_long_query(uint32_t name_bytes)
 {
