@@ -5,8 +5,8 @@
  * the answer, and leaves by the interface it came by. docs/answers.md says when which helps.
  *
  * Called for blocked packets only, by loads with such a rule. Nothing is answered that could begin a loop, reach many
- * receivers, or reach one with more bytes than its packet had (weir_may_answer(), weir_cut()); and all answers of an
- * instance share a rate.
+ * receivers, or reach one with more bytes than its packet had (weir_may_answer(), weir_write_answer()); and all answers
+ * of an instance share a rate.
  */
 #ifndef WEIR_ANSWERS_H
 #define WEIR_ANSWERS_H

@@ -677,7 +677,7 @@ CASE(nor_does_it_at_tc, check_forwarded(WEIR_HOOK_TC_IN));
 /* The SYN has no MSS, for which the kernel takes 536 (RFC 9293, 3.7.1). */
 static void check_mss(enum weir_hook hook)
 {
-	static const int mtu[] = {1500, 576, 575, 500}, mss[] = {536, 536, 535, 460};
+	static const int mtu[] = {500, 575, 576, 1500}, mss[] = {460, 535, 536, 536}; /* the last stays */
 	const struct packet_spec spec = tcp_of(4, SYN);
 	struct limiter limiter;
 	int fd = listen_apart(53);

@@ -143,9 +143,9 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 }
 
 /* A CPU takes a portion of a second's answers at once, so small that each CPU gets two within the slack, after which
- * what is left of one is lost. Some are taken ahead of their time by the slack, and others used after it (bpf/answers.h):
- * so a second may have answers of all portions of a second and two slacks, and of one more. These are no more than the
- * rate.
+ * what is left of one is lost. Some are taken ahead of their time by the slack, and others used after it
+ * (bpf/answers.h): so a second may have answers of all portions of a second and two slacks, and of one more. These are
+ * no more than the rate.
  */
 static void configure_answer_rate(uint64_t rate, struct weir_config *config, unsigned int bucket)
 {
