@@ -72,6 +72,13 @@ BENCH_CLAIM(set_of_every_form_of_line_has_the_same_entries)
 	assert_null(bench->ruleset->sets[0].file);
 }
 
+/* 768 addresses are two prefixes. */
+#define REGISTRY                                                                                                       \
+	"2|ripencc|20261201|6|19830613|20261130|+0100\nripencc|*|ipv4|*|3|summary\nripencc|FR|asn|64500|1|20100712|"   \
+	"allocated\n"                                                                                                  \
+	"ripencc|FR|ipv4|192.0.2.0|256|20100712|allocated\nripencc|DE|ipv4|198.51.100.0|768|20100712|assigned\n"       \
+	"ripencc||ipv4|203.0.113.0|256||available\nripencc|DE|ipv6|2001:db8::|32|20100712|allocated\n"
+
 /* As public feeds have them; what follows the prefix is a label only where the set asks for labels. */
 BENCH_CLAIM(feeds_are_read_as_they_are_published)
 {
@@ -88,6 +95,7 @@ BENCH_CLAIM(feeds_are_read_as_they_are_published)
 		{"# DShield\n192.0.2.0-192.0.2.255\n198.51.100.0 - 198.51.101.255\n", "192.0.2.0/24 *0", 2},
 		{"192.0.2.0/24,DE\n2001:db8::/32,FR\n", "192.0.2.0/24 *0", 2},
 		{"{\"network\": \"192.0.2.0/24\", \"country\": \"DE\"}\n", "192.0.2.0/24 *0", 1},
+		{REGISTRY, "192.0.2.0/24 *0", 4},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(feeds); i++) {
@@ -97,6 +105,25 @@ BENCH_CLAIM(feeds_are_read_as_they_are_published)
 		if (feeds[i].first)
 			assert_entries(&(struct weir_set){.entries = bench->ruleset->sets[0].entries, .entry_count = 1},
 				       &feeds[i].first, 1);
+	}
+}
+
+BENCH_CLAIM(country_is_the_label_in_a_file_of_a_registry)
+{
+	static const char *const expected[] = {"192.0.2.0/24 FR*0", "198.51.100.0/23 DE*0", "198.51.102.0/24 DE*0",
+					       "2001:db8::/32 DE*0"};
+
+	write_text("s", REGISTRY);
+	assert_reads(bench, "sets: {s: {file: s, labels: true}}\n" USES("'@s:DE'"));
+	assert_entries(&bench->ruleset->sets[0], expected, ARRAY_SIZE(expected));
+	for (int i = 0; i < 3; i++) {
+		static const char *const bad[] = {"ripencc|FR|ipv4|255.255.255.0|257|20100712|allocated\n",
+						  "ripencc|FR|ipv4|192.0.2.0|256|20100712\n", "a|b\n"};
+
+		write_text("s", bad[i]);
+		assert_int_equal(read_texts(bench, "sets: {s: {file: s}}\n" USES("'@s'"), NULL, NULL), -EINVAL);
+		assert_int_equal(bench->diag.count, 1);
+		assert_string_equal(bench->diag.entries[0].message, "the line has a '|', and is not one of a registry");
 	}
 }
 

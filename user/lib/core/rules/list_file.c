@@ -2,6 +2,7 @@
 /* Files of addresses, as lists and sets name them and as feeds have them: their lines, and what is wrong with them. */
 #include "rules/list_file.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ bool weir_list_line_is_of_feed(const char *line)
 	const char *after = word + address + strspn(word + address, " ");
 
 	return *word == '{' || *word == '"' || (address > 1 && *after == '-') ||
-	       memchr(word, ',', strcspn(word, "#; \t"));
+	       memchr(word, ',', strcspn(word, "#; \t")) || memchr(word, '|', strcspn(word, "#; \t"));
 }
 
 static int read_address(char *text, struct weir_list_entry *entry, struct weir_refusal *refusal)
@@ -142,6 +143,41 @@ static int read_csv(char *line, struct weir_list_entry *entry, struct weir_refus
 		       ?: take_text(entry->weight, sizeof(entry->weight), weight ?: "", "weight", refusal);
 }
 
+/* ---- what the registries (RIPE NCC and others) publish of addresses that they have delegated ---- */
+
+/* "ripencc|FR|ipv4|192.0.2.0|256|20100712|allocated": the country is the label; the number is one of addresses, and for
+ * IPv6 the length of the prefix.
+ */
+static enum weir_list_line read_delegated(char *text, struct weir_list_entry *entry, struct weir_refusal *refusal)
+{
+	char *fields[7] = {}, *rest = text, range[2 * INET6_ADDRSTRLEN] = "", last[INET_ADDRSTRLEN];
+	struct in_addr first;
+	uint64_t size;
+	size_t count = 0;
+
+	while (count < ARRAY_SIZE(fields) && rest)
+		fields[count++] = strsep(&rest, "|");
+	/* The head line with its version, sums, numbers of ASes, and what nobody has. */
+	if (strspn(fields[0], "0123456789.") == strlen(fields[0]) || (count > 3 && !strcmp(fields[3], "*")) ||
+	    (count == ARRAY_SIZE(fields) &&
+	     (!strcmp(fields[2], "asn") || !strcmp(fields[6], "available") || !strcmp(fields[6], "reserved"))))
+		return WEIR_LIST_NONE;
+	if (count == ARRAY_SIZE(fields) && !strcmp(fields[2], "ipv6"))
+		snprintf(range, sizeof(range), "%s/%s", fields[3], fields[4]);
+	if (count == ARRAY_SIZE(fields) && !strcmp(fields[2], "ipv4") && inet_pton(AF_INET, fields[3], &first) == 1 &&
+	    !weir_parse_number(fields[4], 1, (1ull << 32) - ntohl(first.s_addr), &size, refusal)) {
+		first.s_addr = htonl(ntohl(first.s_addr) + size - 1);
+		snprintf(range, sizeof(range), "%s-%s", fields[3], inet_ntop(AF_INET, &first, last, sizeof(last)));
+	}
+	if (!range[0]) {
+		weir_refuse(refusal, "the line has a '|', and is not one of a registry");
+		weir_advise(refusal, "write 'registry|country|ipv4|192.0.2.0|256|date|status'");
+		return WEIR_LIST_WRONG;
+	}
+	snprintf(entry->label, sizeof(entry->label), "%s", fields[1]);
+	return read_address(range, entry, refusal) ? WEIR_LIST_WRONG : WEIR_LIST_READ;
+}
+
 enum weir_list_line weir_list_entry_parse(char *line, bool is_first, struct weir_list_entry *ret_entry,
 					  struct weir_refusal *reterr_refusal)
 {
@@ -159,6 +195,8 @@ enum weir_list_line weir_list_entry_parse(char *line, bool is_first, struct weir
 	text = trim(text);
 	if (!*text)
 		return WEIR_LIST_NONE;
+	if (strchr(text, '|'))
+		return read_delegated(text, ret_entry, reterr_refusal);
 	has_comma = strchr(text, ',') != NULL;
 	if (has_comma ? !read_csv(text, ret_entry, reterr_refusal) : !read_address(text, ret_entry, reterr_refusal))
 		return WEIR_LIST_READ;

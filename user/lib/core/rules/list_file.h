@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A line of a file of addresses, as lists and feeds have them: an address, a prefix or a range "a-b", with a comment
- * after '#' or ';'; "prefix,label[,weight]" (RFC 4180); or an object in JSON with `cidr`, `prefix` or `network`. Pure.
+ * after '#' or ';'; "prefix,label[,weight]" (RFC 4180); an object in JSON with `cidr`, `prefix` or `network`; or a
+ * line of a registry, with bars. Pure.
  */
 #ifndef WEIR_RULES_LIST_FILE_H
 #define WEIR_RULES_LIST_FILE_H
