@@ -397,18 +397,21 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	if (!set)
 		return WEIR_ANSWER_ERROR;
 	event = weir_connection_event(&s->packet);
-	if (WEIR_PART_RETURNED_COOKIES && s->packet.tcp_flags & WEIR_TCP_COOKIE_FOUND)
-		event = WEIR_EVENT_BRINGS_COOKIE;
 	at = weir_find_connection(set, reservation);
 	if (at) {
 		word = READ_ONCE(*at);
 		state = weir_own_state(s, word, id.tag);
 	}
 	next = weir_next_state(state, event);
-	/* It may bring back a cookie, and nobody has looked yet. */
 	if (WEIR_PART_RETURNED_COOKIES && event == WEIR_EVENT_TALKS && !weir_is_counted(next) &&
-	    !WEIR_IS_OUT(&s->packet) && !(s->packet.tcp_flags & WEIR_TCP_COOKIE_SOUGHT))
-		return WEIR_ANSWER_COOKIE;
+	    !WEIR_IS_OUT(&s->packet)) {
+		if (!(s->packet.tcp_flags & WEIR_TCP_COOKIE_SOUGHT))
+			return WEIR_ANSWER_COOKIE;
+		if (s->packet.tcp_flags & WEIR_TCP_COOKIE_FOUND) {
+			event = WEIR_EVENT_BRINGS_COOKIE;
+			next = WEIR_CONNECTION_OPEN;
+		}
+	}
 	if (next == state &&
 	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(s, word)))
 		return WEIR_ANSWER_ADMIT;
@@ -426,7 +429,7 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
 				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
 		return WEIR_ANSWER_FOUND;
-	if (WEIR_PART_RETURNED_COOKIES && event == WEIR_EVENT_BRINGS_COOKIE && !reservation->counted)
+	if (WEIR_PART_RETURNED_COOKIES && event == WEIR_EVENT_BRINGS_COOKIE)
 		return WEIR_ANSWER_FOUND;
 	return WEIR_ANSWER_ADMIT;
 }
@@ -619,7 +622,6 @@ __noinline int weir_begin_first(struct weir_scratch *s, __u32 index, __u32 way)
 	struct weir_connection_set *set;
 	const struct weir_rule *rule;
 	__u64 *at, changed;
-	__u32 state;
 	bool is_new;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, false);
@@ -635,12 +637,12 @@ __noinline int weir_begin_first(struct weir_scratch *s, __u32 index, __u32 way)
 	if (way >= WEIR_FLOW_WAYS)
 		return false;
 	at = &set->word[way];
-	state = reservation->class == WEIR_CONNECTION_CLASS_HALF ? WEIR_CONNECTION_HALF_OPEN
-								 : WEIR_CONNECTION_OTHER_ONCE;
+	changed = weir_connection_word(reservation->tag,
+				       reservation->class == WEIR_CONNECTION_CLASS_HALF ? WEIR_CONNECTION_HALF_OPEN
+											: WEIR_CONNECTION_OTHER_ONCE,
+				       reservation->step, reservation->flow, reservation->flow_tag);
 	if (WEIR_PART_RETURNED_COOKIES && reservation->class == WEIR_CONNECTION_CLASS_OPEN)
-		state = WEIR_CONNECTION_OPEN;
-	changed = weir_connection_word(reservation->tag, state, reservation->step, reservation->flow,
-				       reservation->flow_tag);
+		changed ^= (WEIR_CONNECTION_OTHER_ONCE ^ WEIR_CONNECTION_OPEN) << WEIR_CONNECTION_STATE_SHIFT;
 	if (__sync_val_compare_and_swap(at, 0, changed))
 		return false;
 	WRITE_ONCE(set->flows.opened_us[way], weir_monotonic_ns(s) / 1000);
