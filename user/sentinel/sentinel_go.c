@@ -158,21 +158,11 @@ static bool read_specific_item(struct weir_reader *reader, const struct weir_nod
 	return true;
 }
 
-/* Sentinel-Go calls these "mutually exclusive"; in both cases the parameter is the flow key. */
-static void check_parameter(struct weir_reader *reader, const struct weir_sentinel_rule *rule)
-{
-	const struct weir_node *index = rule->values[HOTSPOT_PARAM_INDEX], *key = rule->values[HOTSPOT_PARAM_KEY];
-
-	if (index && key && key->kind == WEIR_NODE_WORD && key->text[0] && index->kind == WEIR_NODE_WORD &&
-	    index->text[0] != '-' && strcmp(index->text, "0"))
-		weir_complain(reader, key, "leave one of them out: the flow key of the resource is the parameter",
-			      "paramKey and a paramIndex above 0 exclude each other");
-}
-
 static void read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
 	static const char *const metrics[] = {"Concurrency", "QPS"};
 	const struct weir_node *const *values = rule->values;
+	const struct weir_node *index = values[HOTSPOT_PARAM_INDEX], *key = values[HOTSPOT_PARAM_KEY];
 	struct weir_hotspot hotspot = {
 		.metric = values[HOTSPOT_METRIC],
 		.behavior = values[HOTSPOT_BEHAVIOR],
@@ -182,7 +172,11 @@ static void read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *
 		.may_map_items = true, /* the form in core/hotspot */
 	};
 
-	check_parameter(reader, rule);
+	/* Sentinel-Go calls these "mutually exclusive"; in both cases the parameter is the flow key. */
+	if (index && key && key->kind == WEIR_NODE_WORD && key->text[0] && index->kind == WEIR_NODE_WORD &&
+	    index->text[0] != '-' && strcmp(index->text, "0"))
+		weir_complain(reader, key, "leave one of them out: the flow key of the resource is the parameter",
+			      "paramKey and a paramIndex above 0 exclude each other");
 	if (values[HOTSPOT_CAPACITY])
 		weir_warn(reader, values[HOTSPOT_CAPACITY], "settings.flowsPerCpu sets how many flows fit",
 			  "'paramsMaxCapacity' has no effect");

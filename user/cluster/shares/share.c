@@ -235,16 +235,6 @@ static int64_t peak_to_report(struct weir_share *share, uint64_t now_ns)
 	return (int64_t)(most > share->lent ? most : share->lent);
 }
 
-/* How long units take to leave every window. What flows were given of this share may end one lease later [9]. */
-static uint64_t rest_to_report_us(const struct weir_share *share)
-{
-	uint64_t ns = rest_ns(share);
-
-	if (share->terms.is_per_flow)
-		ns += WEIR_CLUSTER_LEASE_NS;
-	return ns / NSEC_PER_USEC + 1;
-}
-
 static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask)
 {
 	const struct weir_ledger_time *time = &share->time;
@@ -253,7 +243,11 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 	share->said_ns = share->terms.silent_ns;
 	*ret_ask = (struct weir_share_ask){
 		.threshold = share->terms.threshold - share->terms.base,
-		.rest_us = rest_to_report_us(share),
+		/* How long units take to leave every window. What flows were given of this share may end one lease
+		 * later [9].
+		 */
+		.rest_us =
+			(rest_ns(share) + (share->terms.is_per_flow ? WEIR_CLUSTER_LEASE_NS : 0)) / NSEC_PER_USEC + 1,
 		.may_fall_back = share->terms.may_fall_back,
 		.share = share->enforced,
 		.peak = peak_to_report(share, now_ns),

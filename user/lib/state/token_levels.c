@@ -37,14 +37,6 @@ static int compare_marks(const void *left, const void *right)
 	return a->tokens.mark < b->tokens.mark ? -1 : a->tokens.mark > b->tokens.mark;
 }
 
-static const struct terms *find_terms_of(const struct scan *scan, uint32_t slot)
-{
-	for (size_t i = 0; i < scan->rule_count; i++)
-		if (scan->terms[i].slot == slot)
-			return &scan->terms[i];
-	return NULL;
-}
-
 /* The mark of a bucket identifies its tokens. */
 static const struct terms *find_bucket_terms(const struct scan *scan, const struct weir_token_bucket *bucket,
 					     uint32_t tag)
@@ -67,10 +59,13 @@ static void look(const void *element, uint64_t now_ns, struct weir_observed *fou
 {
 	const struct weir_token_bucket *bucket = element;
 	const struct scan *scan = data;
-	const struct terms *terms =
-		found->tag ? find_bucket_terms(scan, bucket, found->tag) : find_terms_of(scan, found->slot);
-	const uint64_t lacks = terms ? weir_bucket_lacks(bucket, &terms->tokens, found->tag, now_ns) : 0;
+	const struct terms *terms = found->tag ? find_bucket_terms(scan, bucket, found->tag) : NULL;
+	uint64_t lacks;
 
+	for (size_t i = 0; !found->tag && !terms && i < scan->rule_count; i++)
+		if (scan->terms[i].slot == found->slot)
+			terms = &scan->terms[i];
+	lacks = terms ? weir_bucket_lacks(bucket, &terms->tokens, found->tag, now_ns) : 0;
 	if (!lacks)
 		return;
 	found->slot = terms->slot;

@@ -274,15 +274,6 @@ static int find_interface(struct suggest_request *request, const struct weir_ins
 	return 0;
 }
 
-static bool has_enforced_rule(const struct weir_ruleset *ruleset)
-{
-	bool is_enforced = false;
-
-	for (size_t i = 0; i < ruleset->rule_count; i++)
-		is_enforced |= !ruleset->rules[i].observes;
-	return is_enforced && !ruleset->settings.observes;
-}
-
 static int read_instance(struct suggest_request *request, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -298,7 +289,11 @@ static int read_instance(struct suggest_request *request, struct weir_diag *diag
 	err = weir_kept_set_read(history.sets[0], &request->ruleset, diag);
 	if (err)
 		return err;
-	request->options.is_enforced = has_enforced_rule(request->ruleset) && !instance->info.observes;
+	request->options.is_enforced = false;
+	for (size_t i = 0; i < request->ruleset->rule_count; i++)
+		request->options.is_enforced |= !request->ruleset->rules[i].observes;
+	if (request->ruleset->settings.observes || instance->info.observes)
+		request->options.is_enforced = false;
 	err = enter_netns_of(instance, diag);
 	return err ? err : find_interface(request, instance, diag);
 }

@@ -240,12 +240,6 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 	put(1, 0, COLS, false, line);
 }
 
-static void draw_heading(int y, bool is_focused)
-{
-	move(y, 0);
-	chgat(-1, A_REVERSE | (is_focused ? A_BOLD : 0), 0, NULL);
-}
-
 static int draw_rule_headings(int y)
 {
 	int x = 0;
@@ -329,7 +323,7 @@ static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top
 		draw_rule(y + (int)i, rules[screen->first_rule + i],
 			  !screen->is_in_flows && screen->first_rule + i == screen->cursor);
 	if (!screen->is_in_flows)
-		draw_heading(y - 1, true);
+		mvchgat(y - 1, 0, -1, A_REVERSE | A_BOLD, 0, NULL);
 	return y + lines;
 }
 

@@ -168,11 +168,6 @@ static bool has_ports(unsigned int protocol)
 	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP;
 }
 
-static bool has_type(unsigned int protocol)
-{
-	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;
-}
-
 static const uint32_t match_fields[FIELD_COUNT] = {
 	[SOURCE4] = WEIR_MATCH_SOURCE,		 [SOURCE6] = WEIR_MATCH_SOURCE,
 	[DESTINATION4] = WEIR_MATCH_DESTINATION, [DESTINATION6] = WEIR_MATCH_DESTINATION,
@@ -195,7 +190,7 @@ static struct context make_context(const struct search *search, enum weir_direct
 			context.fields |= FIELDS_WITH_PORTS;
 		if (protocol == IPPROTO_TCP)
 			context.fields |= 1u << TCP_FLAGS;
-		if (has_type(protocol))
+		if (protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6)
 			context.fields |= FIELDS_WITH_TYPE;
 	}
 	context.missing = (FIELDS_WITH_PORTS | 1u << TCP_FLAGS | FIELDS_WITH_TYPE) & ~context.fields;

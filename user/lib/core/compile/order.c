@@ -51,22 +51,6 @@ static uint32_t first_flags(const struct weir_match *match)
 	return match->tcp_flags_count ? 1u << 16 | match->tcp_flags[0].set << 8 | match->tcp_flags[0].clear : 0;
 }
 
-static int compare_interfaces(const struct weir_match *a, const struct weir_match *b)
-{
-	int order = compare_numbers(a->interface_count > 0, b->interface_count > 0);
-
-	return order || !a->interface_count ? order : strcmp(a->interface[0], b->interface[0]);
-}
-
-static int compare_kinds(const struct weir_match *a, const struct weir_match *b)
-{
-	int order = memcmp(a->protocol, b->protocol, sizeof(a->protocol));
-
-	if (!order)
-		order = compare_numbers(a->families, b->families);
-	return order ? order : compare_numbers(a->fragments, b->fragments);
-}
-
 #define COMPARE_PREFIXES(name) compare_first_prefixes(a->name, a->name##_count, b->name, b->name##_count)
 #define COMPARE_RANGES(name) compare_first_ranges(a->name, a->name##_count, b->name, b->name##_count)
 
@@ -84,7 +68,9 @@ static int compare_matches(const struct weir_match *a, const struct weir_match *
 	if (!order)
 		order = COMPARE_RANGES(source_port);
 	if (!order)
-		order = compare_interfaces(a, b);
+		order = compare_numbers(a->interface_count > 0, b->interface_count > 0);
+	if (!order && a->interface_count)
+		order = strcmp(a->interface[0], b->interface[0]);
 	if (!order)
 		order = COMPARE_RANGES(icmp_type);
 	if (!order)
@@ -95,7 +81,11 @@ static int compare_matches(const struct weir_match *a, const struct weir_match *
 	if (!order)                                                                                                    \
 		order = COMPARE_RANGES(member);
 	WEIR_RANGE_FIELDS(ALSO_COMPARE) /* the fields not compared above */
-	return order ? order : compare_kinds(a, b);
+	if (!order)
+		order = memcmp(a->protocol, b->protocol, sizeof(a->protocol));
+	if (!order)
+		order = compare_numbers(a->families, b->families);
+	return order ? order : compare_numbers(a->fragments, b->fragments);
 }
 
 struct ranked {

@@ -17,15 +17,6 @@ static struct weir_value number(uint64_t value)
 	return (struct weir_value){.kind = WEIR_VALUE_NUMBER, .number = value};
 }
 
-static struct weir_value load_wide(const struct bpf_insn *insn, const struct weir_constants *constants)
-{
-	if (!insn->src_reg)
-		return number((uint64_t)(uint32_t)insn[1].imm << 32 | (uint32_t)insn->imm);
-	if (insn->src_reg == BPF_PSEUDO_MAP_VALUE && insn->imm == constants->map_fd)
-		return (struct weir_value){.kind = WEIR_VALUE_CONSTANTS, .number = (uint32_t)insn[1].imm};
-	return unknown;
-}
-
 static struct weir_value load(const struct bpf_insn *insn, const struct weir_value *from,
 			      const struct weir_constants *constants)
 {
@@ -149,8 +140,12 @@ static struct weir_value operate(const struct bpf_insn *insn, const struct weir_
 struct weir_value weir_value_after(const struct bpf_insn *insn, const struct weir_value *registers,
 				   const struct weir_constants *constants)
 {
+	if (weir_is_wide(insn) && !insn->src_reg)
+		return number((uint64_t)(uint32_t)insn[1].imm << 32 | (uint32_t)insn->imm);
+	if (weir_is_wide(insn) && insn->src_reg == BPF_PSEUDO_MAP_VALUE && insn->imm == constants->map_fd)
+		return (struct weir_value){.kind = WEIR_VALUE_CONSTANTS, .number = (uint32_t)insn[1].imm};
 	if (weir_is_wide(insn))
-		return load_wide(insn, constants);
+		return unknown;
 	if (weir_is_alu(insn))
 		return operate(insn, registers);
 	if (BPF_CLASS(insn->code) == BPF_LDX && BPF_MODE(insn->code) == BPF_MEM)
@@ -298,17 +293,6 @@ static bool does_nothing(const struct bpf_insn *insn)
 	}
 }
 
-/* A store of a number. On the stack, Linux 6.1 would no longer know what is there. */
-static void store_number(struct bpf_insn *insn, const struct weir_value *to, uint64_t number)
-{
-	if (BPF_MODE(insn->code) != BPF_MEM || to->kind == WEIR_VALUE_STACK ||
-	    (BPF_SIZE(insn->code) == BPF_DW && !fits(number)))
-		return;
-	insn->code = BPF_ST | BPF_MEM | BPF_SIZE(insn->code);
-	insn->src_reg = 0;
-	insn->imm = (int32_t)number;
-}
-
 /* A number that needs more than 32 bits would need a wide instruction; the load is as good. */
 static void set_number(struct bpf_insn *insn, uint64_t number)
 {
@@ -353,8 +337,12 @@ static void rewrite(struct weir_folding *folding, uint32_t at, const struct weir
 		if (does_nothing(insn))
 			*insn = (struct bpf_insn){.code = BPF_JMP | BPF_JA};
 	} else if (BPF_CLASS(insn->code) == BPF_STX && second->kind == WEIR_VALUE_NUMBER &&
-		   !folding->code->stores_to_context) {
-		store_number(insn, &registers[insn->dst_reg], second->number);
+		   !folding->code->stores_to_context && BPF_MODE(insn->code) == BPF_MEM &&
+		   registers[insn->dst_reg].kind != WEIR_VALUE_STACK && /* Linux 6.1 would not know what is there */
+		   (BPF_SIZE(insn->code) != BPF_DW || fits(second->number))) {
+		insn->code = BPF_ST | BPF_MEM | BPF_SIZE(insn->code);
+		insn->src_reg = 0;
+		insn->imm = (int32_t)second->number;
 	}
 }
 

@@ -166,17 +166,6 @@ int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir
 	return 0;
 }
 
-/* For "80,443" and "1024:65535", the syntax of iptables. */
-static void advise_range(const char *text, struct weir_refusal *refusal)
-{
-	const char *colon = strchr(text, ':');
-
-	if (!text[strspn(text, "0123456789-, ")] && strchr(text, ','))
-		weir_advise(refusal, "write a list: [%.*s]", WEIR_SHOWN(text));
-	else if (colon && !text[strspn(text, "0123456789:")])
-		weir_advise(refusal, "write %.*s-%.*s", (int)(colon - text), text, WEIR_SHOWN(colon + 1));
-}
-
 /* For ">100", "<= 63": the range that is meant. */
 static bool advise_comparison(const char *text, uint32_t high, struct weir_refusal *refusal)
 {
@@ -209,8 +198,15 @@ int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_ran
 	if (advise_comparison(text, high, reterr_refusal))
 		return -EINVAL;
 	if (text[strspn(text, "0123456789-")] && isdigit((unsigned char)text[0])) {
+		const char *colon = strchr(text, ':');
+
 		err = weir_parse_number(text, 0, high, &from, reterr_refusal);
-		advise_range(text, reterr_refusal);
+		/* "80,443" and "1024:65535" are the syntax of iptables. */
+		if (!text[strspn(text, "0123456789-, ")] && strchr(text, ','))
+			weir_advise(reterr_refusal, "write a list: [%.*s]", WEIR_SHOWN(text));
+		else if (colon && !text[strspn(text, "0123456789:")])
+			weir_advise(reterr_refusal, "write %.*s-%.*s", (int)(colon - text), text,
+				    WEIR_SHOWN(colon + 1));
 		return err;
 	}
 

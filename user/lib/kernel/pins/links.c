@@ -34,21 +34,16 @@ static const struct {
 	{"filter-bare-out-", WEIR_HOOK_TC_BARE_OUT, false, true},
 };
 
-static const char *prefix_of(const struct weir_link *link)
+/* '.' and '%', the escape character itself, are escaped as in URLs (RFC 3986, 2.1). */
+void weir_link_pin(const struct weir_link *link, char pin[WEIR_LINK_PIN_BYTES])
 {
 	size_t i = 0;
+	char *out;
 
 	while (i < ARRAY_SIZE(kinds) - 1 && (kinds[i].hook != link->hook || kinds[i].is_native != link->is_native ||
 					     kinds[i].is_filter != link->is_filter))
 		i++;
-	return kinds[i].prefix;
-}
-
-/* '.' and '%', the escape character itself, are escaped as in URLs (RFC 3986, 2.1). */
-void weir_link_pin(const struct weir_link *link, char pin[WEIR_LINK_PIN_BYTES])
-{
-	char *out = stpcpy(pin, prefix_of(link));
-
+	out = stpcpy(pin, kinds[i].prefix);
 	for (const char *at = link->attached_as; *at; at++) {
 		if (*at == '.')
 			out = stpcpy(out, "%2E");
