@@ -154,22 +154,16 @@ static void fit_widths(const struct weir_table *table, int columns, int *widths)
 	}
 }
 
-/* Print the first `characters` characters of a text. */
-static void print_part(const char *text, int characters, FILE *stream)
-{
-	for (; *text && characters > 0; text++) {
-		characters -= !weir_utf8_continues(text[1]);
-		fputc(*text, stream);
-	}
-}
-
 static void print_cell(const struct weir_table *table, size_t column, const char *text, int width, FILE *stream)
 {
 	const int padding = width - text_width(text);
 
 	fprintf(stream, "%*s", COLUMN_GAP, "");
 	if (padding < 0) {
-		print_part(text, width - 1, stream);
+		for (int left = width - 1; *text && left > 0; text++) { /* characters */
+			left -= !weir_utf8_continues(text[1]);
+			fputc(*text, stream);
+		}
 		fputs("…", stream);
 	} else if (is_right(table, column)) {
 		fprintf(stream, "%*s%s", padding, "", text);

@@ -241,13 +241,6 @@ static void read_driver(int fd, const char *name, char ret_driver[32])
 		snprintf(ret_driver, sizeof(driver.driver), "%s", driver.driver);
 }
 
-static bool offload_is_on(int fd, const char *name, uint32_t get)
-{
-	struct ethtool_value value = {.cmd = get};
-
-	return weir_ethtool_ask(fd, name, &value) && value.data;
-}
-
 #define RSS_TABLE_MAX 4096 /* entries; mlx5 has up to 2,048 */
 #define RSS_QUEUES_MAX 1024
 
@@ -282,7 +275,7 @@ static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 	struct ethtool_ringparam rings = {.cmd = ETHTOOL_GRINGPARAM};
-	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
+	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS}, gro = {.cmd = ETHTOOL_GGRO};
 	struct ifreq ifr = {};
 
 	device->type = read_type(fd, name);
@@ -303,7 +296,7 @@ static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
 		device->strips_vlan = flags.data & ETH_FLAG_RXVLAN;
 		device->merges_in_hardware = flags.data & ETH_FLAG_LRO;
 	}
-	device->merges_in_software = offload_is_on(fd, name, ETHTOOL_GGRO);
+	device->merges_in_software = weir_ethtool_ask(fd, name, &gro) && gro.data;
 }
 
 /* ---- generic netlink: the family "netdev" of Linux 6.3, newer than the headers we build with ---- */
