@@ -11,6 +11,7 @@
  *
  * Lines of output are "budget: NAME VALUE", and "part: NAME PART VALUE" for a function or a map that has part in it.
  */
+#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <netinet/in.h>
@@ -572,9 +573,12 @@ CLAIM(packets_by_default)
 	bench_end(&bench);
 }
 
-/* SYNs that are all blocked, and their senders answered. One by one, as the frame has become the answer then. */
+/* SYNs that are all blocked, and their senders answered. One by one, as the frame has become the answer then. Cookies
+ * are for SYNs to this host.
+ */
 static void count_answers(const char *name, const char *on_block)
 {
+	const struct weir_own_address destination = {.address = {inet_addr("198.51.100.1")}};
 	struct bench bench;
 	char text[512];
 
@@ -584,6 +588,8 @@ static void count_answers(const char *name, const char *on_block)
 		 "rules: [{resource: web, threshold: 0, onBlock: %s}]\n",
 		 on_block);
 	bench_begin(&bench, text);
+	bpf_map_update_elem(weir_object_map_fd(bench.object, WEIR_TABLE_OWN_ADDRESSES), &destination,
+			    &(__u8){WEIR_OWN_ADDRESS}, BPF_ANY); /* fails where nothing is answered */
 	count_each(&bench, name, 10000, FLOWS, tcp_syn);
 	bench_end(&bench);
 }
