@@ -336,7 +336,7 @@ static void check_resets(enum weir_hook hook)
 CASE(a_segment_is_reset_as_the_standard_says, check_resets(WEIR_HOOK_XDP));
 CASE(it_is_at_tc, check_resets(WEIR_HOOK_TC_IN));
 
-CLAIM(a_padded_frame_stays_one_of_sixty_bytes)
+LONG_CLAIM(a_padded_frame_stays_one_of_sixty_bytes)
 {
 	struct packet_spec spec = tcp_of(4, SYN);
 	struct limiter limiter;
@@ -389,8 +389,8 @@ static void check_unreachables(enum weir_hook hook)
 	end(&limiter);
 }
 
-CASE(an_unreachable_has_as_much_of_the_packet_as_fits, check_unreachables(WEIR_HOOK_XDP));
-CASE(so_it_has_at_tc, check_unreachables(WEIR_HOOK_TC_IN));
+LONG_CASE(an_unreachable_has_as_much_of_the_packet_as_fits, check_unreachables(WEIR_HOOK_XDP));
+LONG_CASE(so_it_has_at_tc, check_unreachables(WEIR_HOOK_TC_IN));
 
 CLAIM(an_echo_request_gets_an_unreachable)
 {
@@ -406,7 +406,7 @@ CLAIM(an_echo_request_gets_an_unreachable)
 }
 
 /* With 20 bytes of options, the shortest error has 14 + 28 + 40 + 8 bytes; UDP's header is 8 of the packet's. */
-CLAIM(options_make_no_unreachable_longer_than_its_packet)
+LONG_CLAIM(options_make_no_unreachable_longer_than_its_packet)
 {
 	struct packet_spec spec = packet_of(4, IPPROTO_UDP), spec6 = packet_of(6, IPPROTO_UDP);
 	struct limiter limiter;
@@ -430,7 +430,7 @@ CLAIM(options_make_no_unreachable_longer_than_its_packet)
 }
 
 /* A local sender leaves SCTP's checksum to the device, too, which then writes a CRC into the answer. */
-CLAIM(unfinished_sctp_gets_no_answer_at_tc)
+LONG_CLAIM(unfinished_sctp_gets_no_answer_at_tc)
 {
 	const struct packet_spec spec = packet_of(4, 132);
 	const uint32_t bytes = packet_build(&spec, frame);
@@ -488,10 +488,10 @@ static void check_truncated(enum weir_hook hook)
 }
 
 CASE(a_query_comes_back_truncated, check_truncated(WEIR_HOOK_XDP));
-CASE(so_it_does_at_tc, check_truncated(WEIR_HOOK_TC_IN));
+LONG_CASE(so_it_does_at_tc, check_truncated(WEIR_HOOK_TC_IN));
 
 /* The query with one byte changed, or cut. */
-CLAIM(what_is_no_query_with_one_question_is_dropped)
+LONG_CLAIM(what_is_no_query_with_one_question_is_dropped)
 {
 	static const struct {
 		uint32_t at;
@@ -514,7 +514,7 @@ CLAIM(what_is_no_query_with_one_question_is_dropped)
 }
 
 /* The query's id makes the answer's checksum what it has to be. */
-CLAIM(a_checksum_that_would_be_zero_is_written_as_its_other_zero)
+LONG_CLAIM(a_checksum_that_would_be_zero_is_written_as_its_other_zero)
 {
 	struct limiter limiter;
 	uint8_t asked[sizeof(query)];
@@ -536,7 +536,7 @@ CLAIM(a_checksum_that_would_be_zero_is_written_as_its_other_zero)
 }
 
 /* ... and elsewhere is zero, or tools call it wrong (RFC 1624, 3): the number that a RST begins with makes it so. */
-CLAIM(only_that_of_udp_has_another_zero)
+LONG_CLAIM(only_that_of_udp_has_another_zero)
 {
 	struct limiter limiter;
 
@@ -574,7 +574,7 @@ static uint32_t build_long_query(uint32_t name_bytes)
 	return build_query(4, dns, at + 4);
 }
 
-CLAIM(a_name_has_at_most_255_bytes)
+LONG_CLAIM(a_name_has_at_most_255_bytes)
 {
 	struct limiter limiter;
 
@@ -586,7 +586,7 @@ CLAIM(a_name_has_at_most_255_bytes)
 	end(&limiter);
 }
 
-CLAIM(what_lies_behind_a_datagram_is_no_part_of_the_question)
+LONG_CLAIM(what_lies_behind_a_datagram_is_no_part_of_the_question)
 {
 	const uint32_t bytes = build_query(4, query, QUESTION_END);
 	struct limiter limiter;
@@ -649,7 +649,7 @@ static void check_cookies(enum weir_hook hook)
 }
 
 CASE(a_syn_for_a_listening_socket_gets_a_cookie, check_cookies(WEIR_HOOK_XDP));
-CASE(so_it_gets_at_tc, check_cookies(WEIR_HOOK_TC_IN));
+LONG_CASE(so_it_gets_at_tc, check_cookies(WEIR_HOOK_TC_IN));
 
 /* A gateway's own socket listens at all addresses, and is found for any. */
 static void check_forwarded(enum weir_hook hook)
@@ -672,7 +672,7 @@ static void check_forwarded(enum weir_hook hook)
 }
 
 CASE(a_syn_that_is_only_forwarded_gets_no_cookie, check_forwarded(WEIR_HOOK_XDP));
-CASE(nor_does_it_at_tc, check_forwarded(WEIR_HOOK_TC_IN));
+LONG_CASE(nor_does_it_at_tc, check_forwarded(WEIR_HOOK_TC_IN));
 
 /* The SYN has no MSS, for which the kernel takes 536 (RFC 9293, 3.7.1). */
 static void check_mss(enum weir_hook hook)
@@ -695,10 +695,10 @@ static void check_mss(enum weir_hook hook)
 	end(&limiter);
 }
 
-CASE(a_cookie_asks_for_no_longer_segments_than_the_interface_receives, check_mss(WEIR_HOOK_XDP));
-CASE(nor_does_one_at_tc, check_mss(WEIR_HOOK_TC_IN));
+LONG_CASE(a_cookie_asks_for_no_longer_segments_than_the_interface_receives, check_mss(WEIR_HOOK_XDP));
+LONG_CASE(nor_does_one_at_tc, check_mss(WEIR_HOOK_TC_IN));
 
-CLAIM(in_a_replay_every_port_is_listened_at)
+LONG_CLAIM(in_a_replay_every_port_is_listened_at)
 {
 	struct packet_spec spec = tcp_of(4, SYN);
 	struct limiter limiter;
@@ -797,8 +797,8 @@ static void check_returned_cookies(enum weir_hook hook, int family)
 }
 
 CASE(an_ack_that_brings_a_cookie_opens_a_connection, check_returned_cookies(WEIR_HOOK_XDP, 4));
-CASE(so_it_does_by_ipv6, check_returned_cookies(WEIR_HOOK_XDP, 6));
-CASE(an_ack_that_brings_a_cookie_opens_one_at_tc, check_returned_cookies(WEIR_HOOK_TC_IN, 4));
+LONG_CASE(so_it_does_by_ipv6, check_returned_cookies(WEIR_HOOK_XDP, 6));
+LONG_CASE(an_ack_that_brings_a_cookie_opens_one_at_tc, check_returned_cookies(WEIR_HOOK_TC_IN, 4));
 
 /* The client has finished its handshake, so its connection is open, and not half-open: 12 s later, it still counts. */
 static void check_silence(uint32_t key_fields)
@@ -817,11 +817,11 @@ static void check_silence(uint32_t key_fields)
 	end(&limiter);
 }
 
-CASE(a_connection_by_cookie_counts_while_its_client_is_silent, check_silence(WEIR_KEY_SOURCE));
-CASE(so_it_does_for_a_resource_without_a_key, check_silence(0));
+LONG_CASE(a_connection_by_cookie_counts_while_its_client_is_silent, check_silence(WEIR_KEY_SOURCE));
+LONG_CASE(so_it_does_for_a_resource_without_a_key, check_silence(0));
 
 /* Linux puts the fragments together, so the first one opens it. */
-CLAIM(an_ack_in_fragments_brings_a_cookie)
+LONG_CLAIM(an_ack_in_fragments_brings_a_cookie)
 {
 	int fd = listen_apart(53);
 	struct limiter limiter;
@@ -841,7 +841,7 @@ CLAIM(an_ack_in_fragments_brings_a_cookie)
 }
 
 /* When its SYN came is not known. Neither the rule nor a system rule times it, by its ACK or by what comes next. */
-CLAIM(no_handshake_by_cookie_is_timed)
+LONG_CLAIM(no_handshake_by_cookie_is_timed)
 {
 	_cleanup_(weir_freep) struct weir_connection_total *of_cpu = calloc(weir_host_cpus(), sizeof(*of_cpu));
 	int fd = listen_apart(53);
@@ -916,8 +916,8 @@ static void check_silent_addresses(enum weir_on_block on_block)
 	end(&limiter);
 }
 
-CASE(no_reset_has_an_end_that_is_no_single_host, check_silent_addresses(WEIR_ON_BLOCK_RESET));
-CASE(no_unreachable_has_an_end_that_is_no_single_host, check_silent_addresses(WEIR_ON_BLOCK_UNREACHABLE));
+LONG_CASE(no_reset_has_an_end_that_is_no_single_host, check_silent_addresses(WEIR_ON_BLOCK_RESET));
+LONG_CASE(no_unreachable_has_an_end_that_is_no_single_host, check_silent_addresses(WEIR_ON_BLOCK_UNREACHABLE));
 
 CLAIM(an_address_of_this_host_gets_no_answer)
 {
@@ -939,7 +939,7 @@ CLAIM(an_address_of_this_host_gets_no_answer)
 	end(&limiter);
 }
 
-CLAIM(a_broadcast_address_gets_no_answer_and_none_is_sent_from_it)
+LONG_CLAIM(a_broadcast_address_gets_no_answer_and_none_is_sent_from_it)
 {
 	struct limiter limiter;
 
@@ -950,7 +950,7 @@ CLAIM(a_broadcast_address_gets_no_answer_and_none_is_sent_from_it)
 	end(&limiter);
 }
 
-CLAIM(a_frame_for_many_gets_no_answer)
+LONG_CLAIM(a_frame_for_many_gets_no_answer)
 {
 	struct packet_spec spec = tcp_of(4, SYN);
 	struct limiter limiter;
@@ -967,7 +967,7 @@ CLAIM(a_frame_for_many_gets_no_answer)
 }
 
 /* As it comes to an interface that is promiscuous: loopback's address, where the test runs, is all zeros. */
-CLAIM(a_frame_for_another_host_gets_no_answer_at_tc)
+LONG_CLAIM(a_frame_for_another_host_gets_no_answer_at_tc)
 {
 	const struct packet_spec spec = tcp_of(4, SYN);
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = build(&spec, frame), .repeat = 1);
@@ -985,7 +985,7 @@ CLAIM(a_frame_for_another_host_gets_no_answer_at_tc)
 	end(&limiter);
 }
 
-CLAIM(a_reset_gets_no_answer)
+LONG_CLAIM(a_reset_gets_no_answer)
 {
 	static const uint8_t flags[] = {RST, RST | ACK, RST | SYN, RST | FIN};
 	struct limiter limiter;
@@ -1002,7 +1002,7 @@ CLAIM(a_reset_gets_no_answer)
 	}
 }
 
-CLAIM(an_icmp_message_that_is_no_request_gets_no_answer)
+LONG_CLAIM(an_icmp_message_that_is_no_request_gets_no_answer)
 {
 	struct limiter limiter;
 
@@ -1019,7 +1019,7 @@ CLAIM(an_icmp_message_that_is_no_request_gets_no_answer)
 	end(&limiter);
 }
 
-CLAIM(a_later_fragment_gets_no_answer)
+LONG_CLAIM(a_later_fragment_gets_no_answer)
 {
 	static const uint8_t protocols[] = {IPPROTO_TCP, IPPROTO_UDP};
 	struct limiter limiter;
@@ -1063,7 +1063,7 @@ CLAIM(a_rule_that_observes_answers_nothing)
 	end(&limiter);
 }
 
-CLAIM(of_another_protocol_there_is_no_answer)
+LONG_CLAIM(of_another_protocol_there_is_no_answer)
 {
 	const struct packet_spec udp = packet_of(4, IPPROTO_UDP), tcp = tcp_of(4, SYN);
 	struct limiter limiter;
@@ -1080,7 +1080,7 @@ CLAIM(of_another_protocol_there_is_no_answer)
 }
 
 /* What one limiter answers comes to another that blocks everything and answers, too: each pair of kinds. */
-CLAIM(two_limiters_do_not_answer_each_other_for_ever)
+LONG_CLAIM(two_limiters_do_not_answer_each_other_for_ever)
 {
 	/* Does the second kind answer the first kind's answer? */
 	static const bool answers[WEIR_ON_BLOCK_COUNT][WEIR_ON_BLOCK_COUNT] = {
@@ -1151,11 +1151,11 @@ static void check_rate(uint64_t rate, uint32_t packets, int cpus)
 	end(&limiter);
 }
 
-CASE(all_answers_together_keep_a_low_rate, check_rate(50, 1000, 1));
+LONG_CASE(all_answers_together_keep_a_low_rate, check_rate(50, 1000, 1));
 CASE(all_answers_together_keep_a_high_rate, check_rate(10000, 15000, 1));
-CASE(cpus_share_a_low_rate, check_rate(50, 1000, 2));
-CASE(cpus_share_a_high_rate, check_rate(10000, 15000, 2));
-CASE(below_the_rate_each_is_answered, check_rate(10000, 9000, 2));
+LONG_CASE(cpus_share_a_low_rate, check_rate(50, 1000, 2));
+LONG_CASE(cpus_share_a_high_rate, check_rate(10000, 15000, 2));
+LONG_CASE(below_the_rate_each_is_answered, check_rate(10000, 9000, 2));
 
 /* The most answers that one second can have: portions are taken as early as can be, the first one so long before that
  * second that its answers just reach into it, and all of them are used.
@@ -1204,7 +1204,7 @@ CLAIM(no_cpu_takes_what_others_need)
 }
 
 /* Two a second, of which a second's tolerance lets one more begin: junk takes none of them. */
-CLAIM(what_cannot_be_answered_uses_up_no_rate)
+LONG_CLAIM(what_cannot_be_answered_uses_up_no_rate)
 {
 	static const uint8_t junk[40];
 	struct limiter limiter;
@@ -1269,15 +1269,15 @@ static void check_unfinished(enum weir_on_block on_block)
 	end(&limiter);
 }
 
-CASE(the_device_completes_a_reset, check_unfinished(WEIR_ON_BLOCK_RESET));
-CASE(the_device_completes_an_unreachable, check_unfinished(WEIR_ON_BLOCK_UNREACHABLE));
-CASE(the_device_completes_a_truncated_answer, check_unfinished(WEIR_ON_BLOCK_TRUNCATE));
-CASE(the_device_completes_a_cookie, check_unfinished(WEIR_ON_BLOCK_COOKIE));
+LONG_CASE(the_device_completes_a_reset, check_unfinished(WEIR_ON_BLOCK_RESET));
+LONG_CASE(the_device_completes_an_unreachable, check_unfinished(WEIR_ON_BLOCK_UNREACHABLE));
+LONG_CASE(the_device_completes_a_truncated_answer, check_unfinished(WEIR_ON_BLOCK_TRUNCATE));
+LONG_CASE(the_device_completes_a_cookie, check_unfinished(WEIR_ON_BLOCK_COOKIE));
 
 /* Where TCP has its checksum, an ICMP error has the header that it quotes. If nothing completes the checksum, as on the
  * way to a container, that would be damaged.
  */
-CLAIM(no_unreachable_quotes_a_tcp_packet_without_checksum_at_tc)
+LONG_CLAIM(no_unreachable_quotes_a_tcp_packet_without_checksum_at_tc)
 {
 	struct limiter limiter;
 
@@ -1337,7 +1337,7 @@ static void close_behind(struct behind *behind)
 #define CONTEXT(member) offsetof(struct __sk_buff, member)
 
 /* The kernel keeps a VLAN tag outside the frame, where it stays. */
-CLAIM(a_tag_beside_the_frame_is_no_part_of_the_answer)
+LONG_CLAIM(a_tag_beside_the_frame_is_no_part_of_the_answer)
 {
 	static const struct bpf_insn push[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 1, .src_reg = 6},
@@ -1380,7 +1380,7 @@ static bool is_taken_for_an_answer(const struct behind *behind, uint32_t number,
 }
 
 /* Interface 1 is where the test runs. */
-CLAIM(only_an_answer_leaves_uncounted)
+LONG_CLAIM(only_an_answer_leaves_uncounted)
 {
 	static const struct bpf_insn mark[] = {
 		{.code = BPF_LDX | BPF_W | BPF_MEM, .dst_reg = 2, .src_reg = 6, .off = CONTEXT(mark)},
@@ -1490,7 +1490,7 @@ static uint32_t longest_answer(const struct packet_spec *spec, enum weir_on_bloc
 /* Random packets, some of them damaged, at either hook. One that is not damaged is answered if it may be. What is
  * answered is well-formed, and not longer than it may be.
  */
-CLAIM(whatever_comes_an_answer_is_due_and_well_formed_and_short)
+LONG_CLAIM(whatever_comes_an_answer_is_due_and_well_formed_and_short)
 {
 	struct limiter limiter;
 	uint32_t answered = 0;

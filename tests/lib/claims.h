@@ -60,6 +60,12 @@ struct claim {
 
 /* A claim that is one call, of a check that several claims share. */
 #define CASE(what, call) CASE_WITHIN(what, NULL, NULL, call)
+#define LONG_CASE(what, call)                                                                                          \
+	LONG_CLAIM(what)                                                                                               \
+	{                                                                                                              \
+		call;                                                                                                  \
+	}                                                                                                              \
+	_Static_assert(sizeof(#call) > 1, "a case is a call")
 #define CASE_WITHIN(what, before, after, call)                                                                         \
 	CLAIM_WITHIN(what, before, after)                                                                              \
 	{                                                                                                              \
