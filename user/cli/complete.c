@@ -137,13 +137,35 @@ static const struct weir_option *awaits_argument(const struct weir_command *comm
 	return NULL;
 }
 
+/* The words before the last: the option that awaits it, and whether it may be an option itself (no "--" is there). */
+static const struct weir_option *read_words(const struct weir_command *command, int count, char **words,
+					    bool *ret_takes_options)
+{
+	const struct weir_option *awaiting = NULL;
+
+	*ret_takes_options = true;
+	for (int i = 1; i < count; i++) {
+		if (awaiting && !strcmp(awaiting->name, "netns")) {
+			/* Interfaces are those of the network namespace that the command would enter. */
+			struct weir_diag diag = {};
+
+			weir_host_enter_netns(words[i], &diag);
+			weir_diag_free(&diag);
+		}
+		if (!awaiting && !strcmp(words[i], "--"))
+			*ret_takes_options = false;
+		awaiting = awaiting || !*ret_takes_options ? NULL : awaits_argument(command, words[i]);
+	}
+	return awaiting;
+}
+
 int weir_complete(int count, char **words)
 {
 	const char *word = count ? words[count - 1] : "";
 	const struct weir_command_entry *entry = count > 1 ? weir_command_find(words[0]) : NULL;
 	const char *arguments = entry ? entry->command->arguments : NULL;
-	const struct weir_option *awaiting = NULL;
-	bool takes_options = true;
+	const struct weir_option *awaiting;
+	bool takes_options;
 
 	if (count < 2 || (count == 2 && !strcmp(words[0], "help"))) {
 		for (const struct weir_command_entry *const *each = weir_commands(); *each; each++)
@@ -154,18 +176,7 @@ int weir_complete(int count, char **words)
 	}
 	if (!entry)
 		return WEIR_EXIT_OK;
-	for (int i = 1; i < count - 1; i++) {
-		if (awaiting && !strcmp(awaiting->name, "netns")) {
-			/* Interfaces are those of the network namespace that the command would enter. */
-			struct weir_diag diag = {};
-
-			weir_host_enter_netns(words[i], &diag);
-			weir_diag_free(&diag);
-		}
-		if (!awaiting && !strcmp(words[i], "--"))
-			takes_options = false;
-		awaiting = awaiting || !takes_options ? NULL : awaits_argument(entry->command, words[i]);
-	}
+	awaiting = read_words(entry->command, count - 1, words, &takes_options);
 	if (awaiting) {
 		if (!offer_values(word, awaiting->argument))
 			offer_values(word, awaiting->name);

@@ -236,6 +236,7 @@ struct option_target {
 	struct weir_options *options;
 };
 
+// NOLINTNEXTLINE(readability-function-size): a list, an option a case
 static int set_option(void *data, int letter, const char *argument)
 {
 	const struct option_target *target = data;

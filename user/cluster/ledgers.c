@@ -219,6 +219,7 @@ void weir_describe_owed(struct weir_figures *line, const void *context, const vo
 		    reserved_words(weir_ledger_owed_us(view), words));
 }
 
+// NOLINTNEXTLINE(readability-function-size): a list, a figure a statement
 void weir_describe_share(struct weir_figures *line, const void *context, const void *record)
 {
 	const struct weir_cluster_view *view = context;

@@ -34,6 +34,28 @@ static bool is_in_proc(int fd)
 	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
 }
 
+/* Where a link leads: what is opened next, or -errno; `rest` is the path from there, in `path`. What a link in /proc leads
+ * to has no path.
+ */
+static int follow_link(int directory, const char *name, int link, char path[PATH_MAX], const char **rest)
+{
+	const bool is_object = is_in_proc(link);
+	char target[PATH_MAX];
+	ssize_t bytes = readlinkat(link, "", target, sizeof(target));
+	int fd;
+
+	if (bytes < 0)
+		return -errno;
+	if (!is_object) {
+		if (!memccpy(target + bytes, *rest, '\0', sizeof(target) - bytes))
+			return -ENAMETOOLONG;
+		*rest = strcpy(path, target);
+		name = *path == '/' ? "/" : ".";
+	}
+	fd = openat(directory, name, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /*
  * Find where a result is to appear. It is either a name in a directory, of a regular file or not in use yet; or an
  * existing object (a device, a pipe), which must be filled because renaming would replace it. Returns 0 or -errno.
@@ -44,14 +66,16 @@ static bool is_in_proc(int fd)
  */
 static int find_place(struct weir_output *output)
 {
-	char path[PATH_MAX], target[PATH_MAX];
+	char path[PATH_MAX];
 	const char *rest = output->path;
-	int links = 0;
+	int links = 0, next;
 
 	output->fd = open(*rest == '/' ? "/" : ".", O_PATH | O_CLOEXEC);
 	output->is_found = output->fd >= 0;
-	if (!output->is_found || !*rest)
-		return output->is_found ? -ENOENT : -errno;
+	if (!output->is_found)
+		return -errno;
+	if (!*rest)
+		return -ENOENT;
 	do {
 		const char *name = rest + strspn(rest, "/");
 		_cleanup_(weir_freep) char *part = *name ? strndup(name, strcspn(name, "/")) : strdup(".");
@@ -67,21 +91,15 @@ static int find_place(struct weir_output *output)
 			return 0;
 		}
 		if (S_ISLNK(status.st_mode)) {
-			bool is_object = is_in_proc(fd);
-			ssize_t bytes = readlinkat(fd, "", target, sizeof(target));
-
 			if (status.st_uid != 0 && status.st_uid != geteuid())
 				return -EPERM;
-			if (bytes < 0 || ++links > LINKS_MAX)
-				return bytes < 0 ? -errno : -ELOOP;
-			if (!is_object && !memccpy(target + bytes, rest, '\0', sizeof(target) - bytes))
-				return -ENAMETOOLONG;
-			if (!is_object)
-				rest = strcpy(path, target);
+			if (++links > LINKS_MAX)
+				return -ELOOP;
+			next = follow_link(directory, part, fd, path, &rest);
 			weir_closep(&fd);
-			fd = openat(directory, is_object ? part : *rest == '/' ? "/" : ".", O_PATH | O_CLOEXEC);
+			fd = next;
 			if (fd < 0)
-				return -errno;
+				return fd;
 		}
 		output->fd = TAKE_FD(fd);
 		close(directory);

@@ -10,6 +10,7 @@ static uint64_t age_ns(const struct weir_drops *drops, uint64_t then_ns)
 	return drops->now_ns > then_ns ? drops->now_ns - then_ns : 0;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a list, a figure a statement
 void weir_describe_dropped(struct weir_figures *line, const void *context, const void *record)
 {
 	const struct weir_dropped_view *view = context;

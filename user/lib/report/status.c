@@ -215,6 +215,7 @@ static const char *format_now(const struct weir_status_view *view, const uint32_
 	return words;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a list, a figure a statement
 void weir_describe_rule_state(struct weir_figures *line, const void *context, const void *record)
 {
 	const struct weir_status_view *view = context;

@@ -107,7 +107,7 @@ static uint8_t *find_row(uint8_t *chunk, const struct weir_row_format *format, u
 	uint8_t *rows = chunk + (size_t)set * WEIR_WAYS * format->row_bytes;
 
 	for (int way = 0; way < WEIR_WAYS; way++) {
-		uint8_t *row = rows + way * format->row_bytes;
+		uint8_t *row = rows + (size_t)way * format->row_bytes;
 		uint32_t found;
 
 		memcpy(&found, row, sizeof(found));

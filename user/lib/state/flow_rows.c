@@ -317,7 +317,7 @@ int weir_flows_scan_chunk(uint32_t index, const void *values, int cpus, void *da
 		const char *chunk = (const char *)values + (size_t)cpu * WEIR_CHUNK_BYTES;
 
 		for (uint32_t i = 0; i < format->sets_per_chunk * WEIR_WAYS; i++) {
-			const void *value = chunk + i * format->row_bytes;
+			const void *value = chunk + (size_t)i * format->row_bytes;
 			const uint32_t set = index * format->sets_per_chunk + i / WEIR_WAYS;
 			struct weir_row row;
 

@@ -49,6 +49,7 @@ static json_t *resource_or_null(const struct replayed *replayed, const struct we
 /* Of a line of headings. */
 static const struct weir_ruleset_rule no_rule;
 
+// NOLINTNEXTLINE(readability-function-size): a list, a figure a statement
 static void describe_rule(struct weir_figures *line, const void *context, const void *record)
 {
 	const struct weir_replay_rule *report = record;

@@ -510,7 +510,7 @@ static int make_room(const struct weir_suggest_options *options, const struct we
 {
 	*measured = (struct weir_suggest_measured){
 		.own_groups = plan->services ? WEIR_SERVICE_GROUPS : plan->count,
-		.tcp_groups = plan->services ? WEIR_SERVICE_ROWS_OPENING * 65536u : plan->count,
+		.tcp_groups = plan->services ? WEIR_SERVICE_ROWS_OPENING * 65536ul : plan->count,
 	};
 	measured->groups = measured->own_groups + (WEIR_MEASURES - 1) * measured->tcp_groups;
 	measured->connections = weir_flow_table_new(1, CONNECTIONS_MAX);

@@ -358,6 +358,7 @@ static json_t *describe_rates(const struct weir_top_rates *rates)
 
 #define RATE(line, name, heading, rate) WEIR_FIGURE(line, name, heading, json_real(rate), "%.0f", rate)
 
+// NOLINTNEXTLINE(readability-function-size): a list, a figure a statement
 void weir_describe_top_rule(struct weir_figures *line, const void *context, const void *record)
 {
 	const struct weir_top_rule *rule = record;

@@ -135,6 +135,17 @@ static int add_use(struct addresses *addresses, const struct weir_prefix *prefix
 	return 0;
 }
 
+/* The resource of a bit takes, or refuses, the classes of a set that the use names. */
+static void note_set_use(struct used_set *used, const struct weir_set_use *use, uint32_t bit)
+{
+	struct weir_vector *vectors = use->excepts ? used->refuses : used->takes;
+	const uint32_t label = use->label[0] ? weir_set_find_label(used->set, use->label) : WEIR_NO_LABEL;
+
+	for (uint32_t class = 1; class < used->class_count; class ++)
+		if (!use->label[0] || (label != WEIR_NO_LABEL && used->class_of[label] == class))
+			weir_vector_add(&vectors[class], bit);
+}
+
 static int list_prefixes(const struct matching *matching, const struct prefix_field *field, struct addresses *addresses)
 {
 	size_t sorted = 1;
@@ -147,15 +158,8 @@ static int list_prefixes(const struct matching *matching, const struct prefix_fi
 		bool is_indifferent = !count;
 
 		for (size_t i = 0; i < *(const size_t *)(match + field->set_count); i++) {
-			struct used_set *used = find_used(addresses, &matching->ruleset->sets[uses[i].set]);
-			struct weir_vector *vectors = uses[i].excepts ? used->refuses : used->takes;
-			const uint32_t label =
-				uses[i].label[0] ? weir_set_find_label(used->set, uses[i].label) : WEIR_NO_LABEL;
-
 			is_indifferent &= uses[i].excepts;
-			for (uint32_t class = 1; class < used->class_count; class ++)
-				if (!uses[i].label[0] || (label != WEIR_NO_LABEL && used->class_of[label] == class))
-					weir_vector_add(&vectors[class], bit);
+			note_set_use(find_used(addresses, &matching->ruleset->sets[uses[i].set]), &uses[i], bit);
 		}
 		if (is_indifferent)
 			weir_vector_add(&addresses->indifferent, bit);

@@ -302,7 +302,7 @@ int weir_match_kind(struct matching *matching)
 	__u16 *numbers = &classes->kind[0][0][0][0];
 	struct weir_vector accepting;
 	unsigned int i, directions;
-	uint32_t number;
+	uint32_t number = 0;
 	int err;
 
 	note_directions(matching);

@@ -46,10 +46,10 @@ static const char *cut_logged(const char *text, char plain[LOGGED_BYTES])
 
 static int refuse_range(const char *text, struct weir_refusal *refusal)
 {
-	struct weir_prefix prefixes[WEIR_RANGE_PREFIXES_MAX];
+	struct weir_prefix prefixes[WEIR_RANGE_PREFIXES_MAX] = {};
 	char prefix[WEIR_PREFIX_TEXT_BYTES];
 	struct weir_refusal within;
-	size_t count, used = 0;
+	size_t count = 0, used = 0;
 	int err = weir_parse_address_range(text, prefixes, &count, &within);
 
 	if (err == -ENOENT)

@@ -393,7 +393,8 @@ static void list_filter(const struct nlmsghdr *message, bool is_egress, struct w
 		filter.program_id = program_of(options);
 	}
 	snprintf(filter.name, sizeof(filter.name), "%s", mnl_attr_get_str(name ?: kind));
-	if (!filter.program_id && filters->listed_count && !memcmp(&filter, listed - 1, sizeof(filter)))
+	if (!filter.program_id && filters->listed_count && !listed[-1].program_id &&
+	    listed[-1].is_egress == is_egress && !strcmp(filter.name, listed[-1].name))
 		return;
 	*listed = filter;
 	filters->listed_count++;
