@@ -34,8 +34,8 @@ static bool is_in_proc(int fd)
 	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Where a link leads: what is opened next, or -errno; `rest` is the path from there, in `path`. What a link in /proc leads
- * to has no path.
+/* Where a link leads: what is opened next, or -errno; `rest` is the path from there, in `path`. What a link in /proc
+ * leads to has no path.
  */
 static int follow_link(int directory, const char *name, int link, char path[PATH_MAX], const char **rest)
 {
