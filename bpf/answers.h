@@ -11,6 +11,10 @@
 #ifndef WEIR_ANSWERS_H
 #define WEIR_ANSWERS_H
 
+#ifdef WEIR_TC
+#include <bpf/bpf_core_read.h>
+#endif
+
 #include "kinds/cookies.h"
 #include "observe/stats.h"
 #include "packet/parse.h"
@@ -111,8 +115,10 @@ struct net_device___weir {
 } __attribute__((preserve_access_index));
 struct sk_buff___weir {
 	struct net_device___weir *dev;
+	__u8 ip_summed : 2;
 } __attribute__((preserve_access_index));
 #define WEIR_PACKET_OTHERHOST 3 /* linux/if_packet.h */
+#define WEIR_CHECKSUM_PARTIAL 3 /* linux/skbuff.h */
 
 /* The frame is for another host, and not for whom a bridge or bond above the interface takes it. Before Linux 6.2 that
  * cannot be known.
@@ -125,6 +131,17 @@ static __always_inline bool weir_is_overheard(weir_context *ctx)
 		return false;
 	skb = bpf_cast_to_kern_ctx(ctx);
 	return !skb->dev->rx_handler;
+}
+
+/* The packet's checksum is finished, and the device will not touch it. Before Linux 6.2 that cannot be known. */
+static __always_inline bool weir_is_finished(weir_context *ctx)
+{
+	struct sk_buff___weir *skb;
+
+	if (config.is_virtual || !bpf_cast_to_kern_ctx)
+		return false;
+	skb = bpf_cast_to_kern_ctx(ctx);
+	return BPF_CORE_READ_BITFIELD(skb, ip_summed) != WEIR_CHECKSUM_PARTIAL;
 }
 #endif
 
@@ -156,7 +173,7 @@ static __always_inline bool weir_find_checksum_place(weir_context *ctx, const st
 	__u16 sum;
 
 	asked->checksum_at = 0;
-	if (!at)
+	if (!at || weir_is_finished(ctx))
 		return true;
 	if (weir_load_bytes(ctx, asked->transport + at, &sum, sizeof(sum)))
 		return false;
@@ -179,8 +196,8 @@ static __always_inline bool weir_find_checksum_place(weir_context *ctx, const st
  * At tc, a packet of a local sender (a container, a guest) mostly has no checksum yet: the device will store one where
  * the packet's own was, over all from the transport header on (CHECKSUM_PARTIAL), which no program can change. There
  * goes what makes the device compute the very same: the sum of the pseudo-header, as the rest of a message with a right
- * checksum sums up to that and the missing word. (Such packets look as in weir_is_checksum_right(): one finished
- * packet in 65,536 looks like one, and its answer then has a wrong checksum.)
+ * checksum sums up to that and the missing word. (Such packets look as in weir_is_checksum_right(): before Linux 6.2,
+ * one finished packet in 65,536 is taken for one, and its answer then has a wrong checksum.)
  */
 static __always_inline bool weir_write_answer(weir_context *ctx, struct weir_scratch *s, const struct weir_asked *asked,
 					      __u32 protocol, __u32 bytes, __u32 check_at)
