@@ -16,3 +16,14 @@ void *weir_array_add(void **items, size_t count, size_t item_bytes)
 	}
 	return memset((char *)*items + count * item_bytes, 0, item_bytes);
 }
+
+char *weir_trim(char *text, const char *blanks)
+{
+	size_t bytes;
+
+	text += strspn(text, blanks);
+	bytes = strlen(text);
+	while (bytes && strchr(blanks, text[bytes - 1]))
+		text[--bytes] = '\0';
+	return text;
+}

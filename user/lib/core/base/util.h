@@ -60,6 +60,9 @@ static inline void weir_fclosep(FILE **file)
  */
 void *weir_array_add(void **items, size_t count, size_t item_bytes);
 
+/* Cut these characters off both ends of the text. Returns where it begins now. */
+char *weir_trim(char *text, const char *blanks);
+
 /* Sort, and return how many to keep: at most `most`. Whoever collects the first of many has room for twice as many, and
  * calls this whenever that is full, and at the end.
  */

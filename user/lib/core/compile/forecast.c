@@ -462,14 +462,6 @@ static int compare_sets(const struct weir_set *before, const struct weir_set *af
 	return 0;
 }
 
-static const struct weir_set *set_of_name(const struct weir_ruleset *ruleset, const char *name)
-{
-	for (size_t i = 0; i < ruleset->set_count; i++)
-		if (!strcmp(ruleset->sets[i].name, name))
-			return &ruleset->sets[i];
-	return NULL;
-}
-
 static int forecast_sets(const struct weir_ruleset *before, const struct weir_ruleset *after,
 			 struct weir_changes *changes)
 {
@@ -477,7 +469,8 @@ static int forecast_sets(const struct weir_ruleset *before, const struct weir_ru
 	int err = 0;
 
 	for (size_t i = 0; !err && i < after->set_count; i++) {
-		const struct weir_set *set = &after->sets[i], *old = before ? set_of_name(before, set->name) : NULL;
+		const struct weir_set *set = &after->sets[i],
+				      *old = before ? weir_find_set(before, set->name, strlen(set->name)) : NULL;
 
 		change = add(changes,
 			     old      ? WEIR_CHANGE_CHANGED
@@ -487,7 +480,7 @@ static int forecast_sets(const struct weir_ruleset *before, const struct weir_ru
 		err = !change ? -ENOMEM : before ? compare_sets(old, set, change) : 0;
 	}
 	for (size_t i = 0; !err && before && i < before->set_count; i++) {
-		if (set_of_name(after, before->sets[i].name))
+		if (weir_find_set(after, before->sets[i].name, strlen(before->sets[i].name)))
 			continue;
 		change = add(changes, WEIR_CHANGE_REMOVED, before->sets[i].name);
 		err = change ? compare_sets(&before->sets[i], NULL, change) : -ENOMEM;

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/printable.h"
+#include "base/util.h"
 
 #define ROOM_FIRST 65536
 
@@ -264,25 +265,14 @@ struct media {
 	int weight;
 };
 
-static char *trim(char *text)
-{
-	char *end;
-
-	text += strspn(text, " \t");
-	end = text + strlen(text);
-	while (end > text && (end[-1] == ' ' || end[-1] == '\t'))
-		*--end = '\0';
-	return text;
-}
-
 static struct media parse_media(char *text)
 {
 	struct media media = {.weight = WEIGHT_FULL};
 	char *next = text;
 
-	media.range = trim(strsep(&next, ";"));
+	media.range = weir_trim(strsep(&next, ";"), " \t");
 	while (next) {
-		char *parameter = trim(strsep(&next, ";"));
+		char *parameter = weir_trim(strsep(&next, ";"), " \t");
 
 		if (!strncasecmp(parameter, "q=", 2))
 			media.weight = parse_weight(parameter + 2);

@@ -16,17 +16,6 @@
 
 static const char blanks[] = " \t\r\n";
 
-static char *trim(char *text)
-{
-	size_t bytes;
-
-	text += strspn(text, blanks);
-	bytes = strlen(text);
-	while (bytes && strchr(blanks, text[bytes - 1]))
-		text[--bytes] = '\0';
-	return text;
-}
-
 bool weir_list_line_is_of_feed(const char *line)
 {
 	const char *word = line + strspn(line, blanks);
@@ -120,7 +109,7 @@ static char *next_field(char **rest)
 	if (*from && *from != ',')
 		return NULL;
 	*to = '\0';
-	return trim(field);
+	return weir_trim(field, blanks);
 }
 
 static int read_csv(char *line, struct weir_list_entry *entry, struct weir_refusal *refusal)
@@ -192,7 +181,7 @@ enum weir_list_line weir_list_entry_parse(char *line, bool is_first, struct weir
 	comment = strpbrk(text, "#;");
 	if (comment)
 		*comment = '\0';
-	text = trim(text);
+	text = weir_trim(text, blanks);
 	if (!*text)
 		return WEIR_LIST_NONE;
 	if (strchr(text, '|'))

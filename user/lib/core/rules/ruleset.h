@@ -340,6 +340,9 @@ struct weir_ruleset {
 	size_t list_count;
 };
 
+/* The set whose name is these bytes of a longer text, or NULL. */
+const struct weir_set *weir_find_set(const struct weir_ruleset *ruleset, const char *name, size_t bytes);
+
 /* Does a rule answer what it blocks? */
 bool weir_any_answers(const struct weir_ruleset *ruleset);
 

@@ -260,7 +260,7 @@ static void sort_entries(struct draft *draft)
 
 /* ---- one set ---- */
 
-static const struct weir_set *find_set(const struct weir_ruleset *ruleset, const char *name, size_t bytes)
+const struct weir_set *weir_find_set(const struct weir_ruleset *ruleset, const char *name, size_t bytes)
 {
 	for (size_t i = 0; i < ruleset->set_count; i++)
 		if (strlen(ruleset->sets[i].name) == bytes && !memcmp(ruleset->sets[i].name, name, bytes))
@@ -270,7 +270,7 @@ static const struct weir_set *find_set(const struct weir_ruleset *ruleset, const
 
 static void check_name(struct weir_reader *reader, const struct weir_node *key)
 {
-	const struct weir_set *before = find_set(reader->ruleset, key->text, strlen(key->text));
+	const struct weir_set *before = weir_find_set(reader->ruleset, key->text, strlen(key->text));
 	struct weir_refusal refusal;
 
 	if (weir_check_name(key->text, &refusal))
@@ -368,7 +368,7 @@ bool weir_is_set_use(const char *text)
 
 bool weir_names_set(const struct weir_ruleset *ruleset, const char *text)
 {
-	return find_set(ruleset, text + 1, strcspn(text + 1, ":"));
+	return weir_find_set(ruleset, text + 1, strcspn(text + 1, ":"));
 }
 
 int weir_parse_set_use(const struct weir_reader *reader, const char *text, struct weir_set_use *ret_use,
@@ -376,7 +376,7 @@ int weir_parse_set_use(const struct weir_reader *reader, const char *text, struc
 {
 	const struct weir_ruleset *ruleset = reader->ruleset;
 	const char *name = text + 1 + (text[0] == '!'), *label = strchrnul(name, ':'), *nearest;
-	const struct weir_set *set = find_set(ruleset, name, label - name);
+	const struct weir_set *set = weir_find_set(ruleset, name, label - name);
 	struct weir_set_use use = {.set = set ? (size_t)(set - ruleset->sets) : SIZE_MAX, .excepts = text[0] == '!'};
 
 	if (label - name >= WEIR_NAME_BYTES || (*label && check_label(label + 1, reterr_refusal)))
