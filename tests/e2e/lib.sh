@@ -121,6 +121,7 @@ clean_up() {
 	# Not attached, mostly. Another command may be at work for longer than one waits.
 	[ ! -e "/sys/fs/bpf/weir/$instance" ] || within 180 "$weir" detach --instance "$instance" >/dev/null 2>&1 ||
 		echo "left behind: instance '$instance'" >&2
+	rm -f "${STATE_DIRECTORY:-/var/lib/weir}/$instance.last-good" # what a detach keeps for the next boot
 	ip netns del "$near" 2>/dev/null
 	ip netns del "$far" 2>/dev/null
 	ip netns del "$mid" 2>/dev/null
