@@ -33,16 +33,21 @@ uint64_t weir_source_flows_age_ns(const struct weir_source *source)
 }
 
 /* Shown flows are at most this old, unless reading them so often would take a twentieth of a CPU. A dashboard then
- * shows those of the last scrape, or of the one before. Chosen, not derived.
+ * shows those of the last scrape, or of the one before. They are never older than a minute: where a hypervisor takes
+ * the CPU away, that counts as CPU time, too, and a single reading that was so interrupted would put off the next for
+ * minutes. Chosen, not derived.
  */
 #define AGE_NS_MAX (15 * WEIR_NSEC_PER_SEC)
+#define COSTLY_AGE_NS_MAX (60 * WEIR_NSEC_PER_SEC)
 #define COST_PART_MAX 20
 
 static uint64_t patience_ns(const struct weir_source *source, unsigned int patience)
 {
 	const uint64_t asked_ns = patience * source->flows_cost_ns, least_ns = COST_PART_MAX * source->flows_cost_ns;
-	const uint64_t most_ns = least_ns > AGE_NS_MAX ? least_ns : AGE_NS_MAX;
+	uint64_t most_ns = least_ns > AGE_NS_MAX ? least_ns : AGE_NS_MAX;
 
+	if (most_ns > COSTLY_AGE_NS_MAX)
+		most_ns = COSTLY_AGE_NS_MAX;
 	return asked_ns < most_ns ? asked_ns : most_ns;
 }
 
