@@ -129,7 +129,7 @@ counts() { # [PATH VALUE]...: of the counters
 	return $is_right
 }
 to=$far_address to_port=5001
-send_as= # words before it
+send_as=$one_cpu # words before it
 # By bash itself (/dev/udp), 43 bytes each; what was sent may lie in a queue while the machine has other things to do.
 send() { # COUNT [ADDRESS [PORT]]: packets, until they have been evaluated
 	local wanted
