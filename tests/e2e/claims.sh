@@ -106,6 +106,21 @@ before_moment() { # TRIAL COMMAND: TRIAL begins with $trial_s seconds to go, or 
 	return 1
 }
 moment_has_come() { sleep "$trial_s.2"; }
+# What goes by when something comes shows nothing where the machine stood still meanwhile for longer than so many us: then it is
+# tried again, from the beginning.
+unless_stalled() { # US COMMAND [ARGUMENT...]
+	local attempt result
+	for attempt in 1 2 3 4; do
+		watch_stalls
+		"${@:2}"
+		result=$?
+		end_watch
+		[ $result -ne 0 ] && [ "$stalled_us" -gt "$1" ] || return $result
+		echo "    attempt $attempt of 4: this machine stood still for $stalled_us us: shows nothing"
+		end_claim
+	done
+	return 0
+}
 
 # ---- packets that are counted ----
 
