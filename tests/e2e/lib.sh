@@ -142,10 +142,11 @@ make_net() {
 	require
 	work=$(mktemp -d)
 	ip netns add "$far" || fail "cannot make a network namespace"
-	# Whose answer another CPU receives would take packets along that were sent meanwhile: nobody is asked for a second time.
+	# A CPU that receives anything else would take packets along that were sent meanwhile, and what comes unasked would be counted
+	# with them: no neighbour is asked for a second time, and no router at all.
 	for name in "$near" "$far"; do
 		ip netns exec "$name" sysctl -qw net.ipv4.neigh.default.base_reachable_time_ms=7200000 \
-			net.ipv6.neigh.default.base_reachable_time_ms=7200000 2>/dev/null
+			net.ipv6.neigh.default.base_reachable_time_ms=7200000 net.ipv6.conf.default.accept_ra=0 2>/dev/null
 	done
 	ip -n "$near" link add out numtxqueues "$cpus" numrxqueues "$cpus" type veth \
 		peer name "$far_end" netns "$far" address "$far_mac" numtxqueues "$cpus" numrxqueues "$cpus" ||
