@@ -61,7 +61,8 @@ enum {
 	(!WEIR_PART_ANSWERS || config.paces || config.answered_count || (verdict) == WEIR_VERDICT_BLOCK)
 #define WEIR_PART_EVENTS (!config.is_virtual)
 #define WEIR_PART_HARNESS (config.is_virtual)
-#define WEIR_PART_PREFIXES (config.match_fields & (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION))
+#define WEIR_PART_LABELS (config.label_first)
+#define WEIR_PART_PREFIXES (config.match_fields & (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION) || WEIR_PART_LABELS)
 #define WEIR_PART_MANY_RESOURCES (!config.has_only_words)	  /* more than one word of a vector names */
 #define WEIR_PART_SEVERAL_RESOURCES (config.packet_resources > 1) /* may match one packet */
 #define WEIR_PART_EXCEPTS (config.has_excepts)			  /* some are without others */

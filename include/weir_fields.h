@@ -122,6 +122,9 @@ enum weir_key_field { WEIR_KEY_FIELDS(WEIR_KEY_BIT) };
  *	TURNED		of both directions: taken from the packet's own source or destination, whichever end that is
  *	RELATIVE	a rule file calls it `remote`, `local`, `remotePort` or `localPort`; for words alone
  *	REVERSED	... of a resource that only goes out: the others are called by the other end's name
+ *	LABEL		by the label that a set gives the address. Then the member begins with the label's hash
+ *			(tables/labels.h), and the key has a family only if its other end is an address.
+ *	SET		... the set's number; for words alone, as its name makes no difference
  */
 #define WEIR_KEY_ENDS (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION | WEIR_KEY_SOURCE_PORT | WEIR_KEY_DESTINATION_PORT)
 #define WEIR_KEY_ENDS_COUNT 4
@@ -132,5 +135,11 @@ _Static_assert(WEIR_KEY_ENDS == 0xf && WEIR_KEY_OTHER_END(WEIR_KEY_SOURCE) == WE
 #define WEIR_KEY_TURNED(field) ((field) << 12)
 #define WEIR_KEY_RELATIVE(field) ((field) << 16)
 #define WEIR_KEY_REVERSED (1 << 20)
+#define WEIR_KEY_LABEL(field) ((field) << 10)
+#define WEIR_KEY_LABELS WEIR_KEY_LABEL(WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION)
+#define WEIR_KEY_LABEL_ENDS(key_fields) ((key_fields) >> 10 & (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION))
+#define WEIR_KEY_SETS_MAX 31 /* sets in flow keys of one load: five bits for each end. Chosen, not derived */
+#define WEIR_KEY_SET(place, number) ((__u32)(number) << (21 + 5 * (place)))
+#define WEIR_KEY_SET_OF(key_fields, place) ((key_fields) >> (21 + 5 * (place)) & WEIR_KEY_SETS_MAX)
 
 #endif

@@ -109,7 +109,8 @@ struct weir_rule {
 	__u8 warms_flows;	    /* the program itself warms up each flow */
 	__u8 has_overrides;	    /* some flows have their own threshold: map `overrides` */
 	__u8 overrides_destination; /* ... by destination address, not source */
-	__u16 key_fields;	    /* enum weir_key_field, or-ed, and WEIR_KEY_TURNED */
+	__u16 key_fields;	    /* enum weir_key_field, or-ed, and WEIR_KEY_TURNED; of an end by label only
+				     * WEIR_KEY_LABEL */
 	__u8 evaluates;		    /* for system rules: enum weir_work, or-ed */
 	union {
 		__u8 signal;	/* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
@@ -126,9 +127,10 @@ struct weir_rule {
 	 * its number among rules that share connections, whose flows have one hash.
 	 */
 	__u8 drops_mark;
-	__u8 is_plain; /* bpf/window/shortcuts.h: several of these on one packet are asked at once */
-	__u8 on_block; /* enum weir_on_block */
-	__u8 pad[7];
+	__u8 is_plain;	   /* bpf/window/shortcuts.h: several of these on one packet are asked at once */
+	__u8 on_block;	   /* enum weir_on_block */
+	__u8 label_set[2]; /* WEIR_KEY_LABEL: the set's number, [0] of the source, [1] of the destination */
+	__u8 pad[5];
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of rules with tokens */
@@ -136,7 +138,7 @@ struct weir_rule {
 	};
 };
 _Static_assert(sizeof(struct weir_rule) == 248, "");
-_Static_assert(WEIR_KEY_FIELD_COUNT <= 12, "a bit for each field, below WEIR_KEY_TURNED");
+_Static_assert(WEIR_KEY_FIELD_COUNT <= 10, "a bit for each field, below WEIR_KEY_LABEL and WEIR_KEY_TURNED");
 
 /* The secret that flows are hashed with (bpf/packet/flow.h): two numbers for rule and window spec, one for each word of
  * the key, two for the bijection at the end.
@@ -241,17 +243,22 @@ struct weir_generation {
 	 * Their bits are below this resource's bit, so the program knows whether the packet belongs to them.
 	 */
 	__u16 except[WEIR_RESOURCES_MAX];
+	/* By the number of a set in flow keys, [0] IPv4, [1] IPv6: an entry as in struct weir_prefix_node, but with
+	 * numbers of labels where that has vectors'.
+	 */
+	__u32 label_root[WEIR_KEY_SETS_MAX + 1][2];
 };
 
 /* Key of the trie `overrides`, whose value is a struct weir_override_units. */
 struct weir_override_key {
 	__u32 prefix_bits; /* 40 for place and family, plus the prefix length */
 	__u32 place;	   /* of the rule */
-	__u8 family;	   /* 4 or 6 */
-	__u8 address[16];  /* IPv4 in the first four */
+	__u8 family;	   /* 4 or 6; 0: by label */
+	__u8 address[16];  /* IPv4 in the first four; a label's hash in the first eight */
 	__u8 zero[3];	   /* never compared */
 };
 #define WEIR_OVERRIDE_FIXED_BITS 40
+#define WEIR_OVERRIDE_LABEL_BITS (WEIR_OVERRIDE_FIXED_BITS + 64)
 
 struct weir_override_units {
 	__u64 units;
@@ -332,8 +339,8 @@ struct weir_config {
 	__u32 storages;	    /* of its windows: one bit for each enum weir_storage */
 	__u32 packet_rules; /* the most rules that meet on one packet */
 	__u32 packet_resources;
-	__u32 has_excepts; /* some resource is without others (weir_generation.except) */
-	__u32 pad5;
+	__u32 has_excepts;	/* some resource is without others (weir_generation.except) */
+	__u32 label_first;	/* if some flow key has WEIR_KEY_LABEL, else 0: weir_prefixes.h */
 	__u32 asks_out_of_line; /* some rule is not a packet's first, or penalises, or has no narrow rows */
 	__u32 has_shadows;
 	__u32 warms_flows;

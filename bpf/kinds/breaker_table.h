@@ -60,7 +60,7 @@ __noinline int weir_make_breaker(struct weir_scratch *s, struct weir_breaker *br
 #pragma unroll
 	for (int i = 0; i < WEIR_BREAKER_BUCKETS_MAX; i++)
 		WRITE_ONCE(breaker->cell[i], 0);
-	weir_make_key(&breaker->key, weir_rule(place), &s->packet);
+	weir_make_key(&breaker->key, weir_rule(place), s);
 	breaker->slot = weir_rule(place)->slot;
 	WRITE_ONCE(breaker->made_ns, weir_monotonic_ns(s) + 1);
 	return 0;

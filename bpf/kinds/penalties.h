@@ -127,7 +127,7 @@ static __always_inline void weir_note_penalised(struct weir_scratch *s, const st
 		return;
 	WRITE_ONCE(noted->tag, 0);
 	weir_order(s);
-	weir_make_key(&noted->key, rule, &s->packet);
+	weir_make_key(&noted->key, rule, s);
 	noted->rule_slot = rule->slot;
 	weir_order(s);
 	WRITE_ONCE(noted->tag, s->penalised.tag);

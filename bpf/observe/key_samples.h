@@ -47,7 +47,7 @@ __noinline int weir_write_key_sample(struct weir_scratch *s, __u32 place)
 	sample->tag = s->flow.tag;
 	sample->set = s->flow.set;
 	sample->rule_slot = rule->slot;
-	weir_make_key(&sample->key, rule, &s->packet);
+	weir_make_key(&sample->key, rule, s);
 	return 0;
 }
 

@@ -122,7 +122,7 @@ static __always_inline void weir_place_dropped(struct weir_scratch *s, const str
 	whose->first = weir_drop_time(s);
 	whose->rule_slot = rule->slot;
 	whose->observed = config.observes || rule->observes;
-	weir_make_key(&whose->key, rule, &s->packet);
+	weir_make_key(&whose->key, rule, s);
 	weir_order(s);
 	WRITE_ONCE(whose->tag, tag);
 }

@@ -14,6 +14,7 @@
 #include <bpf/bpf_endian.h>
 
 #include "maps.h"
+#include "packet/match.h"
 
 /* ---- the key ---- */
 
@@ -83,17 +84,56 @@ static __always_inline void weir_turn_key(struct weir_flow_key *key, const struc
 #define weir_turn_key(key, rule, pkt) ((void)0)
 #endif
 
+/* The hash of the label that a set gives the packet's source (end 0) or destination (end 1), under a rule whose key has
+ * WEIR_KEY_LABEL; 0 if it has none.
+ */
+__noinline __u64 weir_find_label(struct weir_scratch *s, __u32 place, __u32 end)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	const __u64 *hashes;
+	__u32 set, number, element;
+	bool is_turned;
+
+	WEIR_GLOBAL(LABELS, s, 0);
+	is_turned = WEIR_IS_TURNED(rule, &s->packet, end ? WEIR_KEY_DESTINATION : WEIR_KEY_SOURCE);
+	set = end ? rule->label_set[1] : rule->label_set[0];
+	OPAQUE(set);
+	set &= WEIR_KEY_SETS_MAX;
+	number = weir_prefix_vector((end != 0) != is_turned ? s->packet.destination : s->packet.source,
+				    s->packet.is_ipv6, generation.label_root[set][0], generation.label_root[set][1]);
+	element = config.label_first + number / WEIR_LABELS_PER_NODE;
+	hashes = bpf_map_lookup_elem(&prefix_nodes, &element);
+	return hashes ? hashes[number % WEIR_LABELS_PER_NODE] : 0;
+}
+
+/* In the place of the address. A flow key is aligned to four bytes. */
+static __always_inline void weir_take_label(__u8 *ret_address, __u64 hash)
+{
+	__u32 *words = (__u32 *)ret_address;
+
+	words[0] = hash;
+	words[1] = hash >> 32;
+}
+
 /* The key of a packet under a rule. Fields that the key does not list are zero. A key with an address distinguishes the
  * families, so that a sender of one cannot reach a row of the other; a key without an address does not.
  */
 static __always_inline void weir_make_key(struct weir_flow_key *ret_key, const struct weir_rule *rule,
-					  const struct weir_packet *pkt)
+					  struct weir_scratch *s)
 {
+	const struct weir_packet *pkt = &s->packet;
+
 	__builtin_memset(ret_key, 0, sizeof(*ret_key));
 	WEIR_KEY_FIELDS(WEIR_TAKE_FIELD)
 	weir_turn_key(ret_key, rule, pkt);
 	if (rule->key_fields & WEIR_KEY_ADDRESSES)
 		ret_key->family = pkt->is_ipv6 ? 6 : 4;
+	if (!WEIR_PART_LABELS)
+		return;
+	if (rule->key_fields & WEIR_KEY_LABEL(WEIR_KEY_SOURCE))
+		weir_take_label(ret_key->source, weir_find_label(s, rule->place, 0));
+	if (rule->key_fields & WEIR_KEY_LABEL(WEIR_KEY_DESTINATION))
+		weir_take_label(ret_key->destination, weir_find_label(s, rule->place, 1));
 }
 
 /* ---- the hash ---- */
@@ -130,7 +170,7 @@ __noinline __u64 weir_hash_key(struct weir_scratch *s, __u32 place)
 
 	if (!s)
 		return 0;
-	weir_make_key(&s->key, rule, &s->packet);
+	weir_make_key(&s->key, rule, s);
 	words = (const __u32 *)&s->key;
 	sum = weir_hash_rule(rule);
 #pragma unroll

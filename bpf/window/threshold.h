@@ -176,7 +176,7 @@ static __always_inline __u32 weir_override_field(const struct weir_rule *rule)
 }
 
 /* The override that this packet's flow is under, or NULL. The longest prefix wins. */
-static __always_inline const struct weir_override_units *weir_find_override(const struct weir_scratch *s,
+static __always_inline const struct weir_override_units *weir_find_override(struct weir_scratch *s,
 									    const struct weir_rule *rule, __u32 place)
 {
 	const struct weir_packet *pkt = &s->packet;
@@ -185,6 +185,13 @@ static __always_inline const struct weir_override_units *weir_find_override(cons
 	const __be32 *address = rule->overrides_destination != is_turned ? pkt->destination : pkt->source;
 
 	key.place = place;
+	if (WEIR_PART_LABELS && rule->key_fields & WEIR_KEY_LABEL(weir_override_field(rule))) {
+		const __u64 hash = weir_find_label(s, place, rule->overrides_destination);
+
+		key.prefix_bits = WEIR_OVERRIDE_LABEL_BITS;
+		__builtin_memcpy(key.address, &hash, sizeof(hash));
+		return bpf_map_lookup_elem(&overrides, &key);
+	}
 	key.family = pkt->is_ipv6 ? 6 : 4;
 	key.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + (pkt->is_ipv6 ? 128 : 32);
 	__builtin_memcpy(key.address, address, sizeof(key.address));

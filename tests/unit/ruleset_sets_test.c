@@ -306,6 +306,104 @@ BENCH_CLAIM(set_that_cannot_be_overrides_is_refused)
 	ASSERT_MESSAGES_OF(bench, samples, false);
 }
 
+/* ---- in flow keys ---- */
+
+#define KEYS(key, rule)                                                                                                \
+	"sets: {s: {labels: true, prefixes: [{prefix: 10.0.0.0/8, label: a}]}, bare: {prefixes: [10.0.0.0/8]}}\n"      \
+	"resources: [{name: r, flow: " key "}]\nrules: [{resource: r, threshold: 5" rule "}]\n"
+
+BENCH_CLAIM(key_by_a_set_reads_back_as_the_same)
+{
+	static const char *const keys[] = {"[\"source@s\"]", "[\"source@s\", destination/24/56, vlan]",
+					   "[\"source@s\", \"destination@s\"]", "[\"remote@s\", localPort]",
+					   "[\"destination@s\"]"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		_cleanup_(weir_freep) char *text = NULL, *again = NULL, *expected = NULL, *rules = NULL;
+
+		assert_true(asprintf(&rules, KEYS("%s", ", overrides: %s"), keys[i],
+				     i == 2 ? "[]" : "[{label: \"a, \\\"b\\\"\", threshold: 1}]") > 0);
+		assert_int_equal(read_texts(bench, rules, NULL, NULL), 0);
+		text = weir_ruleset_text(bench->ruleset, true);
+		assert_true(asprintf(&expected, "  flow: %s\n", keys[i]) > 0);
+		assert_non_null(strstr(text, expected));
+		assert_int_equal(!strstr(text, "- label: "), i == 2);
+		assert_int_equal(read_texts(bench, text, NULL, NULL), 0);
+		again = weir_ruleset_text(bench->ruleset, true);
+		assert_string_equal(text, again);
+	}
+}
+
+BENCH_CLAIM(mistake_in_a_key_by_a_set_is_reported_at_its_place)
+{
+	static const struct sample samples[] = {
+		{KEYS("source@x", ""), 2, 29, "flow: there is no set 'x'", "did you mean '@s'?"},
+		{KEYS("source@bar", ""), 2, 29, "flow: there is no set 'bar'", "did you mean '@bare'?"},
+		{KEYS("source@bare", ""), 2, 29, "flow: set 'bare' has no labels to tell flows apart", "labels: true"},
+		{KEYS("vlan@s", ""), 2, 29, "'vlan@s' has a set, but vlan is not an address", "write vlan alone"},
+		{KEYS("'source@'", ""), 2, 29, "'source@' is not 'source@NAME'", "name of a set alone"},
+		{KEYS("'source@s:a'", ""), 2, 29, "'source@s:a' is not 'source@NAME'", "all its labels"},
+		{KEYS("source@s/24/56", ""), 2, 29, "'source@s/24/56' is not 'source@NAME'", "name of a set alone"},
+		{KEYS("[source@s, source/24/56]", ""), 2, 40,
+		 "the flow key has a set for 'source': neither another set nor the address", "leave one of them out"},
+		{KEYS("[source@s, remote@s]", ""), 2, 40, "the flow key has a set for 'remote'", "leave one"},
+		{KEYS("[source, source@s]", ""), 2, 38, "'source' is in the flow key twice", "leave one of them out"},
+		{KEYS("source@s", ", overrides: [{source: 10.0.0.0/8, threshold: 1}]"), 3, 58,
+		 "the flow key has the labels of set 's' there, not addresses", "write 'label: LABEL'"},
+		{KEYS("source", ", overrides: [{label: a, threshold: 1}]"), 3, 57,
+		 "the flow key of 'r' has no set whose label this could be", "'source@NAME' in the key"},
+		{KEYS("[source@s, destination@s]", ", overrides: [{label: a, threshold: 1}]"), 3, 57,
+		 "the flow key of 'r' has two sets", "leave one of the sets out"},
+		{KEYS("source@s", ", overrides: [{label: a, threshold: 1}, {label: a, threshold: 2}]"), 3, 83,
+		 "a already has an override, in line 3", "leave one of them out"},
+		{KEYS("[source@s, destination]",
+		      ", overrides: [{label: a, threshold: 1}, {destination: 10.0.0.0/8, threshold: 2}]"),
+		 3, 89, "all overrides of a rule must be of one kind: the first, in line 3, is by source", NULL},
+		{KEYS("source@s", ", overrides: [{label: '', threshold: 1}]"), 3, 57, "has no label", NULL},
+	};
+
+	ASSERT_MESSAGES_OF(bench, samples, false);
+}
+
+/* A label may come back with the next file. */
+BENCH_CLAIM(override_of_a_label_that_no_prefix_has_is_warned_of)
+{
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+
+	assert_reads(bench, KEYS("source@s", ", overrides: [{label: a, threshold: 1}, {label: b, threshold: 1}]"));
+	image = compiled(bench);
+	assert_int_equal(bench->diag.count, 1);
+	assert_string_equal(bench->diag.entries[0].message, "rule 'r#1': no prefix of set 's' has the label 'b' now");
+	assert_int_equal(image->override_count, 1);
+}
+
+BENCH_CLAIM(keys_have_up_to_31_sets)
+{
+	for (int sets = WEIR_KEY_SETS_MAX; sets <= WEIR_KEY_SETS_MAX + 1; sets++) {
+		const struct weir_compile_options options = {.cpus = 2, .now_ns = 1000000000};
+		_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+		_cleanup_(weir_freep) char *text = NULL;
+		size_t bytes;
+		FILE *stream = open_memstream(&text, &bytes);
+
+		assert_non_null(stream);
+		fprintf(stream, "sets:\n");
+		for (int i = 0; i < sets; i++)
+			fprintf(stream, "  s%d: {labels: true, prefixes: [{prefix: 10.0.0.0/8, label: l}]}\n", i);
+		fprintf(stream, "resources:\n");
+		for (int i = 0; i < sets; i++)
+			fprintf(stream, "- {name: r%d, match: {vlan: %d}, flow: source@s%d}\n", i, i + 1, i);
+		fprintf(stream, "rules:\n");
+		for (int i = 0; i < sets; i++)
+			fprintf(stream, "- {resource: r%d, threshold: 5}\n", i);
+		fclose(stream);
+		assert_int_equal(read_texts(bench, text, NULL, NULL), 0);
+		assert_int_equal(weir_image_build(bench->ruleset, &options, &image, &bench->diag),
+				 sets > WEIR_KEY_SETS_MAX ? -EINVAL : 0);
+	}
+	assert_string_equal(bench->diag.entries[0].message, "flow keys have more than 31 sets");
+}
+
 /* ---- as text, and as it is kept ---- */
 
 #define WRITTEN                                                                                                        \
@@ -576,13 +674,15 @@ BENCH_CLAIM(a_million_prefixes_and_a_hundred_thousand_labels_are_read_in_seconds
 		fprintf(stream, "%u.%u.%u.0/24,AS%u\n", 1 + (i >> 16), i >> 8 & 255, i & 255, i % 100000);
 	fclose(stream);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-	assert_reads(bench, "sets: {s: {file: s.csv, labels: true}}\n" USES("['@s:AS1', '@s:AS2']"));
+	assert_reads(bench, "sets: {s: {file: s.csv, labels: true}}\n" ONE(
+				    ", flow: source@s, match: {source: ['@s:AS1', '@s:AS2']}"));
 	image = compiled(bench);
 	print_message("a million prefixes: %.2f s of CPU time\n", cpu_seconds_since(&start));
 	assert_true(cpu_seconds_since(&start) < 20);
 	assert_int_equal(bench->ruleset->sets[0].entry_count, 1000000);
 	assert_int_equal(bench->ruleset->sets[0].label_count, 100000);
 	assert_int_equal(image->source_prefix_count, 20); /* of the two labels: all others are of one class */
+	assert_int_equal(image->labels->count, 100000);
 }
 
 BENCH_CLAIM(labels_beyond_the_maximum_are_refused)

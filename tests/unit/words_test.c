@@ -84,7 +84,7 @@ static void assert_said(const struct weir_rule_info *rule, const char *expected)
 {
 	char words[WEIR_WORDS_BYTES];
 
-	assert_string_equal(weir_format_limit(rule, words), expected);
+	assert_string_equal(weir_format_limit(rule, NULL, words), expected);
 }
 
 CLAIM(a_limit_is_shown_with_its_amount_and_key)
@@ -188,7 +188,7 @@ CLAIM(the_longest_limit_has_room)
 	char words[WEIR_WORDS_BYTES];
 
 	memset(rule.ref_resource_name, 'x', sizeof(rule.ref_resource_name) - 1);
-	weir_format_limit(&rule, words);
+	weir_format_limit(&rule, NULL, words);
 	assert_string_equal(words + strlen(words) - strlen(", aggregate when full"), ", aggregate when full");
 	assert_non_null(strstr(words, "interface, dscp and ttl, warming up"));
 }

@@ -230,7 +230,7 @@ void weir_describe_share(struct weir_figures *line, const void *context, const v
 	char words[WEIR_WORDS_BYTES], lease[WEIR_SHARE_WORDS_BYTES];
 
 	WEIR_TEXT(line, "rule", "rule", rule->rule->name);
-	WEIR_CELL(line, "limit", "%s", weir_format_limit(rule->rule, words));
+	WEIR_CELL(line, "limit", "%s", weir_format_limit(rule->rule, view->instance->labels, words));
 	WEIR_COUNT(line, "share", ">share", rule->in_force);
 	WEIR_COUNT(line, "wanted", ">wanted", rule->shared.wanted);
 	WEIR_COUNT(line, "fallback", ">alone", stages->units[WEIR_SHARE_FALLEN_BACK]);

@@ -104,7 +104,7 @@ static void say_now(struct reasons *reasons)
 	char rate[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES];
 
 	weir_format_rate(all * WEIR_MICRO, info->identity.interval_ns, info->identity.counts_bytes, rate);
-	weir_format_whose_limit(info, whose);
+	weir_format_whose_limit(info, reasons->view->instance->labels, whose);
 	if (!reasons->was_pushed)
 		say(reasons, "share", "nothing of %s %s: no controller has asked for a share yet", rate, whose);
 	else if (reasons->stage == WEIR_SHARE_LEASED)

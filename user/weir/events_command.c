@@ -107,7 +107,8 @@ static bool find_source(const struct weir_reported *reported, const struct weir_
 		       sizeof(ends.source));
 		return true;
 	}
-	if (!rule || !(rule->identity.key_fields >> WEIR_KEY_PLACE_SOURCE & 1))
+	if (!rule ||
+	    (rule->identity.key_fields & (WEIR_KEY_SOURCE | WEIR_KEY_LABEL(WEIR_KEY_SOURCE))) != WEIR_KEY_SOURCE)
 		return false;
 	*ret_source = (struct weir_prefix){
 		.family = event->key.family,

@@ -37,7 +37,7 @@ static const struct weir_command weir_release_command = {
 
 /* The words of a key: names and values of fields, alternating. Addresses are in weir's own format. */
 struct words {
-	char word[WORDS_MAX][WEIR_PREFIX_TEXT_BYTES];
+	char word[WORDS_MAX][WEIR_KEY_FIELD_BYTES];
 	size_t count;
 };
 
@@ -158,6 +158,8 @@ static bool is_key_word(const char *word)
 	struct weir_prefix prefix;
 	uint8_t protocol;
 
+	if (strchr(word, '@'))
+		return true;
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++)
 		if (!strcmp(word, weir_key_field_names[bit]) ||
 		    (bit < WEIR_KEY_ENDS_COUNT &&
@@ -179,6 +181,8 @@ static int refuse_flow(const struct weir_options *options, const struct release 
 
 		/* An interface may be one of another network namespace. */
 		if (is_key_word(word) || (i && is_key_word(release->flow.word[i - 1])))
+			continue;
+		if (release->instance->labels) /* any word may be one of a label */
 			continue;
 		if (!weir_instance_find_rule(release->instance, word, &slot, &ignored))
 			return weir_diag_error(diag, NULL, NULL, NULL,

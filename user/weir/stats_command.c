@@ -102,7 +102,7 @@ static void print_rules(const struct weir_stats_view *view, const struct rule_ta
 			continue;
 		weir_table_cell(&table, "%s", rule->name);
 		if (wanted->shows_limit)
-			weir_table_cell(&table, "%s", weir_format_limit(rule, words));
+			weir_table_cell(&table, "%s", weir_format_limit(rule, view->instance->labels, words));
 		weir_table_add(&table, wanted->describe, view,
 			       wanted->by_slot ? (const char *)wanted->by_slot + slot * wanted->record_bytes
 					       : (const void *)&slot);

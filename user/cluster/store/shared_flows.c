@@ -144,9 +144,9 @@ int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct wei
 
 bool weir_sharing_flows_shares(const struct weir_sharing_flows *flows, const struct weir_rule_info *rule)
 {
-	/* An interface number means different interfaces on different hosts. */
+	/* An interface number means different interfaces on different hosts, and so does the hash of a label. */
 	return flows->has_secret && flows->places.sets && rule->identity.key_fields &&
-	       !(rule->identity.key_fields & WEIR_KEY_INTERFACE);
+	       !(rule->identity.key_fields & (WEIR_KEY_INTERFACE | WEIR_KEY_LABELS));
 }
 
 /* ---- which flows ---- */

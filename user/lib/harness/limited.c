@@ -64,6 +64,10 @@ int weir_replay_read_limited(const struct weir_object *object, const struct weir
 	weir_top_drops_unmap(&top_drops);
 	if (!scan.limited)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the drops of flows");
+	if (weir_labels_copy(weir_object_labels(object), &limits.labels)) {
+		free(scan.limited);
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the drops of flows");
+	}
 	limits.most = scan.limited;
 	limits.flows = scan.count;
 	limits.count =
@@ -75,5 +79,6 @@ int weir_replay_read_limited(const struct weir_object *object, const struct weir
 void weir_replay_limits_free(struct weir_replay_limits *limits)
 {
 	free(limits->most);
+	free(limits->labels);
 	*limits = (struct weir_replay_limits){};
 }

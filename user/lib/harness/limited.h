@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "compile/compile.h"
 #include "program/top_drops.h"
+#include "tables/labels.h"
 
 struct weir_object;
 
@@ -21,8 +22,9 @@ struct weir_replay_limited {
 struct weir_replay_limits {
 	struct weir_replay_limited *most; /* those that lost the most packets first */
 	size_t count;
-	uint64_t flows;	 /* number of flows that are known */
-	uint64_t missed; /* no flow that is not known lost more packets than this */
+	struct weir_key_labels *labels; /* of flow keys; NULL: none has a set */
+	uint64_t flows;			/* number of flows that are known */
+	uint64_t missed;		/* no flow that is not known lost more packets than this */
 };
 
 /* latest_ns is the capture's. Free *ret_limits with weir_replay_limits_free(). */

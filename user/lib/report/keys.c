@@ -15,13 +15,14 @@ const char *weir_flow_key_words(const struct weir_instance *instance, const stru
 {
 	if (!rule->identity.key_fields)
 		return "(the whole resource)";
-	return weir_format_key(&rule->identity, key, weir_instance_interface(instance, key->ifindex), words);
+	return weir_format_key(&rule->identity, key, weir_instance_interface(instance, key->ifindex), instance->labels,
+			       words);
 }
 
 json_t *weir_flow_key_describe(const struct weir_instance *instance, const struct weir_rule_info *rule,
 			       const struct weir_flow_key *key)
 {
-	return weir_json_key(&rule->identity, key, weir_instance_interface(instance, key->ifindex));
+	return weir_json_key(&rule->identity, key, weir_instance_interface(instance, key->ifindex), instance->labels);
 }
 
 json_t *weir_json_time(uint64_t monotonic_ns)

@@ -280,7 +280,7 @@ static json_t *describe_rules(const struct weir_stats_view *view)
 	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
 		const uint32_t slot = view->instance->rule_order[i];
 		const struct weir_rule_info *info = &view->instance->rules[slot];
-		json_t *rule = weir_json_rule(info);
+		json_t *rule = weir_json_rule(info, view->instance->labels);
 
 		weir_figures_add(weir_describe_rule_counters, view, &slot, &rule);
 		if (weir_has_connections(info))

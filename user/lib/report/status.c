@@ -189,13 +189,15 @@ static json_t *describe_resources(const struct weir_instance *instance)
 }
 
 /* The fields of the rule's flow key. */
-static json_t *describe_flow(const struct weir_rule_info *rule)
+static json_t *describe_flow(const struct weir_rule_info *rule, const struct weir_key_labels *labels)
 {
+	char text[WEIR_KEY_FIELD_BYTES];
 	json_t *names = json_array();
 
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++)
 		if (rule->identity.key_fields >> bit & 1)
-			weir_json_append(&names, json_string(weir_key_field_name(rule->identity.key_fields, bit)));
+			weir_json_append(&names, json_string(weir_format_key_field(rule->identity.key_fields, bit,
+										   labels, text)));
 	return names;
 }
 
@@ -230,7 +232,7 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 	/* A document has these, as the rule has them. */
 	WEIR_CELL(line, "rule", "%s", rule->name);
 	WEIR_CELL(line, "resource", "%s", rule->system ? "-" : rule->resource_name);
-	WEIR_CELL(line, "limit", "%s", weir_format_limit(rule, words));
+	WEIR_CELL(line, "limit", "%s", weir_format_limit(rule, instance->labels, words));
 	WEIR_FIGURE(line, "thresholdNow", ">now",
 		    weir_has_one_threshold(rule)
 			    ? json_integer(view->controller.thresholds[slot - instance->rule_order])
@@ -241,7 +243,7 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 	WEIR_CELL(line, ">buckets", "%s", has_buckets ? buckets : "-");
 	WEIR_CELL(line, "mode", "%s", rule->observes || instance->info.observes ? "observe" : "enforce");
 	WEIR_TEXT(line, "direction", "direction", weir_direction_name(weir_rule_directions(instance, rule)));
-	WEIR_FIELD(line, "flow", describe_flow(rule));
+	WEIR_FIELD(line, "flow", describe_flow(rule, instance->labels));
 	WEIR_FIELD(line, "overrideCount", json_integer(rule->override_count));
 	WEIR_FIELD(line, "isMoving", json_boolean(rule->moves));
 	WEIR_FIELD(line, "isPerFlow", json_boolean(weir_warms_flows(rule)));
@@ -258,7 +260,7 @@ static json_t *describe_rules(const struct weir_status_view *view)
 	json_t *rules = json_array();
 
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
-		json_t *rule = weir_json_rule(&instance->rules[instance->rule_order[i]]);
+		json_t *rule = weir_json_rule(&instance->rules[instance->rule_order[i]], instance->labels);
 
 		weir_figures_add(weir_describe_rule_state, view, &instance->rule_order[i], &rule);
 		weir_json_append(&rules, rule);

@@ -58,6 +58,7 @@ struct weir_explained_rule {
 	enum weir_threshold_reason reason;
 	uint64_t threshold; /* in force, in units; for connections, their number */
 	uint8_t override_bits;
+	bool is_override_by_label;
 	bool has_stored; /* WarmUp: */
 	uint64_t stored;
 	uint64_t stored_max, stored_warning;

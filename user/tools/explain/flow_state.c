@@ -259,6 +259,12 @@ static void look_at_penalty(const struct weir_flow_reader *reader, const struct 
 
 /* ---- the threshold in force, and why ---- */
 
+static bool overrides_labels(const struct weir_rule *rule)
+{
+	return rule->key_fields &
+	       (rule->overrides_destination ? WEIR_KEY_LABEL(WEIR_KEY_DESTINATION) : WEIR_KEY_LABEL(WEIR_KEY_SOURCE));
+}
+
 /* Find the override of the flow. The trie returns it; the length of its prefix is found by looking up fewer and fewer
  * bits of the address.
  */
@@ -271,6 +277,12 @@ static bool find_override(const struct weir_sandbox *sandbox, const struct weir_
 	struct weir_override_units shorter;
 
 	memcpy(wanted.address, rule->overrides_destination ? key->destination : key->source, sizeof(wanted.address));
+	if (overrides_labels(rule)) {
+		wanted.family = 0;
+		wanted.prefix_bits = WEIR_OVERRIDE_LABEL_BITS;
+		*ret_bits = 0;
+		return !weir_map_look_up(fd, &wanted, ret_units);
+	}
 	wanted.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + bits;
 	if (weir_map_look_up(fd, &wanted, ret_units))
 		return false;
@@ -350,6 +362,7 @@ int weir_read_flow_state(const struct weir_flow_reader *reader, const struct wei
 		is_override = true;
 		explained->reason = WEIR_THRESHOLD_OVERRIDE;
 		explained->threshold = units.units;
+		explained->is_override_by_label = overrides_labels(rule);
 	}
 	look_at_penalty(reader, flow, explained);
 	if (look_at[rule->kind % WEIR_KIND_COUNT])

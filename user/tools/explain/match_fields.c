@@ -180,8 +180,8 @@ static uint32_t own_key_fields(uint32_t key_fields)
 
 uint32_t weir_fields_of_key(const struct weir_rule *rule, enum weir_direction direction)
 {
-	const uint32_t key_fields =
-		direction == WEIR_DIRECTION_IN ? rule->key_fields : own_key_fields(rule->key_fields);
+	const uint32_t all_fields = rule->key_fields | WEIR_KEY_LABEL_ENDS(rule->key_fields);
+	const uint32_t key_fields = direction == WEIR_DIRECTION_IN ? all_fields : own_key_fields(all_fields);
 	uint32_t fields = 0;
 
 #define ADD_PART(constant, name, member, part, form)                                                                   \

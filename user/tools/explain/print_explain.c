@@ -185,8 +185,12 @@ static void print_threshold(const struct weir_explanation *explanation, const st
 		line("threshold", "%llu %s, as written", (unsigned long long)rule->threshold, unit_of(rule));
 		return;
 	case WEIR_THRESHOLD_OVERRIDE:
-		line("threshold", "%llu %s, by the override for a /%u", (unsigned long long)rule->threshold,
-		     unit_of(rule), rule->override_bits);
+		if (rule->is_override_by_label)
+			line("threshold", "%llu %s, by the override for its label", (unsigned long long)rule->threshold,
+			     unit_of(rule));
+		else
+			line("threshold", "%llu %s, by the override for a /%u", (unsigned long long)rule->threshold,
+			     unit_of(rule), rule->override_bits);
 		return;
 	case WEIR_THRESHOLD_WARMING:
 		line("threshold", "%llu %s, %.0f %% of the configured threshold: %s",
@@ -326,6 +330,11 @@ static void print_lost(const struct weir_explanation *explanation, const struct 
 }
 
 /* The interface, if it was named and is in the current network namespace. */
+static const struct weir_key_labels *labels_of(const struct weir_explanation *explanation)
+{
+	return explanation->opened ? explanation->opened->labels : weir_object_labels(explanation->object);
+}
+
 static const char *interface_of(const struct weir_explained_rule *rule, char name[IF_NAMESIZE])
 {
 	return if_indextoname(rule->key.ifindex, name);
@@ -339,7 +348,8 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 			     : rule->info->observes ? "would block (observes)"
 						    : "BLOCKS";
 
-	printf("\nrule '%s' %s: %s\n", rule->info->name, answer, weir_format_limit(rule->info, words));
+	printf("\nrule '%s' %s: %s\n", rule->info->name, answer,
+	       weir_format_limit(rule->info, labels_of(explanation), words));
 	if (rule->place.file)
 		line("written", "%s:%d", rule->place.file, rule->place.line);
 	if (rule->missing) {
@@ -349,7 +359,8 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 	if (!rule->info->system)
 		line("flow", "%s",
 		     rule->info->identity.key_fields
-			     ? weir_format_key(&rule->info->identity, &rule->key, interface_of(rule, name), words)
+			     ? weir_format_key(&rule->info->identity, &rule->key, interface_of(rule, name),
+					       labels_of(explanation), words)
 			     : "the whole resource");
 	print_threshold(explanation, rule);
 	if (!explanation->is_live) {
@@ -413,7 +424,7 @@ static json_t *json_threshold(const struct weir_explained_rule *rule)
 		json_pack("{s:s, s:o}", "reason", reason_names[rule->reason], "units",
 			  rule->reason == WEIR_THRESHOLD_UNKNOWN ? json_null() : json_integer(rule->threshold));
 
-	if (rule->reason == WEIR_THRESHOLD_OVERRIDE)
+	if (rule->reason == WEIR_THRESHOLD_OVERRIDE && !rule->is_override_by_label)
 		json_object_set_new(threshold, "prefixBits", json_integer(rule->override_bits));
 	if (rule->has_stored) {
 		json_object_set_new(threshold, "storedTokens", json_integer(rule->stored));
@@ -461,7 +472,7 @@ static json_t *json_lost(const struct weir_dropped_flow *lost)
 
 static json_t *json_rule(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
 {
-	json_t *fields = weir_json_rule(rule->info);
+	json_t *fields = weir_json_rule(rule->info, labels_of(explanation));
 	char name[IF_NAMESIZE];
 
 	if (rule->place.file) {
@@ -474,7 +485,8 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 	}
 	json_object_set_new(fields, "flow",
 			    rule->info->identity.key_fields
-				    ? weir_json_key(&rule->info->identity, &rule->key, interface_of(rule, name))
+				    ? weir_json_key(&rule->info->identity, &rule->key, interface_of(rule, name),
+						    labels_of(explanation))
 				    : json_object());
 	json_object_set_new(fields, "inForce", json_threshold(rule));
 	json_object_set_new(fields, "admits", json_boolean(rule->admits));

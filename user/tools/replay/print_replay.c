@@ -77,15 +77,16 @@ static void describe_limited(struct weir_figures *line, const void *context, con
 {
 	const struct replayed *replayed = context;
 	const struct weir_replay_limited *limited = record;
+	const struct weir_key_labels *labels = replayed->report->limits.labels;
 	const struct weir_dropped_flow *dropped = &limited->dropped;
 	const struct weir_ruleset_rule *rule = line->is_heading ? &no_rule : &replayed->ruleset->rules[limited->rule];
 	char words[WEIR_WORDS_BYTES];
 
 	WEIR_FIGURE(line, "key", "limited flow",
-		    weir_json_key(&limited->identity, &dropped->key, replayed->report->interface), "%s",
-		    limited->identity.key_fields
-			    ? weir_format_key(&limited->identity, &dropped->key, replayed->report->interface, words)
-			    : "(the whole resource)");
+		    weir_json_key(&limited->identity, &dropped->key, replayed->report->interface, labels), "%s",
+		    limited->identity.key_fields ? weir_format_key(&limited->identity, &dropped->key,
+								   replayed->report->interface, labels, words)
+						 : "(the whole resource)");
 	WEIR_FIGURE(line, "packets", ">packets", json_integer(dropped->packets), "%llu%s",
 		    (unsigned long long)dropped->packets, dropped->missed ? "+" : "");
 	WEIR_COUNT(line, "bytes", ">bytes", dropped->bytes);

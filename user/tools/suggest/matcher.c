@@ -61,6 +61,11 @@ void weir_suggest_matcher_free(struct weir_suggest_matcher *matcher)
 	free(matcher);
 }
 
+int weir_suggest_matcher_labels(const struct weir_suggest_matcher *matcher, struct weir_key_labels **ret_labels)
+{
+	return weir_labels_copy(weir_object_labels(matcher->attempt.object), ret_labels);
+}
+
 int weir_suggest_match(struct weir_suggest_matcher *matcher, const struct weir_ethernet *ethernet, uint64_t time_ns,
 		       enum weir_direction direction, const volatile struct weir_harness **ret_packet,
 		       struct weir_diag *diag)

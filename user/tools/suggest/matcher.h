@@ -22,6 +22,9 @@ static inline void weir_suggest_matcher_freep(struct weir_suggest_matcher **matc
 	weir_suggest_matcher_free(*matcher);
 }
 
+/* The labels of its flow keys, which the caller frees; NULL: there are none. Returns 0 or -ENOMEM. */
+int weir_suggest_matcher_labels(const struct weir_suggest_matcher *matcher, struct weir_key_labels **ret_labels);
+
 /* *ret_packet has flow[], flow_count and the packet's ports; it is valid until the next call. */
 int weir_suggest_match(struct weir_suggest_matcher *matcher, const struct weir_ethernet *ethernet, uint64_t time_ns,
 		       enum weir_direction direction, const volatile struct weir_harness **ret_packet,

@@ -537,6 +537,9 @@ int weir_suggest_measure(const struct weir_suggest_options *options, const struc
 
 	if (!err)
 		err = read_all(&measuring, diag);
+	for (size_t i = 0; !err && !report->labels && i < ARRAY_SIZE(measuring.matcher); i++)
+		if (measuring.matcher[i] && weir_suggest_matcher_labels(measuring.matcher[i], &report->labels))
+			err = fail_to_count(-ENOMEM, diag);
 	weir_suggest_matcher_free(measuring.matcher[0]);
 	weir_suggest_matcher_free(measuring.matcher[1]);
 	for (size_t i = 0; !err && i < plan->count; i++) {

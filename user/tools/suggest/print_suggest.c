@@ -153,7 +153,8 @@ static json_t *json_flows(const struct weir_suggestion *suggestion, const struct
 
 		weir_json_append(&list, suggestion->flow.fields
 						? json_pack("{s:o, s:I}", "key",
-							    weir_json_key(&suggestion->identity, &flow->key, "?"),
+							    weir_json_key(&suggestion->identity, &flow->key, "?",
+									  suggestion->labels),
 							    figure, (json_int_t)flow->peak)
 						: json_pack("{s:I, s:I}", "beginNs", (json_int_t)flow->begin_ns, figure,
 							    (json_int_t)flow->peak));

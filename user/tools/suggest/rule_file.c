@@ -176,8 +176,8 @@ static void write_flow(FILE *stream, const struct weir_suggestion *suggestion, c
 	char key[WEIR_WORDS_BYTES];
 
 	if (suggestion->flow.fields)
-		fprintf(stream, "  #   %s: %" PRIu64 "\n", weir_format_key(&suggestion->identity, &flow->key, "?", key),
-			flow->peak);
+		fprintf(stream, "  #   %s: %" PRIu64 "\n",
+			weir_format_key(&suggestion->identity, &flow->key, "?", suggestion->labels, key), flow->peak);
 	else if (flow->begin_ns)
 		fprintf(stream, "  #   from %s: %" PRIu64 "\n", format_utc(flow->begin_ns, key), flow->peak);
 }

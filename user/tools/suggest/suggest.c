@@ -193,6 +193,7 @@ void weir_suggest_report_free(struct weir_suggest_report *report)
 	for (size_t i = 0; i < report->count; i++)
 		free(report->suggestions[i].peaks);
 	free(report->suggestions);
+	free(report->labels);
 	free(report->rule_file);
 	if (report->owns_ruleset)
 		weir_ruleset_free(report->ruleset);

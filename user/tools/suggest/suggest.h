@@ -70,7 +70,8 @@ struct weir_suggestion {
 	enum weir_measure measure;
 	bool is_comment; /* others limit its resource better: a comment in the file, and no rule */
 	struct weir_flow flow;
-	struct weir_rule_identity identity; /* of its keys, to format them */
+	struct weir_rule_identity identity;   /* of its keys, to format them */
+	const struct weir_key_labels *labels; /* ... those of the report */
 	uint64_t interval_ns;
 	uint32_t samples;
 	enum weir_window_kind window;
@@ -104,6 +105,7 @@ struct weir_suggest_report {
 	bool owns_ruleset;
 	struct weir_suggestion *suggestions;
 	size_t count, with_threshold;
+	struct weir_key_labels *labels; /* of flow keys; NULL: none has a set */
 	uint32_t captures;
 	uint64_t earliest_ns, latest_ns;
 	struct weir_tally seen;

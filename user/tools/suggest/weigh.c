@@ -148,10 +148,10 @@ static int weigh(const struct weir_suggest_measured *measured, const struct weir
 }
 
 static void describe(const struct weir_suggest_measured *measured, const struct weir_suggest_subject *subject,
-		     const struct weir_ruleset *ruleset, struct weir_suggestion *suggestion)
+		     const struct weir_suggest_report *report, struct weir_suggestion *suggestion)
 {
 	const struct weir_suggest_series *series = subject->series;
-	const struct weir_match *match = &ruleset->resources[series->resource].match;
+	const struct weir_match *match = &report->ruleset->resources[series->resource].match;
 
 	*suggestion = (struct weir_suggestion){
 		.resource = series->resource,
@@ -165,7 +165,8 @@ static void describe(const struct weir_suggest_measured *measured, const struct 
 		.total = measured->group_total[subject->group],
 		.one_in = series->flow.fields ? weir_flow_table_one_in(measured->flows, subject->group) : 1,
 	};
-	weir_identify_key(&series->flow, weir_match_directions(match), &suggestion->identity);
+	suggestion->labels = report->labels;
+	weir_identify_key(&series->flow, weir_match_directions(match), report->labels, &suggestion->identity);
 }
 
 static int weigh_subject(const struct weir_suggest_measured *measured, const uint32_t *places,
@@ -176,7 +177,7 @@ static int weigh_subject(const struct weir_suggest_measured *measured, const uin
 	const size_t count = weir_flow_table_group_count(measured->flows, subject->group);
 	int err;
 
-	describe(measured, subject, report->ruleset, suggestion);
+	describe(measured, subject, report, suggestion);
 	if (!suggestion->flow.fields)
 		return weigh(measured, measured->lone[subject->group].intervals, measured->lone[subject->group].count,
 			     report->percentile_micro, suggestion);

@@ -173,12 +173,13 @@ static void set_limit(const struct weir_top *top, uint32_t place, struct weir_to
 	char words[WEIR_WORDS_BYTES], rate[WEIR_WORDS_BYTES];
 
 	if (weir_has_signal(rule) || weir_is_breaker(rule) || weir_warms_flows(rule) || weir_has_connections(rule)) {
-		snprintf(line->limit, sizeof(line->limit), "%s", weir_format_limit(rule, words));
+		snprintf(line->limit, sizeof(line->limit), "%s", weir_format_limit(rule, top->instance->labels, words));
 		return;
 	}
 	weir_format_rate(top->controller.thresholds[place] * WEIR_MICRO, rule->identity.interval_ns,
 			 rule->identity.counts_bytes, rate);
-	snprintf(line->limit, sizeof(line->limit), "%.40s %.80s", rate, weir_format_whose_limit(rule, words));
+	snprintf(line->limit, sizeof(line->limit), "%.40s %.80s", rate,
+		 weir_format_whose_limit(rule, top->instance->labels, words));
 }
 
 static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top_rule *line)

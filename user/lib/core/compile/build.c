@@ -58,7 +58,7 @@ static uint32_t fields_read_by(const struct weir_rule *rule)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(read_for_key); i++)
-		if (rule->key_fields >> i & 1)
+		if ((rule->key_fields | WEIR_KEY_LABEL_ENDS(rule->key_fields)) >> i & 1)
 			fields |= read_for_key[i];
 	if (rule->has_overrides)
 		fields |= rule->overrides_destination ? WEIR_MATCH_DESTINATION : WEIR_MATCH_SOURCE;
@@ -225,6 +225,9 @@ static int build(const struct weir_ruleset *ruleset, const struct weir_compile_o
 	err = weir_compile_shadows(ruleset, image, &list, diag);
 	if (err)
 		return err;
+	err = weir_compile_labels(&list.ruleset, image, diag);
+	if (err)
+		return err;
 	err = weir_compile_slots(&list, options, image, diag);
 	if (err)
 		return err;
@@ -276,6 +279,7 @@ void weir_image_free(struct weir_image *image)
 	free(image->source_prefixes);
 	free(image->destination_prefixes);
 	free(image->prefix_nodes);
+	free(image->labels);
 	free(image->interfaces);
 	free(image->cases);
 	weir_lists_free(&image->lists);

@@ -27,6 +27,12 @@ int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_com
 int weir_compile_prefixes(struct weir_image *image, const struct weir_image_prefix *prefixes, uint32_t count,
 			  uint32_t outside, uint32_t ret_roots[2]);
 
+/* Make the tries of the sets in flow keys, and list their labels. `ruleset` includes the hidden rules. */
+int weir_compile_labels(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag);
+
+/* The numbers of the key's sets, as in weir_rule_identity.key_fields. `labels` may be NULL. */
+uint32_t weir_number_key_sets(const struct weir_key_labels *labels, const struct weir_flow *flow);
+
 /* Compute packet_rules_max and packet_resources_max, and refuse rule sets that exceed the limits. Needs the match and
  * the rule lists of image->resources.
  */

@@ -12,6 +12,7 @@
 
 #include "base/diag.h"
 #include "rules/ruleset.h"
+#include "tables/labels.h"
 #include "weir_abi.h"
 #include "weir_prefixes.h"
 #include "weir_timed.h"
@@ -35,8 +36,11 @@ struct weir_previous {
 void weir_previous_take_back(struct weir_previous *previous, const struct weir_rule_info *rules,
 			     const struct weir_resource_info *resources, uint64_t now_ns);
 
-/* Fill in the key of a resource's flows in *identity, in the form that the program uses. */
-void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct weir_rule_identity *identity);
+/* Fill in the key of a resource's flows in *identity, in the form that the program uses. `labels` has the numbers of
+ * the image's sets; NULL: there are none.
+ */
+void weir_identify_key(const struct weir_flow *flow, uint8_t directions, const struct weir_key_labels *labels,
+		       struct weir_rule_identity *identity);
 
 /* What happens to windows that a rule with the same name and identity cannot keep. */
 enum weir_emptied {
@@ -79,6 +83,8 @@ struct weir_image_prefix {
 struct weir_image_override {
 	struct weir_override_key key;
 	struct weir_override_units units;
+	/* By label: its number, or 0: no prefix has it now. The loader, which has the secret, writes its hash. */
+	uint32_t label;
 };
 
 struct weir_image_interface {
@@ -118,8 +124,10 @@ struct weir_image {
 	uint32_t override_count;
 	struct weir_resource *resources;
 	uint32_t resource_count;
-	struct weir_prefix_node *prefix_nodes;
+	struct weir_prefix_node *prefix_nodes; /* and, from config.label_first on, room for the hashes of labels */
 	uint32_t prefix_node_count;
+	struct weir_key_labels *labels; /* by their numbers minus 1, without hashes; NULL: no flow key has a set */
+	uint32_t label_root[WEIR_KEY_SETS_MAX + 1][2]; /* as in struct weir_generation */
 	struct weir_image_interface *interfaces;
 	uint32_t interface_count;
 	struct weir_interface_case

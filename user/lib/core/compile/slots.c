@@ -432,7 +432,10 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	written->counts_bytes = rule->counts_bytes;
 	written->on_block = rule->observes ? WEIR_ON_BLOCK_DROP : rule->on_block;
 	written->observes = rule->observes;
-	written->key_fields = identity.key_fields;
+	/* An end by label is no address to the program: it has neither a mask nor a family. */
+	written->key_fields = identity.key_fields & ~WEIR_KEY_LABEL_ENDS(identity.key_fields);
+	written->label_set[0] = WEIR_KEY_SET_OF(identity.key_fields, WEIR_KEY_PLACE_SOURCE);
+	written->label_set[1] = WEIR_KEY_SET_OF(identity.key_fields, WEIR_KEY_PLACE_DESTINATION);
 	fill_mask(&written->source_mask4, 1, identity.source_bits[0]);
 	fill_mask(written->source_mask6, 4, identity.source_bits[1]);
 	fill_mask(&written->destination_mask4, 1, identity.destination_bits[0]);

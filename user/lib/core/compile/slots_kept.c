@@ -56,12 +56,13 @@ static uint8_t directions_of(const struct slotting *slotting, const struct weir_
 	       weir_slot_terms_of(slotting, rule)->directions;
 }
 
-void weir_identify_key(const struct weir_flow *flow, uint8_t directions, struct weir_rule_identity *identity)
+void weir_identify_key(const struct weir_flow *flow, uint8_t directions, const struct weir_key_labels *labels,
+		       struct weir_rule_identity *identity)
 {
 	struct weir_flow key = *flow;
 
 	key = weir_flow_by_ends(&key, directions);
-	identity->key_fields = key.fields;
+	identity->key_fields = key.fields | weir_number_key_sets(labels, &key);
 	if (key.fields & WEIR_KEY_SOURCE)
 		memcpy(identity->source_bits, key.source_bits, sizeof(identity->source_bits));
 	if (key.fields & WEIR_KEY_DESTINATION)
@@ -85,7 +86,8 @@ struct weir_rule_identity weir_slot_identity_of(const struct slotting *slotting,
 		identity.interval_ns = rule->breaker.interval_ns;
 		identity.samples = rule->breaker.buckets;
 	}
-	weir_identify_key(weir_flow_of(slotting->ruleset, rule), directions_of(slotting, rule), &identity);
+	weir_identify_key(weir_flow_of(slotting->ruleset, rule), directions_of(slotting, rule), slotting->image->labels,
+			  &identity);
 	return identity;
 }
 
@@ -267,6 +269,7 @@ uint64_t weir_slot_digest_of_overrides(const struct weir_ruleset_rule *rule)
 		digest = weir_digest(digest, &override->prefix.family, sizeof(override->prefix.family));
 		digest = weir_digest(digest, &override->prefix.bits, sizeof(override->prefix.bits));
 		digest = weir_digest(digest, override->prefix.address, sizeof(override->prefix.address));
+		digest = weir_digest(digest, override->label, strlen(override->label));
 		digest = weir_digest(digest, &override->threshold_micro, sizeof(override->threshold_micro));
 		sum += digest *
 		       (digest >> 32 | 1); /* FNV is nearly linear, and a sum of linear values would hide changes */

@@ -256,6 +256,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	/* The tables of a generation have space for the largest load, whatever they contain. */
 	memory.matching += sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			   (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
+			   (image->labels ? weir_labels_bytes(image->labels->count) : 0) +
 			   (uint64_t)image->override_count * OVERRIDE_BYTES +
 			   (uint64_t)weir_image_interface_entries(image) * 2 * sizeof(__u64);
 	memory.lists += weir_lists_memory(&image->lists);

@@ -94,7 +94,8 @@ static void write_override(const struct weir_ruleset_rule *rule, size_t place, c
 {
 	override->key.place = place;
 	override->key.family = written->prefix.family;
-	override->key.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + written->prefix.bits;
+	override->key.prefix_bits =
+		rule->overrides_label ? WEIR_OVERRIDE_LABEL_BITS : WEIR_OVERRIDE_FIXED_BITS + written->prefix.bits;
 	memcpy(override->key.address, written->prefix.address, sizeof(override->key.address));
 	override->units.units = written->threshold_micro / WEIR_MICRO;
 	if (weir_kind_of(rule)->has_emission)
@@ -112,6 +113,28 @@ static void write_override(const struct weir_ruleset_rule *rule, size_t place, c
 	}
 }
 
+/* The number of an override's label among the image's; 0, after a warning, if no prefix of the key's set has it now. */
+static uint32_t find_label(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule,
+			   const struct weir_override *override, const struct weir_key_labels *labels,
+			   struct weir_diag *diag)
+{
+	const char *name = weir_flow_set(weir_flow_of(ruleset, rule), rule->override_field == WEIR_KEY_SOURCE
+									      ? WEIR_KEY_PLACE_SOURCE
+									      : WEIR_KEY_PLACE_DESTINATION);
+	const struct weir_set *set = name ? weir_find_set(ruleset, name, strlen(name)) : NULL;
+	uint32_t label = set ? weir_set_find_label(set, override->label) : WEIR_NO_LABEL;
+
+	if (label == WEIR_NO_LABEL) {
+		weir_diag_warning(diag, &override->place, NULL, NULL,
+				  "rule '%s': no prefix of set '%s' has the label '%s' now", rule->name, name ?: "?",
+				  override->label);
+		return 0;
+	}
+	for (uint32_t i = 0; i < labels->set_count && strcmp(labels->sets[i], name); i++)
+		label += weir_find_set(ruleset, labels->sets[i], strlen(labels->sets[i]))->label_count;
+	return label + 1;
+}
+
 int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag)
 {
 	const struct weir_ruleset_rule *rule;
@@ -124,9 +147,17 @@ int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image
 		return weir_compile_no_memory(diag);
 	for (place = 0; place < ruleset->rule_count; place++) {
 		rule = &ruleset->rules[place];
-		for (i = 0; i < rule->override_count; i++)
-			write_override(rule, place, &rule->overrides[i], &image->rules[place],
+		for (i = 0; i < rule->override_count; i++) {
+			const struct weir_override *override = &rule->overrides[i];
+			const uint32_t label =
+				rule->overrides_label ? find_label(ruleset, rule, override, image->labels, diag) : 0;
+
+			if (rule->overrides_label && !label)
+				continue;
+			image->overrides[image->override_count].label = label;
+			write_override(rule, place, override, &image->rules[place],
 				       &image->overrides[image->override_count++]);
+		}
 	}
 	return 0;
 }

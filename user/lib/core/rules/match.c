@@ -399,6 +399,7 @@ void weir_read_match(struct weir_reader *reader, const struct weir_node *node, s
 /* ---- the flow key ---- */
 
 struct flow_draft {
+	const struct weir_reader *reader;
 	struct weir_flow *flow;
 	uint8_t families;
 	const char *of_all; /* advice for "no key" */
@@ -426,17 +427,33 @@ static bool is_no_key(const char *text)
 	return false;
 }
 
+/* The set after the '@' of a key field must be there, and have labels. */
+static int check_key_set(const struct weir_reader *reader, const char *word, struct weir_refusal *refusal)
+{
+	struct weir_set_use use;
+	int err = weir_parse_set_use(reader, word, &use, refusal);
+
+	if (err || use.set == SIZE_MAX || reader->ruleset->sets[use.set].has_labels)
+		return err;
+	weir_refuse(refusal, "set '%.*s' has no labels to tell flows apart", WEIR_SHOWN(use.name));
+	return weir_advise(refusal, "write 'labels: true' in the set");
+}
+
 /* The items are fields of one key, so there is no list to store: `item` is an unused byte. */
 static int parse_flow_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
 {
 	const struct flow_draft *draft = context;
+	const char *set;
+	int err;
 
 	if (is_no_key(text) || is_time(text)) {
 		weir_refuse(reterr_refusal, "'%.*s' is not a field of a flow key", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "%s",
 				   is_time(text) ? "write the time in the rate: 'rate: 6/min'" : draft->of_all);
 	}
-	return weir_parse_flow_field(text, draft->families, draft->flow, reterr_refusal);
+	err = weir_parse_flow_field(text, draft->families, draft->flow, reterr_refusal);
+	set = strchr(text, '@');
+	return err || !set ? err : check_key_set(draft->reader, set, reterr_refusal);
 }
 
 static void read_key(struct weir_reader *reader, const struct weir_node *node, const char *field,
@@ -457,7 +474,7 @@ static const struct weir_node *node_of_field(const struct weir_node *node, const
 	for (size_t i = 0; node->kind == WEIR_NODE_LIST && i < node->count; i++) {
 		const struct weir_node *item = node->items[i];
 
-		if (item->kind == WEIR_NODE_WORD && strcspn(item->text, "/") == strlen(name) &&
+		if (item->kind == WEIR_NODE_WORD && strcspn(item->text, "/@") == strlen(name) &&
 		    !strncmp(item->text, name, strlen(name)))
 			return item;
 	}
@@ -529,7 +546,7 @@ static void check_ends(struct weir_reader *reader, const struct weir_node *node,
 void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
 		    struct weir_flow *flow)
 {
-	const struct flow_draft draft = {flow, match->families,
+	const struct flow_draft draft = {reader, flow, match->families,
 					 "leave 'flow' out: the whole resource is then one flow"};
 
 	read_key(reader, node, "flow", &draft);
@@ -539,7 +556,7 @@ void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, co
 void weir_read_per(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
 		   struct weir_flow *flow)
 {
-	const struct flow_draft draft = {flow, match->families, "write 'per: all' without other fields"};
+	const struct flow_draft draft = {reader, flow, match->families, "write 'per: all' without other fields"};
 
 	if (node->kind != WEIR_NODE_WORD || strcmp(node->text, "all"))
 		read_key(reader, node, "per", &draft);

@@ -77,14 +77,15 @@ enum override_field {
 	OVERRIDE_DESTINATION,
 	OVERRIDE_REMOTE,
 	OVERRIDE_LOCAL,
+	OVERRIDE_LABEL,
 	OVERRIDE_THRESHOLD,
 	OVERRIDE_RATE,
 	OVERRIDE_FIELD_COUNT
 };
-#define OVERRIDE_ADDRESSES 4
+#define OVERRIDE_ADDRESSES 5 /* of which the last is a label */
 
-static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "destination", "remote",
-								  "local",  "threshold",   "rate"};
+static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "destination", "remote", "local",
+								  "label",  "threshold",   "rate"};
 
 /* The overrides of one rule while they are read. */
 struct overrides {
@@ -96,7 +97,36 @@ struct overrides {
 	const struct weir_node **nodes; /* the nodes to point at, by override */
 };
 
-/* ---- the prefix ---- */
+/* ---- the prefix, or the label ---- */
+
+/* A label belongs to the end of the key that has a set. Whether there is one is reported once. */
+static bool take_labels(struct overrides *overrides, const struct weir_node *node)
+{
+	const struct weir_flow *flow = overrides->flow;
+	const uint32_t ends = flow ? WEIR_KEY_LABEL_ENDS(flow->fields) : WEIR_KEY_SOURCE;
+	struct weir_ruleset_rule *rule = overrides->rule;
+
+	if (!overrides->first) {
+		overrides->first = node;
+		rule->override_field = ends == WEIR_KEY_DESTINATION ? WEIR_KEY_DESTINATION : WEIR_KEY_SOURCE;
+		rule->overrides_end = flow && flow->fields & WEIR_KEY_RELATIVE(rule->override_field);
+		rule->overrides_label = true;
+		if (!ends)
+			weir_complain(overrides->reader, node, "write 'source: PREFIX', or 'source@NAME' in the key",
+				      "the flow key of '%.*s' has no set whose label this could be",
+				      WEIR_SHOWN(rule->has_own_key ? rule->name : overrides->resource->name));
+		else if (ends == (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION))
+			weir_complain(overrides->reader, node, "leave one of the sets out of the key",
+				      "the flow key of '%.*s' has two sets, and a label does not say which it is of",
+				      WEIR_SHOWN(rule->has_own_key ? rule->name : overrides->resource->name));
+	}
+	if (rule->overrides_label)
+		return true;
+	weir_complain(overrides->reader, node, "write another rule for the others",
+		      "all overrides of a rule must be of one kind: the first, in line %d, is by %s",
+		      overrides->first->place.line, weir_override_name(rule));
+	return false;
+}
 
 /* All entries must have the kind of the first. Whether the key has such a field is reported once, at the first. */
 static bool take_kind(struct overrides *overrides, const struct weir_node *node, enum override_field named)
@@ -109,8 +139,13 @@ static bool take_kind(struct overrides *overrides, const struct weir_node *node,
 		overrides->first = node;
 		rule->override_field = field;
 		rule->overrides_end = is_end;
-		if (overrides->flow && (!(overrides->flow->fields & field) ||
-					!(overrides->flow->fields & WEIR_KEY_RELATIVE(field)) == is_end))
+		if (overrides->flow && overrides->flow->fields & WEIR_KEY_LABEL(field))
+			weir_complain(overrides->reader, node, "write 'label: LABEL'",
+				      "the flow key has the labels of set '%s' there, not addresses",
+				      field == WEIR_KEY_SOURCE ? overrides->flow->source_set
+							       : overrides->flow->destination_set);
+		else if (overrides->flow && (!(overrides->flow->fields & field) ||
+					     !(overrides->flow->fields & WEIR_KEY_RELATIVE(field)) == is_end))
 			weir_complain(overrides->reader, node,
 				      overrides->flow->fields & field
 					      ? is_end ? "write the word of the key: 'source' or 'destination'"
@@ -121,11 +156,11 @@ static bool take_kind(struct overrides *overrides, const struct weir_node *node,
 				      "%s is not in the flow key of '%.*s'", weir_override_name(overrides->rule),
 				      WEIR_SHOWN(rule->has_own_key ? rule->name : overrides->resource->name));
 	}
-	if (rule->override_field == field && rule->overrides_end == is_end)
+	if (!rule->overrides_label && rule->override_field == field && rule->overrides_end == is_end)
 		return true;
 	weir_complain(overrides->reader, node, "write another rule for the others",
 		      "all overrides of a rule must be of one kind: the first, in line %d, is by %s",
-		      overrides->first->place.line, weir_override_name(overrides->rule));
+		      overrides->first->place.line, weir_override_name(rule));
 	return false;
 }
 
@@ -137,7 +172,8 @@ static bool check_length(struct overrides *overrides, const struct weir_node *no
 	const uint8_t *key_bits;
 	unsigned int longest;
 
-	if (!resource || !(overrides->flow->fields & overrides->rule->override_field))
+	if (!resource || !(overrides->flow->fields & overrides->rule->override_field) ||
+	    overrides->flow->fields & WEIR_KEY_LABEL(overrides->rule->override_field))
 		return true;
 	key_bits = overrides->rule->override_field == WEIR_KEY_SOURCE ? overrides->flow->source_bits
 								      : overrides->flow->destination_bits;
@@ -152,6 +188,23 @@ static bool check_length(struct overrides *overrides, const struct weir_node *no
 		      "prefix '%.*s' is longer than the flow key's, which is /%u",
 		      WEIR_SHOWN(weir_is_set_use(node->text) ? text : node->text), longest);
 	return false;
+}
+
+/* Read a label at `node`. Whether a prefix has it now is a question for each load of the set. */
+static bool read_label(struct overrides *overrides, const struct weir_node *node, char label[WEIR_LABEL_BYTES])
+{
+	const bool is_of_kind = take_labels(overrides, node);
+	struct weir_refusal refusal;
+	const char *word;
+
+	if (!weir_read_word(overrides->reader, node, override_fields[OVERRIDE_LABEL], &word))
+		return false;
+	if (weir_check_label(word, &refusal)) {
+		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+		return false;
+	}
+	snprintf(label, WEIR_LABEL_BYTES, "%s", word);
+	return is_of_kind;
 }
 
 /* Read a prefix or "@NAME" at `node`. Returns false if neither is there. */
@@ -291,7 +344,8 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 		weir_complain(overrides->reader, other, "leave one of them out",
 			      "an override has one address, source or destination, not both");
 	else if (address)
-		is_good = read_address(overrides, address, named, &override.prefix, &use);
+		is_good = named == OVERRIDE_LABEL ? read_label(overrides, address, override.label)
+						  : read_address(overrides, address, named, &override.prefix, &use);
 	if (values[OVERRIDE_THRESHOLD] && values[OVERRIDE_RATE])
 		weir_complain(overrides->reader, values[OVERRIDE_THRESHOLD], "leave one of them out",
 			      "'rate' includes it, so 'threshold' must not be given");
@@ -313,14 +367,19 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 /* ---- all of them ---- */
 
 struct ranked {
-	const struct weir_prefix *prefix;
+	const struct weir_override *override;
 	size_t index;
 };
+
+static int compare_overrides(const struct weir_override *left, const struct weir_override *right)
+{
+	return weir_compare_prefixes(&left->prefix, &right->prefix) ?: strcmp(left->label, right->label);
+}
 
 static int compare_ranked(const void *left, const void *right)
 {
 	const struct ranked *a = left, *b = right;
-	int order = weir_compare_prefixes(a->prefix, b->prefix);
+	int order = compare_overrides(a->override, b->override);
 
 	return order ?: a->index < b->index ? -1 : a->index > b->index;
 }
@@ -337,15 +396,17 @@ static void check_unique(struct overrides *overrides)
 		return;
 	}
 	for (size_t i = 0; i < rule->override_count; i++)
-		ranked[i] = (struct ranked){&rule->overrides[i].prefix, i};
+		ranked[i] = (struct ranked){&rule->overrides[i], i};
 	qsort(ranked, rule->override_count, sizeof(*ranked), compare_ranked);
 	for (size_t i = 1; i < rule->override_count; i++) {
-		if (weir_compare_prefixes(ranked[i].prefix, ranked[first].prefix))
+		if (compare_overrides(ranked[i].override, ranked[first].override))
 			first = i;
 		else
 			weir_complain(overrides->reader, overrides->nodes[ranked[i].index], "leave one of them out",
-				      "%s already has an override, in line %d",
-				      weir_format_prefix(ranked[first].prefix, text),
+				      "%.*s already has an override, in line %d",
+				      WEIR_SHOWN(rule->overrides_label
+							 ? ranked[first].override->label
+							 : weir_format_prefix(&ranked[first].override->prefix, text)),
 				      overrides->nodes[ranked[first].index]->place.line);
 	}
 }

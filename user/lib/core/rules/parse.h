@@ -193,6 +193,9 @@ char *weir_list_path(const struct weir_node *node, const char *name);
 /* Read one file's `sets`. They are read before everything that may name them. */
 void weir_read_sets(struct weir_reader *reader, const struct weir_node *node);
 
+/* Check that a label has 1 to 64 bytes of UTF-8, and none of control characters. */
+int weir_check_label(const char *text, struct weir_refusal *refusal);
+
 /* Does the word begin with '@' or "!@"? */
 bool weir_is_set_use(const char *text);
 /* Is the name after the '@' that of a set? */

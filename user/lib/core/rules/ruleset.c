@@ -134,6 +134,10 @@ struct weir_flow weir_flow_by_ends(const struct weir_flow *flow, uint8_t directi
 	if (own & (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION)) {
 		memcpy(key.source_bits, flow->destination_bits, sizeof(key.source_bits));
 		memcpy(key.destination_bits, flow->source_bits, sizeof(key.destination_bits));
+		memcpy(key.source_set, flow->destination_set, sizeof(key.source_set));
+		memcpy(key.destination_set, flow->source_set, sizeof(key.destination_set));
+		key.fields = (key.fields & ~WEIR_KEY_LABELS) |
+			     WEIR_KEY_LABEL(WEIR_KEY_OTHER_END(WEIR_KEY_LABEL_ENDS(flow->fields)));
 	}
 	return key;
 }

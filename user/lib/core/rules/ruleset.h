@@ -86,7 +86,18 @@ struct weir_flow {
 	uint32_t fields;
 	uint8_t source_bits[2]; /* [0] for IPv4 (at most 32), [1] for IPv6 (at most 128); 0 if not in the key */
 	uint8_t destination_bits[2];
+	/* With WEIR_KEY_LABEL(): the set whose labels take the address's place. Compared as memory: with zeros. */
+	char source_set[WEIR_NAME_BYTES];
+	char destination_set[WEIR_NAME_BYTES];
 };
+
+/* The set by which the key has this end, or NULL: it has an address there, or nothing. */
+static inline const char *weir_flow_set(const struct weir_flow *flow, int place)
+{
+	if (place > WEIR_KEY_PLACE_DESTINATION || !(flow->fields & WEIR_KEY_LABEL(1u << place)))
+		return NULL;
+	return place == WEIR_KEY_PLACE_SOURCE ? flow->source_set : flow->destination_set;
+}
 
 /* The directions of its packets: WEIR_MATCHES_IN, _OUT or both. */
 static inline uint8_t weir_match_directions(const struct weir_match *match)
@@ -144,9 +155,12 @@ struct weir_choices {
 
 #define WEIR_MICRO 1000000ull /* thresholds are exact decimals of at most six places */
 
-/* A separate threshold for the flows under one prefix; the rule's longest matching prefix wins. */
+/* A separate threshold for the flows under one prefix, of which the rule's longest matching one wins, or for those of
+ * one label.
+ */
 struct weir_override {
-	struct weir_prefix prefix;
+	struct weir_prefix prefix; /* family 0: by label */
+	char label[WEIR_LABEL_BYTES];
 	uint64_t threshold_micro;
 	struct weir_place place;
 };
@@ -228,6 +242,7 @@ struct weir_ruleset_rule {
 	struct weir_breaker_fields breaker; /* circuit breakers only, otherwise zero */
 	uint32_t override_field; /* WEIR_KEY_SOURCE or WEIR_KEY_DESTINATION, which the prefixes are matched with */
 	bool overrides_end;	 /* ... called `remote` or `local` in the file */
+	bool overrides_label;	 /* ... or whose labels, since the key has a set there */
 	struct weir_override *overrides; /* in the order of the file, without duplicate prefixes */
 	size_t override_count;
 	enum weir_cluster cluster; /* clusterMode: the hosts of settings.cluster share its threshold */

@@ -409,7 +409,11 @@ static int add_key_field(const char *const *names, int bit, uint32_t relative, s
 		flow->fields |= field | relative;
 		return 0;
 	}
-	if ((flow->fields & WEIR_KEY_RELATIVE(field)) == relative)
+	if (flow->fields & WEIR_KEY_LABEL(field) && field & (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION))
+		weir_refuse(reterr_refusal,
+			    "the flow key has a set for '%s': neither another set nor the address goes with it",
+			    names[bit]);
+	else if ((flow->fields & WEIR_KEY_RELATIVE(field)) == relative)
 		weir_refuse(reterr_refusal, "'%s' is in the flow key twice", names[bit]);
 	else
 		weir_refuse(reterr_refusal, "a flow key has '%s' or '%s', not both", weir_key_field_names[bit],
@@ -437,8 +441,9 @@ static int advise_flow_field(const char *text, size_t name_bytes, struct weir_re
 int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *flow,
 			  struct weir_refusal *reterr_refusal)
 {
-	size_t name_bytes = strcspn(text, "/");
-	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
+	size_t name_bytes = strcspn(text, "/@");
+	const char *lengths = text[name_bytes] == '/' ? text + name_bytes + 1 : NULL;
+	const char *set = text[name_bytes] == '@' ? text + name_bytes + 1 : NULL;
 	const int end = find_name(end_names, WEIR_KEY_ENDS_COUNT, text, name_bytes);
 	const int bit = end < WEIR_KEY_ENDS_COUNT
 				? end
@@ -456,6 +461,14 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 			    names[bit]);
 		return weir_advise(reterr_refusal, "write %s alone", names[bit]);
 	}
+	if (set && !is_address[bit]) {
+		weir_refuse(reterr_refusal, "'%.*s' has a set, but %s is not an address", WEIR_SHOWN(text), names[bit]);
+		return weir_advise(reterr_refusal, "write %s alone", names[bit]);
+	}
+	if (set && (weir_check_name(set, reterr_refusal) || strpbrk(set, "/.:"))) {
+		weir_refuse(reterr_refusal, "'%.*s' is not '%s@NAME'", WEIR_SHOWN(text), names[bit]);
+		return weir_advise(reterr_refusal, "write the name of a set alone: all its labels tell flows apart");
+	}
 	if (lengths)
 		err = parse_key_lengths(text, lengths, families, bits, reterr_refusal);
 	if (!err)
@@ -463,10 +476,15 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 				    reterr_refusal);
 	if (err)
 		return err;
-	if (bit == WEIR_KEY_PLACE_SOURCE)
+	if (set) {
+		flow->fields |= WEIR_KEY_LABEL(1u << bit);
+		strncpy(bit == WEIR_KEY_PLACE_SOURCE ? flow->source_set : flow->destination_set, set,
+			sizeof(flow->source_set) - 1);
+	} else if (bit == WEIR_KEY_PLACE_SOURCE) {
 		memcpy(flow->source_bits, bits, sizeof(bits));
-	if (bit == WEIR_KEY_PLACE_DESTINATION)
+	} else if (bit == WEIR_KEY_PLACE_DESTINATION) {
 		memcpy(flow->destination_bits, bits, sizeof(bits));
+	}
 	return 0;
 }
 

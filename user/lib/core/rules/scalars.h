@@ -162,6 +162,7 @@ extern const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT]; /* by bit o
 
 /* The name that rule files use for a key field, in a flow key or a rule's identity: "source", "remote". */
 const char *weir_key_field_name(uint32_t key_fields, int bit);
+#define WEIR_KEY_FIELD_BYTES (WEIR_NAME_BYTES + 16) /* with lengths, or a set: "destination@NAME" */
 
 /* The same for the address that a rule's overrides refer to. */
 const char *weir_override_name(const struct weir_ruleset_rule *rule);

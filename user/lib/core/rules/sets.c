@@ -29,7 +29,7 @@ struct draft {
 
 /* ---- labels ---- */
 
-static int check_label(const char *text, struct weir_refusal *refusal)
+int weir_check_label(const char *text, struct weir_refusal *refusal)
 {
 	uint32_t code;
 	size_t length;
@@ -104,7 +104,8 @@ static int take_entry(struct draft *draft, const struct weir_list_entry *entry, 
 	struct weir_set *set = draft->set;
 	uint32_t label = WEIR_NO_LABEL;
 
-	if (set->has_labels && (check_label(entry->label, refusal) || take_label(draft, entry->label, &label, refusal)))
+	if (set->has_labels &&
+	    (weir_check_label(entry->label, refusal) || take_label(draft, entry->label, &label, refusal)))
 		return -EINVAL;
 	if (set->has_labels && entry->weight[0] && take_weight(entry->weight, &set->labels[label], refusal))
 		return -EINVAL;
@@ -379,7 +380,7 @@ int weir_parse_set_use(const struct weir_reader *reader, const char *text, struc
 	const struct weir_set *set = weir_find_set(ruleset, name, label - name);
 	struct weir_set_use use = {.set = set ? (size_t)(set - ruleset->sets) : SIZE_MAX, .excepts = text[0] == '!'};
 
-	if (label - name >= WEIR_NAME_BYTES || (*label && check_label(label + 1, reterr_refusal)))
+	if (label - name >= WEIR_NAME_BYTES || (*label && weir_check_label(label + 1, reterr_refusal)))
 		return weir_refuse(reterr_refusal, "'%.*s' is not '@NAME' or '@NAME:LABEL'", WEIR_SHOWN(text));
 	snprintf(use.name, sizeof(use.name), "%.*s", (int)(label - name), name);
 	snprintf(use.label, sizeof(use.label), "%s", *label ? label + 1 : "");

@@ -250,9 +250,12 @@ static void write_key_field(struct weir_writer *writer, const struct weir_flow *
 	const uint8_t *bits = field == WEIR_KEY_SOURCE	      ? flow->source_bits
 			      : field == WEIR_KEY_DESTINATION ? flow->destination_bits
 							      : NULL;
-	char text[64];
+	char text[WEIR_KEY_FIELD_BYTES];
 
-	if (bits && (bits[0] != 32 || bits[1] != 128))
+	if (weir_flow_set(flow, place))
+		snprintf(text, sizeof(text), "%s@%s", weir_key_field_name(flow->fields, place),
+			 weir_flow_set(flow, place));
+	else if (bits && (bits[0] != 32 || bits[1] != 128))
 		snprintf(text, sizeof(text), "%s/%u/%u", weir_key_field_name(flow->fields, place), bits[0], bits[1]);
 	else
 		snprintf(text, sizeof(text), "%s", weir_key_field_name(flow->fields, place));
@@ -276,7 +279,10 @@ static void write_overrides(struct weir_writer *writer, const struct weir_rulese
 	weir_write_list(writer, weir_rule_fields[RULE_OVERRIDES]);
 	for (size_t i = 0; i < rule->override_count; i++) {
 		weir_write_map(writer, NULL);
-		weir_write_word(writer, field, weir_format_prefix(&rule->overrides[i].prefix, text));
+		if (rule->overrides[i].prefix.family)
+			weir_write_word(writer, field, weir_format_prefix(&rule->overrides[i].prefix, text));
+		else
+			weir_write_word(writer, "label", rule->overrides[i].label);
 		weir_write_micro(writer, "threshold", rule->overrides[i].threshold_micro);
 		weir_write_end(writer);
 	}

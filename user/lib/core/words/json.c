@@ -101,12 +101,12 @@ json_t *weir_json_shown_rule(const struct weir_shown_rule *shown, enum weir_rule
 	return weir_write_tree_end(&writer);
 }
 
-json_t *weir_json_rule(const struct weir_rule_info *rule)
+json_t *weir_json_rule(const struct weir_rule_info *rule, const struct weir_key_labels *labels)
 {
 	const struct weir_shown_rule shown = weir_shown_rule_of_info(rule);
 	char words[WEIR_WORDS_BYTES];
 	json_t *fields = weir_json_shown_rule(&shown, WEIR_RULE_LOADED);
 
-	json_object_set_new(fields, "limit", json_string(weir_format_limit(rule, words)));
+	json_object_set_new(fields, "limit", json_string(weir_format_limit(rule, labels, words)));
 	return fields;
 }

@@ -45,7 +45,7 @@ void weir_json_append(json_t **list, json_t *item);
  * breaker has the fields that it is written with; so has a system rule, with `resource` null. In addition, `limit` has
  * all of it in words.
  */
-json_t *weir_json_rule(const struct weir_rule_info *rule);
+json_t *weir_json_rule(const struct weir_rule_info *rule, const struct weir_key_labels *labels);
 
 /* The same for a rule in a document (rules/emit.h), without words. */
 json_t *weir_json_shown_rule(const struct weir_shown_rule *shown, enum weir_rule_document document);

@@ -25,6 +25,8 @@ static const char *format_address(const uint8_t *address, const uint8_t bits[2],
 /* How the fields of a key are printed, by weir_key_field_names. */
 enum form { FORM_ADDRESS, FORM_PORT, FORM_PROTOCOL, FORM_NUMBER, FORM_VLAN = FORM_NUMBER };
 
+#define VALUE_BYTES (WEIR_LABEL_BYTES > WEIR_PREFIX_TEXT_BYTES ? WEIR_LABEL_BYTES : WEIR_PREFIX_TEXT_BYTES)
+
 #define KEY_SHAPE(constant, name, member, part, form)                                                                  \
 	{offsetof(struct weir_flow_key, member), sizeof(((struct weir_flow_key *)0)->member), FORM_##form},
 static const struct {
@@ -51,14 +53,33 @@ static unsigned int field_number(const struct weir_flow_key *key, enum weir_key_
 	}
 }
 
+const char *weir_format_key_field(uint32_t key_fields, int place, const struct weir_key_labels *labels,
+				  char text[WEIR_KEY_FIELD_BYTES])
+{
+	const char *name = weir_key_field_name(key_fields, place);
+
+	if (!(WEIR_KEY_LABEL_ENDS(key_fields) >> place & 1))
+		return name;
+	snprintf(text, WEIR_KEY_FIELD_BYTES, "%s@%s", name, weir_key_set_name(labels, key_fields, place));
+	return text;
+}
+
 /* Format the value of one field of a key as text, even if it is a number. */
 static void format_field(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
-			 const char *interface, enum weir_key_place place, char text[WEIR_PREFIX_TEXT_BYTES])
+			 const char *interface, const struct weir_key_labels *labels, enum weir_key_place place,
+			 char text[VALUE_BYTES])
 {
 	const uint8_t *bits = place == WEIR_KEY_PLACE_SOURCE ? identity->source_bits : identity->destination_bits;
 	const uint8_t *at = (const uint8_t *)key + key_shapes[place].offset;
+	char label[WEIR_LABEL_BYTES];
 	const char *name = NULL;
+	uint64_t hash;
 
+	if (WEIR_KEY_LABEL_ENDS(identity->key_fields) >> place & 1) {
+		memcpy(&hash, at, sizeof(hash));
+		snprintf(text, VALUE_BYTES, "%s", weir_label_text(labels, hash, label));
+		return;
+	}
 	if (key_shapes[place].form == FORM_ADDRESS) {
 		format_address(at, bits, key->family, text);
 		return;
@@ -75,26 +96,27 @@ static void format_field(const struct weir_rule_identity *identity, const struct
 }
 
 const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
-			    const char *interface, char words[WEIR_WORDS_BYTES])
+			    const char *interface, const struct weir_key_labels *labels, char words[WEIR_WORDS_BYTES])
 {
-	char text[WEIR_PREFIX_TEXT_BYTES];
+	char text[VALUE_BYTES], field[WEIR_KEY_FIELD_BYTES];
 	size_t used = 0;
 
 	words[0] = '\0';
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT && used < WEIR_WORDS_BYTES; bit++) {
 		if (!(identity->key_fields >> bit & 1))
 			continue;
-		format_field(identity, key, interface, bit, text);
+		format_field(identity, key, interface, labels, bit, text);
 		used += snprintf(words + used, WEIR_WORDS_BYTES - used, "%s%s %s", used ? ", " : "",
-				 weir_key_field_name(identity->key_fields, bit), text);
+				 weir_format_key_field(identity->key_fields, bit, labels, field), text);
 	}
 	return words;
 }
 
-json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key, const char *interface)
+json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key, const char *interface,
+		      const struct weir_key_labels *labels)
 {
 	json_t *fields = json_object();
-	char text[WEIR_PREFIX_TEXT_BYTES];
+	char text[VALUE_BYTES], field[WEIR_KEY_FIELD_BYTES];
 
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++) {
 		const enum form form = key_shapes[bit].form;
@@ -102,8 +124,8 @@ json_t *weir_json_key(const struct weir_rule_identity *identity, const struct we
 
 		if (!(identity->key_fields >> bit & 1))
 			continue;
-		format_field(identity, key, interface, bit, text);
-		json_object_set_new(fields, weir_key_field_name(identity->key_fields, bit),
+		format_field(identity, key, interface, labels, bit, text);
+		json_object_set_new(fields, weir_format_key_field(identity->key_fields, bit, labels, field),
 				    is_number ? json_integer(field_number(key, bit)) : weir_json_text(text));
 	}
 	return fields;

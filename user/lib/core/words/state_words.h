@@ -6,21 +6,28 @@
 #include <jansson.h>
 
 #include "tables/connection_counts.h"
+#include "rules/scalars.h"
 #include "tables/entry_state.h"
+#include "tables/labels.h"
 #include "words/figures.h"
 
 /* ---- flow keys, in words and in JSON ---- */
 
 /*
  * Format a flow's key: "source 192.0.2.1, destinationPort 53". `interface` is the name of the interface in the key.
- * NULL: its name is not known, for example because it is gone; it is then called "if7", by its number.
+ * NULL: its name is not known, for example because it is gone; it is then called "if7", by its number. `labels` are
+ * those of the key's sets, or NULL: "source@tenants gold".
  */
 const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
-			    const char *interface, char words[WEIR_WORDS_BYTES]);
+			    const char *interface, const struct weir_key_labels *labels, char words[WEIR_WORDS_BYTES]);
 
 /* The fields of the key, with their names in rule files; addresses and interfaces are texts. */
-json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
-		      const char *interface);
+json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key, const char *interface,
+		      const struct weir_key_labels *labels);
+
+/* The name of one field, with its set: "source@tenants". Returns `text` or a constant. */
+const char *weir_format_key_field(uint32_t key_fields, int place, const struct weir_key_labels *labels,
+				  char text[WEIR_KEY_FIELD_BYTES]);
 
 /* ---- circuit breakers ---- */
 

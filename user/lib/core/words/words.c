@@ -121,7 +121,9 @@ static void format_key_field(const struct weir_flow *flow, uint8_t families, int
 								    : NULL;
 	const char *name = weir_key_field_name(flow->fields, place);
 
-	if (bits && families == 1 && bits[0] < 32)
+	if (weir_flow_set(flow, place))
+		snprintf(text, text_bytes, "%s@%s", name, weir_flow_set(flow, place));
+	else if (bits && families == 1 && bits[0] < 32)
 		snprintf(text, text_bytes, "%s/%u", name, bits[0]);
 	else if (bits && families == 2 && bits[1] < 128)
 		snprintf(text, text_bytes, "%s/%u", name, bits[1]);
@@ -139,7 +141,7 @@ const char *weir_format_whose(const struct weir_flow *flow, uint8_t families, ch
 	snprintf(words, WEIR_WORDS_BYTES, "in all");
 	for (int place = 0; rest; place++) {
 		const char *before = !used ? "per " : rest >> (place + 1) ? ", " : " and ";
-		char text[64];
+		char text[WEIR_KEY_FIELD_BYTES];
 
 		if (!(rest >> place & 1))
 			continue;
@@ -157,13 +159,16 @@ const char *weir_format_whose_rule(const struct weir_ruleset *ruleset, const str
 				 words);
 }
 
-const char *weir_format_whose_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+const char *weir_format_whose_limit(const struct weir_rule_info *rule, const struct weir_key_labels *labels,
+				    char words[WEIR_WORDS_BYTES])
 {
 	const struct weir_rule_identity *identity = &rule->identity;
 	struct weir_flow flow = {.fields = rule->counts_whole ? 0 : identity->key_fields};
 
 	memcpy(flow.source_bits, identity->source_bits, sizeof(flow.source_bits));
 	memcpy(flow.destination_bits, identity->destination_bits, sizeof(flow.destination_bits));
+	strcpy(flow.source_set, weir_key_set_name(labels, identity->key_fields, WEIR_KEY_PLACE_SOURCE));
+	strcpy(flow.destination_set, weir_key_set_name(labels, identity->key_fields, WEIR_KEY_PLACE_DESTINATION));
 	return weir_format_whose(&flow, rule->families, words);
 }
 
@@ -239,7 +244,8 @@ static void format_limit_rate(const struct weir_rule_info *rule, char words[WEIR
 	snprintf(words, WEIR_WORDS_BYTES, "%s to %.64s", high, low);
 }
 
-static const char *format_kinds_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+static const char *format_kinds_limit(const struct weir_rule_info *rule, const struct weir_key_labels *labels,
+				      char words[WEIR_WORDS_BYTES])
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
@@ -247,21 +253,21 @@ static const char *format_kinds_limit(const struct weir_rule_info *rule, char wo
 
 	if (rule->system)
 		return weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words);
-	weir_format_whose_limit(rule, whose);
+	weir_format_whose_limit(rule, labels, whose);
 	if (weir_is_breaker(rule)) {
 		const struct weir_shown_rule shown = weir_shown_rule_of_info(rule);
 
-		snprintf(words, WEIR_WORDS_BYTES, "%.200s, %.200s", weir_format_breaker(&shown.rule, limit), whose);
+		snprintf(words, WEIR_WORDS_BYTES, "%.200s, %.400s", weir_format_breaker(&shown.rule, limit), whose);
 		return words;
 	}
 	if (kind->noun) {
 		weir_format_count(rule->threshold_micro, kind->noun, limit);
-		snprintf(words, WEIR_WORDS_BYTES, "%.64s %.200s", limit, whose);
+		snprintf(words, WEIR_WORDS_BYTES, "%.64s %.400s", limit, whose);
 		return words;
 	}
 	format_limit_rate(rule, limit);
 	weir_format_penalty(rule->penalty_ms, rule->penalty_ms_max, penalty);
-	snprintf(words, WEIR_WORDS_BYTES, "%.64s %.200s%s%s%s%s%s%s", limit, whose,
+	snprintf(words, WEIR_WORDS_BYTES, "%.64s %.400s%s%s%s%s%s%s", limit, whose,
 		 rule->strategy == WEIR_STRATEGY_WARM_UP   ? ", warming up"
 		 : rule->cluster == WEIR_CLUSTER_GLOBAL	   ? ", for all hosts"
 		 : rule->cluster == WEIR_CLUSTER_AVG_LOCAL ? ", times the hosts"
@@ -271,11 +277,12 @@ static const char *format_kinds_limit(const struct weir_rule_info *rule, char wo
 	return words;
 }
 
-const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+const char *weir_format_limit(const struct weir_rule_info *rule, const struct weir_key_labels *labels,
+			      char words[WEIR_WORDS_BYTES])
 {
 	size_t used;
 
-	format_kinds_limit(rule, words);
+	format_kinds_limit(rule, labels, words);
 	used = strlen(words);
 	if (rule->on_block && rule->on_block < WEIR_ON_BLOCK_COUNT)
 		snprintf(words + used, WEIR_WORDS_BYTES - used, ", answers with %s", weir_answer_words[rule->on_block]);

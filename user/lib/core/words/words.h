@@ -12,6 +12,7 @@
 
 #include "rules/quantity.h"
 #include "rules/ruleset.h"
+#include "tables/labels.h"
 #include "weir_abi.h"
 
 /* The plural ending of a noun: "" or "s". */
@@ -20,7 +21,7 @@ static inline const char *weir_plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-#define WEIR_WORDS_BYTES 560 /* enough for a limit with a key of all fields, a resource's name and a penalty */
+#define WEIR_WORDS_BYTES 960 /* enough for a limit with a key of all fields, a resource's name and a penalty */
 
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
@@ -43,15 +44,17 @@ void weir_format_penalty(uint32_t penalty_ms, uint32_t penalty_ms_max, char text
  */
 const char *weir_format_whose(const struct weir_flow *flow, uint8_t families, char words[WEIR_WORDS_BYTES]);
 
-/* The same for a rule as it was read, and for a loaded rule. */
+/* The same for a rule as it was read, and for a loaded rule, whose sets `labels` knows (NULL: they are "?"). */
 const char *weir_format_whose_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule,
 				   char words[WEIR_WORDS_BYTES]);
-const char *weir_format_whose_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
+const char *weir_format_whose_limit(const struct weir_rule_info *rule, const struct weir_key_labels *labels,
+				    char words[WEIR_WORDS_BYTES]);
 
 /* "20/s per source/24", "1000 to 100/s in all, spaced", "100 connections per source", "Load above 8",
  * "20/s per source, then blocked for 1 min".
  */
-const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
+const char *weir_format_limit(const struct weir_rule_info *rule, const struct weir_key_labels *labels,
+			      char words[WEIR_WORDS_BYTES]);
 
 /* "InboundQPS from 1000", "AvgRT from 50 ms", "CpuUsage above 0.8, BBR" for a system rule. */
 const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,

@@ -143,6 +143,8 @@ static int pin_maps(const char *instance, const struct weir_image *image, const 
 		err = weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	if (!err)
 		err = weir_cases_pin(instance, image, object, weir_pin, diag);
+	if (!err)
+		err = weir_labels_pin(instance, object, weir_pin, diag);
 	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
 		if (weir_object_hook_fd(object, hook) >= 0)
 			err = weir_pin(instance, weir_pin_of_program(hook), weir_object_hook_fd(object, hook), diag);

@@ -57,6 +57,9 @@ struct weir_instance {
 	uint32_t rule_count, resource_count;
 	struct weir_link *links;
 	size_t link_count;
+	/* Of flow keys, mapped; NULL: no rule's key has a set, or another version loaded the rules. */
+	const struct weir_key_labels *labels;
+	size_t labels_bytes;
 	struct weir_unconfirmed unconfirmed;
 	bool is_settled; /* each place belongs to one rule; false while a reload describes old and new rules together */
 	/* Tables of another version (by enum weir_table_id), and the tables that are useless without them. They are not

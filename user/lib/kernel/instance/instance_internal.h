@@ -95,6 +95,16 @@ void weir_cases_drop_new(const char *instance);
  */
 int weir_cases_follow(const char *instance);
 
+/* ---- labels_map.c: the same for the labels of flow keys ---- */
+
+int weir_labels_pin(const char *instance, const struct weir_object *object,
+		    int (*pin_one)(const char *instance, const char *pin, int fd, struct weir_diag *diag),
+		    struct weir_diag *diag);
+int weir_labels_take_new(const char *instance, const struct weir_object *object, struct weir_diag *diag);
+/* Set instance->labels, once its rules are known. */
+void weir_labels_map(struct weir_instance *instance);
+void weir_labels_unmap(struct weir_instance *instance);
+
 /* ---- answers.c ---- */
 
 /* Make the map contain the addresses of the present network namespace. Returns 0 or -errno. */

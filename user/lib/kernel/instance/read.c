@@ -187,6 +187,8 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 		err = read_descriptions(instance, diag);
 	if (!err && !instance->is_all_incompatible)
 		err = put_in_order(instance, diag);
+	if (!err && !instance->is_all_incompatible)
+		weir_labels_map(instance);
 	if (!err)
 		err = weir_instance_read_links(instance, diag);
 	if (err)
@@ -210,6 +212,7 @@ void weir_instance_free(struct weir_instance *instance)
 	free(instance->rule_order);
 	free(instance->resource_order);
 	free(instance->links);
+	weir_labels_unmap(instance);
 	free(instance);
 }
 
@@ -308,6 +311,11 @@ int weir_overrides_find(int fd, const struct weir_rule_info *rule, const struct 
 	struct weir_override_units found;
 
 	wanted.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + (key->family == 6 ? 128 : 32);
+	if (rule->identity.key_fields &
+	    (rule->overrides_destination ? WEIR_KEY_LABEL(WEIR_KEY_DESTINATION) : WEIR_KEY_LABEL(WEIR_KEY_SOURCE))) {
+		wanted.family = 0;
+		wanted.prefix_bits = WEIR_OVERRIDE_LABEL_BITS;
+	}
 	memcpy(wanted.address, rule->overrides_destination ? key->destination : key->source, sizeof(wanted.address));
 	if (bpf_map_lookup_elem(fd, &wanted, &found)) {
 		if (errno != ENOENT)

@@ -95,6 +95,8 @@ static int pin_new_maps(const struct weir_instance *instance, const struct weir_
 		err = weir_pin_new(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	if (!err)
 		err = weir_cases_pin(instance->name, image, object, weir_pin_new, diag);
+	if (!err)
+		err = weir_labels_pin(instance->name, object, weir_pin_new, diag);
 	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++)
 		if (weir_object_hook_fd(object, hook) >= 0)
 			err = weir_pin_new(instance->name, weir_pin_of_program(hook), weir_object_hook_fd(object, hook),
@@ -158,6 +160,8 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 		err = weir_pin_take_new(instance->name, WEIR_PIN_THRESHOLDS, diag);
 	if (!err)
 		err = weir_cases_take_new(instance->name, image, diag);
+	if (!err)
+		err = weir_labels_take_new(instance->name, object, diag);
 	for (int hook = 0; !err && hook < WEIR_HOOKS; hook++) {
 		if (weir_object_hook_fd(object, hook) >= 0)
 			err = weir_pin_take_new(instance->name, weir_pin_of_program(hook), diag);
@@ -186,6 +190,7 @@ static void drop_new_pins(const struct weir_instance *instance)
 	for (int hook = 0; hook < WEIR_HOOKS; hook++)
 		weir_unpin_new(instance->name, weir_pin_of_program(hook));
 	weir_cases_drop_new(instance->name);
+	weir_unpin_new(instance->name, WEIR_PIN_LABELS);
 	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		weir_unpin_new(instance->name, weir_table_name(map));
 }

@@ -91,6 +91,7 @@ static int make_seed(struct weir_object *object, const struct weir_object_option
 static void set_tables(struct weir_generation *tables, const struct weir_image *image, const __u64 seed[])
 {
 	memcpy(&tables->classes, image->classes, sizeof(tables->classes));
+	memcpy(tables->label_root, image->label_root, sizeof(tables->label_root));
 	for (__u32 i = 0; i < image->vector_count && i < WEIR_ONLY_WORDS; i++)
 		tables->only_word[i] = image->vectors[i].word[0];
 	if (image->except)
@@ -173,18 +174,63 @@ static int fill_entry(const struct bpf_map *map, const void *key, const void *va
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
 }
 
-static int fill_generation(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
+static int fill_overrides(const struct bpf_map *map, const struct weir_image *image, const uint64_t *hashes,
+			  struct weir_diag *diag)
 {
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < image->override_count; i++) {
+		const struct weir_image_override *override = &image->overrides[i];
+		struct weir_override_key key = override->key;
+
+		if (override->label)
+			memcpy(key.address, &hashes[override->label - 1], sizeof(*hashes));
+		err = fill_entry(map, &key, &override->units, diag);
+	}
+	return err;
+}
+
+/* Write the hashes of labels behind the nodes of tries (weir_prefixes.h). */
+static int fill_labels(const struct bpf_map *map, const struct weir_image *image, const uint64_t *hashes,
+		       struct weir_diag *diag)
+{
+	const uint32_t first = image->config.label_first, count = image->prefix_node_count - first;
+	_cleanup_(weir_freep) struct weir_prefix_node *nodes = calloc(count, sizeof(*nodes));
+	_cleanup_(weir_freep) uint32_t *keys = calloc(count, sizeof(*keys));
+	int err = nodes && keys ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !err && i < count; i++)
+		keys[i] = first + i;
+	for (uint64_t number = 1; !err && number <= image->labels->count; number++)
+		memcpy((char *)&nodes[number / WEIR_LABELS_PER_NODE] + number % WEIR_LABELS_PER_NODE * sizeof(*hashes),
+		       &hashes[number - 1], sizeof(*hashes));
+	if (!err)
+		err = weir_array_write_some(bpf_map__fd(map), keys, nodes, count, sizeof(*nodes));
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
+}
+
+static int fill_generation(struct weir_object *object, const struct weir_image *image,
+			   const struct weir_object_options *options, struct weir_diag *diag)
+{
+	static const __u64 no_secret[16]; /* so that two virtual loads know a flow by the same key */
+	_cleanup_(weir_freep) uint64_t *hashes =
+		calloc((image->labels ? image->labels->count : 0) + 1, sizeof(*hashes));
 	const struct weir_bpf *skel = object->skel;
 	int err;
 
+	if (!hashes || weir_labels_copy(image->labels, &object->labels))
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot fill the maps");
+	if (object->labels)
+		weir_labels_hash(object->labels, options->is_virtual ? no_secret : object->seed, hashes);
 	err = fill_array(skel->maps.vectors, image->vectors, image->vector_count, diag);
 	if (!err)
 		err = fill_array(skel->maps.thresholds, image->pushed, image->rule_count, diag);
-	for (__u32 i = 0; !err && i < image->override_count; i++)
-		err = fill_entry(skel->maps.overrides, &image->overrides[i].key, &image->overrides[i].units, diag);
+	if (!err)
+		err = fill_overrides(skel->maps.overrides, image, hashes, diag);
 	if (!err)
 		err = fill_array(skel->maps.prefix_nodes, image->prefix_nodes, image->prefix_node_count, diag);
+	if (!err && image->labels)
+		err = fill_labels(skel->maps.prefix_nodes, image, hashes, diag);
 	for (__u32 i = 0; !err && i < image->interface_count; i++)
 		err = fill_entry(skel->maps.interfaces, &image->interfaces[i].ifindex, &image->interfaces[i].vector,
 				 diag);
@@ -422,7 +468,7 @@ int weir_object_try_load(const struct weir_image *image, const struct weir_objec
 	if (!err)
 		err = weir_object_load_opened(object, hooks, diag);
 	if (!err)
-		err = fill_generation(object, image, diag);
+		err = fill_generation(object, image, options, diag);
 	if (!err && !options->is_trial)
 		err = fill_instance(object, image, options, diag);
 	if (!err && options->is_virtual)
@@ -441,6 +487,7 @@ void weir_object_free(struct weir_object *object)
 		munmap(object->harness, harness_bytes());
 	weir_object_free_tc(object);
 	weir_bpf__destroy(object->skel);
+	free(object->labels);
 	free(object);
 }
 
@@ -483,6 +530,11 @@ struct weir_moving_fds weir_object_moving_fds(const struct weir_object *object)
 		.rule_seconds = weir_object_map_fd(object, WEIR_TABLE_RULE_SECONDS),
 		.warm_states = weir_object_map_fd(object, WEIR_TABLE_WARM_STATES),
 	};
+}
+
+const struct weir_key_labels *weir_object_labels(const struct weir_object *object)
+{
+	return object->labels;
 }
 
 const __u64 *weir_object_seed(const struct weir_object *object)

@@ -108,6 +108,8 @@ int weir_object_thresholds_fd(const struct weir_object *object);
 /* The maps for thresholds that move: the thresholds, and the two maps with WarmUp's state. */
 struct weir_moving_fds weir_object_moving_fds(const struct weir_object *object);
 const __u64 *weir_object_seed(const struct weir_object *object);
+/* The labels of its flow keys; NULL: no key has a set. The object keeps them. */
+const struct weir_key_labels *weir_object_labels(const struct weir_object *object);
 __u64 weir_object_tick_origin_ns(const struct weir_object *object);
 
 /* The harness, memory-mapped; NULL unless is_virtual. It lives as long as the object. */

@@ -28,7 +28,8 @@ struct weir_object {
 	struct weir_harness *harness;
 	__u64 seed[16];
 	uint64_t tick_origin_ns;
-	bool is_unfolded; /* the program is loaded as it was compiled */
+	struct weir_key_labels *labels; /* of flow keys, sorted; NULL: none */
+	bool is_unfolded;		/* the program is loaded as it was compiled */
 };
 
 /* Open the skeleton; loads nothing. NULL with errno. */
