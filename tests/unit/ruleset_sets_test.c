@@ -79,6 +79,11 @@ BENCH_CLAIM(set_of_every_form_of_line_has_the_same_entries)
 	"ripencc|FR|ipv4|192.0.2.0|256|20100712|allocated\nripencc|DE|ipv4|198.51.100.0|768|20100712|assigned\n"       \
 	"ripencc||ipv4|203.0.113.0|256||available\nripencc|DE|ipv6|2001:db8::|32|20100712|allocated\n"
 
+#define DSHIELD                                                                                                        \
+	"# DShield.org Recommended Block List\nStart\tEnd\tNetmask\tAttacks\tName\tCountry\temail\n"                   \
+	"192.0.2.0\t192.0.2.255\t24\t1832\tEXAMPLE; #1\tDE\tabuse@example.net\n"                                       \
+	"198.51.100.0\t198.51.100.255\t24\t7\tEXAMPLE\tFR\tabuse@example.org\n"
+
 /* As public feeds have them; what follows the prefix is a label only where the set asks for labels. */
 BENCH_CLAIM(feeds_are_read_as_they_are_published)
 {
@@ -93,6 +98,8 @@ BENCH_CLAIM(feeds_are_read_as_they_are_published)
 		 "192.0.2.0/24 *0", 1},
 		{"network,geoname_id,country\n", NULL, 0},
 		{"# DShield\n192.0.2.0-192.0.2.255\n198.51.100.0 - 198.51.101.255\n", "192.0.2.0/24 *0", 2},
+		{DSHIELD, "192.0.2.0/24 *0", 2},
+		{"192.0.2.0/24\t# ours\n198.51.100.0/24\t; theirs\n", "192.0.2.0/24 *0", 2},
 		{"192.0.2.0/24,DE\n2001:db8::/32,FR\n", "192.0.2.0/24 *0", 2},
 		{"{\"network\": \"192.0.2.0/24\", \"country\": \"DE\"}\n", "192.0.2.0/24 *0", 1},
 		{REGISTRY, "192.0.2.0/24 *0", 4},
@@ -108,14 +115,38 @@ BENCH_CLAIM(feeds_are_read_as_they_are_published)
 	}
 }
 
+BENCH_CLAIM(weight_may_stand_in_json)
+{
+	static const char *const expected[] = {"10.0.0.0/8 a*5", "11.0.0.0/8 b*1000"};
+
+	write_text("s", "{\"cidr\": \"10.0.0.0/8\", \"label\": \"a\", \"weight\": 5}\n"
+			"{\"weight\": \"1000\", \"cidr\": \"11.0.0.0/8\", \"label\": \"b\"}\n");
+	assert_reads(bench, "sets: {s: {file: s, labels: true}}\n" USES("'@s'"));
+	assert_entries(&bench->ruleset->sets[0], expected, ARRAY_SIZE(expected));
+	for (int i = 0; i < 2; i++) {
+		static const char *const bad[] = {"1001", "[2]"};
+		char line[96];
+
+		snprintf(line, sizeof(line), "{\"cidr\": \"10.0.0.0/8\", \"label\": \"a\", \"weight\": %s}\n", bad[i]);
+		write_text("s", line);
+		assert_int_equal(read_texts(bench, "sets: {s: {file: s, labels: true}}\n" USES("'@s'"), NULL, NULL),
+				 -EINVAL);
+		assert_int_equal(bench->diag.count, 1);
+	}
+}
+
 BENCH_CLAIM(country_is_the_label_in_a_file_of_a_registry)
 {
 	static const char *const expected[] = {"192.0.2.0/24 FR*0", "198.51.100.0/23 DE*0", "198.51.102.0/24 DE*0",
 					       "2001:db8::/32 DE*0"};
+	static const char *const of_dshield[] = {"192.0.2.0/24 DE*0", "198.51.100.0/24 FR*0"};
 
 	write_text("s", REGISTRY);
 	assert_reads(bench, "sets: {s: {file: s, labels: true}}\n" USES("'@s:DE'"));
 	assert_entries(&bench->ruleset->sets[0], expected, ARRAY_SIZE(expected));
+	write_text("s", DSHIELD);
+	assert_reads(bench, "sets: {s: {file: s, labels: true}}\n" USES("'@s:DE'"));
+	assert_entries(&bench->ruleset->sets[0], of_dshield, ARRAY_SIZE(of_dshield));
 	for (int i = 0; i < 3; i++) {
 		static const char *const bad[] = {"ripencc|FR|ipv4|255.255.255.0|257|20100712|allocated\n",
 						  "ripencc|FR|ipv4|192.0.2.0|256|20100712\n", "a|b\n"};

@@ -57,6 +57,7 @@ static enum weir_list_line read_json(const char *line, struct weir_list_entry *e
 	static const char *const names[] = {"cidr", "prefix", "network"};
 	static const char *const labels[] = {"label", "asn", "country", "tenant"};
 	json_t *root = json_loads(line, 0, NULL);
+	const json_t *weight = json_object_get(root, "weight");
 	const char *address = NULL, *type = json_string_value(json_object_get(root, "type"));
 	enum weir_list_line result = WEIR_LIST_WRONG;
 	char text[WEIR_LABEL_BYTES] = "";
@@ -71,6 +72,10 @@ static enum weir_list_line read_json(const char *line, struct weir_list_entry *e
 		else if (json_is_string(label))
 			snprintf(entry->label, sizeof(entry->label), "%s", json_string_value(label));
 	}
+	if (json_is_integer(weight))
+		snprintf(entry->weight, sizeof(entry->weight), "%lld", (long long)json_integer_value(weight));
+	else if (weight)
+		snprintf(entry->weight, sizeof(entry->weight), "%s", json_string_value(weight) ?: "?");
 	if (!root) {
 		weir_refuse(refusal, "the line is not an object in JSON");
 		weir_advise(refusal, "write one object a line: {\"cidr\": \"192.0.2.0/24\"}");
@@ -167,6 +172,28 @@ static enum weir_list_line read_delegated(char *text, struct weir_list_entry *en
 	return read_address(range, entry, refusal) ? WEIR_LIST_WRONG : WEIR_LIST_READ;
 }
 
+/* ---- DShield's block list: first and last address, length, attacks, name, country and e-mail, between tabs ---- */
+
+static bool is_tabbed(const char *text)
+{
+	static const char *const digits = "0123456789.";
+	const char *second = text + strspn(text, digits);
+
+	return second > text && *second == '\t' && second[1 + strspn(second + 1, digits)] == '\t';
+}
+
+static enum weir_list_line read_tabbed(char *text, struct weir_list_entry *entry, struct weir_refusal *refusal)
+{
+	char *fields[6] = {}, *rest = text, range[2 * INET_ADDRSTRLEN + 1];
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields) && rest; i++)
+		fields[i] = strsep(&rest, "\t");
+	snprintf(range, sizeof(range), "%s-%s", fields[0], fields[1]);
+	if (fields[5] && take_text(entry->label, WEIR_LABEL_BYTES, weir_trim(fields[5], blanks), "country", refusal))
+		return WEIR_LIST_WRONG;
+	return read_address(range, entry, refusal) ? WEIR_LIST_WRONG : WEIR_LIST_READ;
+}
+
 enum weir_list_line weir_list_entry_parse(char *line, bool is_first, struct weir_list_entry *ret_entry,
 					  struct weir_refusal *reterr_refusal)
 {
@@ -178,6 +205,8 @@ enum weir_list_line weir_list_entry_parse(char *line, bool is_first, struct weir
 	ret_entry->label[0] = ret_entry->weight[0] = '\0';
 	if (*text == '{')
 		return read_json(text, ret_entry, reterr_refusal);
+	if (is_tabbed(text)) /* a name in it may have any characters */
+		return read_tabbed(text, ret_entry, reterr_refusal);
 	comment = strpbrk(text, "#;");
 	if (comment)
 		*comment = '\0';
@@ -190,7 +219,8 @@ enum weir_list_line weir_list_entry_parse(char *line, bool is_first, struct weir
 	if (has_comma ? !read_csv(text, ret_entry, reterr_refusal) : !read_address(text, ret_entry, reterr_refusal))
 		return WEIR_LIST_READ;
 	/* A head line names its columns. */
-	return has_comma && is_first && !strpbrk(text, "0123456789:") ? WEIR_LIST_NONE : WEIR_LIST_WRONG;
+	return (has_comma || strchr(text, '\t')) && is_first && !strpbrk(text, "0123456789:") ? WEIR_LIST_NONE
+											      : WEIR_LIST_WRONG;
 }
 
 /* ---- a file ---- */

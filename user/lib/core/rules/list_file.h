@@ -2,7 +2,7 @@
 /*
  * A line of a file of addresses, as lists and feeds have them: an address, a prefix or a range "a-b", with a comment
  * after '#' or ';'; "prefix,label[,weight]" (RFC 4180); an object in JSON with `cidr`, `prefix` or `network`; or a
- * line of a registry, with bars. Pure.
+ * line of a registry, with bars, or of DShield, with tabs. Pure.
  */
 #ifndef WEIR_RULES_LIST_FILE_H
 #define WEIR_RULES_LIST_FILE_H
