@@ -69,10 +69,9 @@ static int list_sets(const struct weir_options *options, struct weir_diag *diag)
 
 	if (err)
 		return err;
-	weir_instance_history(instance, &history);
-	if (!history.sets[0])
-		return weir_diag_fail(diag, ENOENT, "'weir reload FILE...' loads one that is kept",
-				      "the rule set of instance '%s' was not kept", options->instance);
+	err = weir_instance_kept(instance, &history, diag);
+	if (err)
+		return err;
 	if (weir_kept_set_read(history.sets[0], &ruleset, diag))
 		return -EIO;
 	if (options->wants_json)

@@ -22,22 +22,6 @@ static const struct weir_command weir_show_command = {
 		   "  weir show --before",
 };
 
-static int fail_not_kept(const struct weir_options *options, const struct weir_history *history, struct weir_diag *diag)
-{
-	char option[WEIR_INSTANCE_OPTIONS_BYTES], hint[WEIR_INSTANCE_HINT_BYTES];
-
-	snprintf(hint, sizeof(hint), "'weir reload%s FILE...' loads one that is kept",
-		 weir_instance_options(options->instance, option));
-	if (history->sets[0])
-		weir_diag_error(diag, NULL, NULL, "it has one after the next reload",
-				"instance '%s' has no rule set before the one in force", options->instance);
-	else
-		weir_diag_error(diag, NULL, NULL, hint,
-				"the rule set of instance '%s' was not kept: another version of weir loaded it",
-				options->instance);
-	return -ENOENT;
-}
-
 /* A file name may contain characters that would end the comment. */
 static void print_files(const char *files)
 {
@@ -87,9 +71,14 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 
 	if (err)
 		return err;
-	weir_instance_history(instance, &history);
-	if (!history.sets[options->means_before])
-		return fail_not_kept(options, &history, diag);
+	err = weir_instance_kept(instance, &history, diag);
+	if (err)
+		return err;
+	if (!history.sets[options->means_before]) {
+		weir_diag_error(diag, NULL, NULL, "it has one after the next reload",
+				"instance '%s' has no rule set before the one in force", options->instance);
+		return -ENOENT;
+	}
 	return print(options, history.sets[options->means_before], diag);
 }
 

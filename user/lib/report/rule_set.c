@@ -62,14 +62,7 @@ static int describe(const struct weir_instance *instance, const struct weir_kept
 int weir_rule_set_describe(const struct weir_instance *instance, json_t **ret_document, struct weir_diag *diag)
 {
 	_cleanup_(weir_history_free) struct weir_history history = {};
-	char hint[WEIR_INSTANCE_HINT_BYTES], option[WEIR_INSTANCE_OPTIONS_BYTES];
+	int err = weir_instance_kept(instance, &history, diag);
 
-	weir_instance_history(instance, &history);
-	if (history.sets[0])
-		return describe(instance, history.sets[0], ret_document, diag);
-	snprintf(hint, sizeof(hint), "'weir reload%s FILE...' loads one that is kept",
-		 weir_instance_options(instance->name, option));
-	weir_diag_error(diag, NULL, NULL, hint,
-			"the rule set in force was not kept: another version of weir loaded it, or it is too large");
-	return -ENOENT;
+	return err ?: describe(instance, history.sets[0], ret_document, diag);
 }

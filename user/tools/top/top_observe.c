@@ -37,12 +37,9 @@ int weir_top_observe(const char *instance, const char *rule, bool observes, stru
 
 	if (err)
 		return err;
-	weir_instance_history(attached, &history);
-	if (!history.sets[0]) {
-		weir_diag_error(diag, NULL, NULL, NULL,
-				"the rule set of instance '%s' was not kept: reload it from its files", instance);
-		return -ENOENT;
-	}
+	err = weir_instance_kept(attached, &history, diag);
+	if (err)
+		return err;
 	err = weir_kept_set_read(history.sets[0], &ruleset, diag);
 	if (!err)
 		err = set_observes(ruleset, rule, observes, diag);

@@ -93,6 +93,22 @@ void weir_instance_history(const struct weir_instance *instance, struct weir_his
 		weir_history_free(ret_history);
 }
 
+int weir_instance_kept(const struct weir_instance *instance, struct weir_history *ret_history, struct weir_diag *diag)
+{
+	char hint[WEIR_INSTANCE_HINT_BYTES], option[WEIR_INSTANCE_OPTIONS_BYTES];
+
+	weir_instance_history(instance, ret_history);
+	if (ret_history->sets[0])
+		return 0;
+	snprintf(hint, sizeof(hint), "'weir reload%s FILE...' loads one that is kept",
+		 weir_instance_options(instance->name, option));
+	weir_diag_error(
+		diag, NULL, NULL, hint,
+		"the rule set of instance '%s' was not kept: another version of weir loaded it, or it is too large",
+		instance->name);
+	return -ENOENT;
+}
+
 int weir_instance_keep(const struct weir_ruleset *ruleset, uint64_t generation, struct weir_kept_set **ret_set,
 		       struct weir_diag *diag)
 {

@@ -398,6 +398,8 @@ uint64_t weir_unconfirmed_left_s(const struct weir_unconfirmed *unconfirmed);
 /* The rule sets that the instance has kept (rules/history.h): empty if it has kept none. The caller frees *ret_history.
  */
 void weir_instance_history(const struct weir_instance *instance, struct weir_history *ret_history);
+/* The same; -ENOENT, with the reason in *diag, if it has not kept the one in force. */
+int weir_instance_kept(const struct weir_instance *instance, struct weir_history *ret_history, struct weir_diag *diag);
 
 /*
  * The rule set that was stored on disk at the last load which was confirmed, or needed no confirming. -ENOENT without a
