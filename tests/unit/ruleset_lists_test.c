@@ -44,7 +44,7 @@ BENCH_CLAIM(mistake_in_an_override_is_reported_at_its_place)
 	static const struct sample samples[] = {
 		{OVERRIDES("7"), 5, 14, "'overrides' must be a list", "'- '"},
 		{OVERRIDES("[7]"), 5, 15, "override must be a map",
-		 "source, destination, remote, local, threshold or rate"},
+		 "source, destination, remote, local, label, threshold or rate"},
 		{OVERRIDES("[{threshold: 1}]"), 5, 15, "the override has no prefix", "source: 192.0.2.0/24"},
 		{OVERRIDES("[{source: 10.0.0.0/8}]"), 5, 15, "the override has no threshold", "0 to block"},
 		{OVERRIDES("[{source: 10.0.0.0/8, treshold: 1, threshold: 1}]"), 5, 36,
