@@ -21,7 +21,8 @@
 static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule, bool observes,
 						   bool has_listener)
 {
-	weir_count_block(s, rule, observes);
+	if (observes) /* else weir_count() does so */
+		weir_count_block(s, rule->slot, true);
 	weir_note_block(s, rule);
 	if (unlikely(has_listener))
 		weir_note_drop(s, rule->place, (observes ? WEIR_EVENT_OBSERVED : 0) | weir_penalised_flag(s, rule));

@@ -7,6 +7,7 @@
 #define WEIR_ENTER_H
 
 #include "kinds/connection_state.h"
+#include "observe/count.h"
 #include "observe/events.h"
 #include "observe/top_drops.h"
 
@@ -35,11 +36,18 @@ __noinline int weir_begin_load(struct weir_scratch *s)
 __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 {
 	const struct weir_events *all = config.is_virtual ? NULL : weir_events();
+	bool begins;
 
 	if (!s)
 		return 0;
-	if (unlikely((s->entry ^ s->tick) != config.load))
+	begins = (s->entry ^ s->tick) != config.load;
+	if (begins || s->alike & WEIR_ALIKE_RUN)
+		weir_turn_count_run(0);
+	if (unlikely(begins)) {
 		weir_begin_load(s);
+		s->load_tick = tick;
+	}
+	s->alike = 0;
 	s->entry = tick ^ config.load;
 	/* In a capture, the clock may go back to a bucket in which the flow is remembered as over its limit, although
 	 * its row has a newer one.

@@ -415,8 +415,17 @@ struct weir_scratch {
 	struct weir_match_memory match_memory;
 	struct weir_flow_memory flow_memory; /* of packets with several rules */
 	struct weir_over_source over_source;
+	union {
+		__u64 slot_and_rule;
+		struct {
+			__u32 first_slot;    /* the slot of the first of the packet's resources */
+			__u32 blocking_rule; /* the place of the rule that blocked the latest packet */
+		};
+	};
+	__u64 alike;	  /* which counters the latest packet was counted in (stats.h) */
+	__u32 alike_left; /* so many more packets like it until a run begins */
+	__u64 load_tick;  /* the tick in which the load began here */
 	__u32 resource_count;
-	__u32 first_slot;      /* the slot of the first of these resources */
 	__u32 flows_and_one;   /* rules whose flow is in fetched_flow[]: all, or none; 0: no flow_memory either */
 	__u32 must_commit;     /* some rule has set something aside, to be committed if the packet passes */
 	__u32 must_abort;      /* ... or has spent something in a row, to be put back if the packet is blocked */
@@ -437,7 +446,6 @@ struct weir_scratch {
 	__u32 has_now;
 	__u32 rule_count;
 	__u32 expects_admission; /* no shortcut of its first rule blocked the previous packet */
-	__u32 blocking_rule;	 /* its place, for the harness and for events */
 	struct weir_view view;
 	struct weir_first first;
 	__u64 fence;			   /* target of fences; its value has no meaning */
@@ -509,6 +517,6 @@ struct weir_scratch {
 };
 _Static_assert(__builtin_offsetof(struct weir_scratch, entry) == __builtin_offsetof(struct weir_cpu_state, scratch),
 	       "");
-_Static_assert(sizeof(struct weir_scratch) <= __builtin_offsetof(struct weir_cpu_state, out), "");
+_Static_assert(sizeof(struct weir_scratch) <= __builtin_offsetof(struct weir_cpu_state, count_run), "");
 
 #endif

@@ -10,11 +10,11 @@
 #include "admit.h"
 #include "answers.h"
 #include "enter.h"
+#include "observe/count.h"
 #include "observe/drops.h"
 #include "pace.h"
 #include "packet/parse.h"
 #include "observe/report.h"
-#include "observe/stats.h"
 #include "packet/timed.h"
 #include "verdict.h"
 
@@ -111,8 +111,7 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_match_nothing(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
 		verdict = weir_admit(ctx, s, false);
-	passes = config.observes | weir_verdict_passes(verdict);
-	weir_count(s, verdict, passes);
+	passes = weir_count(s, verdict);
 	if (config.is_virtual)
 		weir_report(s, verdict);
 	else if (unlikely(s->has_listener))

@@ -17,9 +17,9 @@
 #include "admit.h"
 #include "answers.h"
 #include "enter.h"
+#include "observe/count.h"
 #include "observe/drops.h"
 #include "observe/report.h"
-#include "observe/stats.h"
 #include "pace.h"
 #include "packet/parse.h"
 #include "packet/timed.h"
@@ -225,8 +225,7 @@ static __always_inline int weir_decide(struct __sk_buff *skb, const enum weir_di
 		weir_match_nothing(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
 		verdict = weir_admit(skb, s, is_bare);
-	passes = config.observes | weir_verdict_passes(verdict);
-	weir_count(s, verdict, passes);
+	passes = weir_count(s, verdict);
 	if (config.is_virtual) {
 		weir_report(s, verdict);
 	} else if (unlikely(s->has_listener)) {

@@ -77,14 +77,52 @@ static inline __u64 weir_drop_run_ahead(__u64 run, __u64 sum)
 	return ahead > WEIR_DROP_RUN_SUM_MASK / 2 ? 0 : ahead;
 }
 
+/*
+ * The run of packets that a CPU has counted last (bpf/observe/stats.h): packets with the same verdict, direction,
+ * resource and rule, which are not yet in the counters of these. A reader takes the run from one look-up and a counter
+ * from a later one, and weir_run_ahead() says what the counter lacks. Each word has the number of the run in its upper
+ * 16 bits, as in weir_drop_run.
+ */
+struct weir_count_run {
+	__u64 what;		   /* WEIR_RUN_*; no state: no packet is missing in a counter */
+	struct weir_tally counted; /* since it began */
+	struct weir_tally base[3]; /* the counters when it began, modulo 2^48: of the verdict, resource and rule */
+	__u64 second;		   /* 16 bits of the number of its second, and 32 of the resource's count in it */
+};
+enum { WEIR_RUN_OF_VERDICT, WEIR_RUN_OF_RESOURCE, WEIR_RUN_OF_RULE };
+#define WEIR_RUN_VERDICT(what) ((__u32)(what)&15)
+#define WEIR_RUN_OUT (1ull << 4)
+#define WEIR_RUN_PENDING (1ull << 5)
+#define WEIR_RUN_SETTLING (1ull << 6)
+#define WEIR_RUN_RESOURCE(what) ((__u32)((what) >> 8) & 0xffff)
+#define WEIR_RUN_RULE(what) ((__u32)((what) >> 24) & 0xffff) /* of verdict BLOCK */
+#define WEIR_RUN_WHAT(verdict, resource, rule) ((verdict) | (__u64)(resource) << 8 | (__u64)(rule) << 24)
+#define WEIR_RUN_SUM_MASK ((1ull << WEIR_DROP_RUN_SHIFT) - 1)
+_Static_assert(WEIR_VERDICT_COUNT <= 16 && WEIR_RULE_SLOTS_MAX <= 65536, "parts of weir_count_run.what");
+
+/* What a counter lacks of the run that began when it was `base`. Nothing once it has the run; or if it is below `base`,
+ * as its slot was given out again. It lies between if a program that knows no runs has counted there since: a version
+ * before 1 December 2026, during a reload.
+ */
+static inline __u64 weir_run_ahead(__u64 counter, __u64 base, __u64 run)
+{
+	const __u64 since = (counter - base) & WEIR_RUN_SUM_MASK;
+
+	run &= WEIR_RUN_SUM_MASK;
+	return since < run ? run : 0;
+}
+
 /* Map `totals`, one element: what every packet counts, and the program's scratch (bpf/scratch.h), so that one look-up
- * finds both. The counters and the run of drops survive a reload. The scratch begins with each load, whatever was
- * there before. (What a version without the run left in its place names no slot, or one whose tag is another.)
+ * finds both. The counters and the runs survive a reload. The scratch begins with each load, whatever was there before.
+ * (What a version without the run of drops left in its place names no slot, or one whose tag is another. In the place
+ * of the run of packets no version had anything.)
  */
 struct weir_cpu_state {
 	struct weir_totals totals; /* for incoming packets */
 	struct weir_drop_run drop_run;
-	__u8 scratch[16384 - 2 * sizeof(struct weir_totals) - sizeof(struct weir_drop_run)];
+	__u8 scratch[16384 - 2 * sizeof(struct weir_totals) - sizeof(struct weir_drop_run) -
+		     sizeof(struct weir_count_run)];
+	struct weir_count_run count_run;
 	struct weir_totals out; /* for outgoing packets */
 };
 

@@ -60,13 +60,13 @@ static __always_inline void weir_count_rule_change(__u32 slot)
 		counters->changes++;
 }
 
-static __always_inline void weir_count_block(const struct weir_scratch *s, const struct weir_rule *rule, bool observes)
+static __always_inline void weir_count_block(const struct weir_scratch *s, __u32 slot, bool observes)
 {
-	struct weir_rule_counters *counters = weir_rule_counters(rule->slot);
+	struct weir_rule_counters *counters = weir_rule_counters(slot);
 
 	if (!counters)
 		return;
-	weir_tally(observes || config.observes ? &counters->would_drop : &counters->blocked, s, s->packet.frame_bytes);
+	weir_tally(observes ? &counters->would_drop : &counters->blocked, s, s->packet.frame_bytes);
 }
 
 static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 slot, bool passes)
@@ -120,24 +120,6 @@ static __always_inline struct weir_totals *weir_totals_of(struct weir_scratch *s
 		return &((struct weir_cpu_state *)s)->out;
 #endif
 	return &s->totals;
-}
-
-/* Count the current packet. Every packet comes here exactly once. */
-static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict verdict, bool passes)
-{
-	if (likely(verdict < WEIR_VERDICT_COUNT)) {
-		struct weir_tally *tally = &weir_totals_of(s)->verdict[verdict];
-
-		if (config.observes && !weir_verdict_passes(verdict)) {
-			tally += WEIR_VERDICT_COUNT; /* would_drop */
-			OPAQUE(tally);		     /* else clang works out first what is seldom asked for */
-		}
-		weir_tally(tally, s, s->packet.frame_bytes);
-	}
-	if (likely(s->resource_count == 1)) /* in line, as most packets have one */
-		weir_count_resource(s, s->first_slot, passes);
-	else
-		weir_count_resources(s, passes);
 }
 
 #endif

@@ -25,6 +25,7 @@
 #include "../../bpf/scratch.h"
 #include "base/util.h"
 #include "host/host.h"
+#include "program/runs.h"
 #include "trace.h"
 
 #define FLOWS_MAX 8
@@ -342,12 +343,17 @@ static void ledger_add_up(const struct ledger *ledger, uint64_t ret_admitted[BUC
 static uint64_t packets_passed(const struct setup *setup)
 {
 	_cleanup_(weir_freep) struct weir_resource_counters *counters = calloc(setup->cpus, sizeof(*counters));
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
 	uint64_t passed = 0;
 	__u32 slot = 0;
-	int err = bpf_map_lookup_elem(weir_object_map_fd(setup->object, WEIR_TABLE_RESOURCE_COUNTERS), &slot, counters);
+	int err = weir_runs_take(weir_object_map_fd(setup->object, WEIR_TABLE_TOTALS), &runs);
 
+	if (!err)
+		err = bpf_map_lookup_elem(weir_object_map_fd(setup->object, WEIR_TABLE_RESOURCE_COUNTERS), &slot,
+					  counters);
 	if (err)
 		rig_fail(err, "cannot read the counters of a resource");
+	weir_runs_add(runs, WEIR_TABLE_RESOURCE_COUNTERS, slot, counters, setup->cpus);
 	for (int cpu = 0; cpu < setup->cpus; cpu++)
 		passed += counters[cpu].passed.packets;
 	return passed;

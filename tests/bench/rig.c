@@ -19,6 +19,7 @@
 #include "../lib/packets.h"
 #include "base/util.h"
 #include "host/host.h"
+#include "program/runs.h"
 #include "sentinel/sentinel.h"
 #include "tests/bench/driver.skel.h"
 
@@ -302,10 +303,14 @@ struct weir_rule_counters rig_rule_counters(const struct weir_object *object, ui
 	int cpus = weir_host_cpus(), err;
 	struct weir_rule_counters sum = {};
 	_cleanup_(weir_freep) struct weir_rule_counters *counters = calloc(cpus, sizeof(*counters));
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
 
-	err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_TABLE_RULE_COUNTERS), &slot, counters);
+	err = weir_runs_take(weir_object_map_fd(object, WEIR_TABLE_TOTALS), &runs);
+	if (!err)
+		err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_TABLE_RULE_COUNTERS), &slot, counters);
 	if (err)
 		rig_fail(err, "cannot read the counters of a rule");
+	weir_runs_add(runs, WEIR_TABLE_RULE_COUNTERS, slot, counters, cpus);
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		sum.blocked.packets += counters[cpu].blocked.packets;
 		sum.delayed += counters[cpu].delayed;

@@ -11,6 +11,7 @@
 #include "claims.h"
 #include "base/util.h"
 #include "host/host.h"
+#include "program/runs.h"
 #include "program/sums.h"
 #include "shortcuts.h"
 
@@ -247,10 +248,13 @@ static void sum_of(const struct harness *harness, enum weir_table_id map, uint32
 {
 	int cpus = weir_host_cpus();
 	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
 	__u64 *total = sum;
 	size_t words = bytes / sizeof(__u64);
 
+	assert_int_equal(weir_runs_take(weir_object_map_fd(harness->object, WEIR_TABLE_TOTALS), &runs), 0);
 	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(harness->object, map), &slot, copies), 0);
+	weir_runs_add(runs, map, slot, copies, cpus);
 	memset(sum, 0, bytes);
 	for (size_t i = 0; i < words * cpus; i++)
 		total[i % words] += copies[i];

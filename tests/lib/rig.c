@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "previous.h"
+#include "program/runs.h"
 #include "shortcuts.h"
 
 #define LOOPBACK_IFINDEX 1 /* of every network namespace */
@@ -252,10 +253,13 @@ bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t fr
 /* All CPUs' values of one entry of a per-CPU array. The caller frees them. */
 static void *read_values(const struct rig *rig, enum weir_table_id map, uint32_t key, size_t value_bytes)
 {
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
 	void *values = calloc(weir_host_cpus(), value_bytes);
 
 	assert_non_null(values);
+	assert_int_equal(weir_runs_take(weir_object_map_fd(rig->object, WEIR_TABLE_TOTALS), &runs), 0);
 	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig->object, map), &key, values), 0);
+	weir_runs_add(runs, map, key, values, weir_host_cpus());
 	return values;
 }
 

@@ -416,6 +416,32 @@ CLAIM(packets_of_a_leap_limit)
 	bench_end(&bench);
 }
 
+static struct packet_spec in_turn(uint32_t number)
+{
+	return udp(number % 2);
+}
+
+static struct packet_spec in_twos(uint32_t number)
+{
+	return udp(number / 2 % 2);
+}
+
+/* Of two flows, one is over its limit and one has a lease: no two packets, or no three, have the same counters. */
+CLAIM(packets_of_alternating_verdicts)
+{
+	const struct packet_spec over = udp(0), admitted = udp(1);
+	struct bench bench;
+
+	bench_begin(&bench, RULES("threshold: 1000, statIntervalInMs: 10000"));
+	run(&bench, &over, LIMIT + 1);
+	wait_for_bucket(&bench);
+	run(&bench, &over, 300);
+	run(&bench, &admitted, 100);
+	count_each(&bench, "i10.in_turn", 0, FLOWS, in_turn);
+	count_each(&bench, "i10.in_twos", 0, FLOWS, in_twos);
+	bench_end(&bench);
+}
+
 /* It is the last rule that blocks, at LIMIT, and the others must be asked all the same. I7 less I1 to I4 is what the
  * other rules add.
  */

@@ -198,6 +198,7 @@ void weir_sharing_free(void *state)
 	weir_store_free(sharing->store);
 	weir_sharing_flows_free(sharing->flows);
 	weir_array_unmap(sharing->pushed, sharing->slots, sizeof(*sharing->pushed));
+	weir_closep(&sharing->totals_fd);
 	weir_closep(&sharing->rule_counters_fd);
 	weir_closep(&sharing->resource_counters_fd);
 	free(sharing->rules);
@@ -210,7 +211,7 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 	int err = sharing ? weir_store_open(&instance->info.cluster, &sharing->store, diag) : -ENOMEM;
 
 	if (sharing)
-		sharing->rule_counters_fd = sharing->resource_counters_fd = -1;
+		sharing->totals_fd = sharing->rule_counters_fd = sharing->resource_counters_fd = -1;
 	if (!err)
 		err = weir_sharing_name_process(sharing->member.process);
 	if (!err)

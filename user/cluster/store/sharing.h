@@ -17,8 +17,8 @@
 
 /* The tables that sharing reads and writes, besides the descriptions. */
 #define WEIR_SHARING_TABLES                                                                                            \
-	(WEIR_TABLE_BIT(WEIR_TABLE_SHARES) | WEIR_TABLE_BIT(WEIR_TABLE_RULE_COUNTERS) |                                \
-	 WEIR_TABLE_BIT(WEIR_TABLE_RESOURCE_COUNTERS))
+	(WEIR_TABLE_BIT(WEIR_TABLE_SHARES) | WEIR_TABLE_BIT(WEIR_TABLE_TOTALS) |                                       \
+	 WEIR_TABLE_BIT(WEIR_TABLE_RULE_COUNTERS) | WEIR_TABLE_BIT(WEIR_TABLE_RESOURCE_COUNTERS))
 
 /* The most time that leave() may take. */
 #define WEIR_SHARING_LEAVE_NS 500000000ull

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "program/runs.h"
 #include "shares/ledger.h"
 #include "shares/share.h"
 #include "store/cluster_events.h"
@@ -61,7 +62,10 @@ static void count(struct weir_sharing *sharing)
 	_cleanup_(weir_freep) struct weir_rule_counters *of_rule = calloc(COUNTED_AT_ONCE * cpus, sizeof(*of_rule));
 	_cleanup_(weir_freep) struct weir_resource_counters *of_resource =
 		calloc(COUNTED_AT_ONCE * cpus, sizeof(*of_resource));
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
 
+	if (weir_runs_take(sharing->totals_fd, &runs))
+		return;
 	for (size_t i = 0; of_rule && of_resource && i < sharing->rule_count; i += length) {
 		struct shared_rule *rule = &sharing->rules[i];
 
@@ -71,8 +75,12 @@ static void count(struct weir_sharing *sharing)
 		    weir_entries_read(sharing->resource_counters_fd, rule->info.resource_slot, (uint32_t)length,
 				      cpus * sizeof(*of_resource), of_resource))
 			continue;
-		for (size_t j = 0; j < length; j++)
+		for (size_t j = 0; j < length; j++) {
+			weir_runs_add(runs, WEIR_TABLE_RULE_COUNTERS, rule[j].slot, &of_rule[j * cpus], (int)cpus);
+			weir_runs_add(runs, WEIR_TABLE_RESOURCE_COUNTERS, rule[j].info.resource_slot,
+				      &of_resource[j * cpus], (int)cpus);
 			add_up(&rule[j], &of_rule[j * cpus], &of_resource[j * cpus], (int)cpus);
+		}
 	}
 }
 

@@ -213,9 +213,12 @@ int weir_sharing_map_shares(struct weir_sharing *sharing, const struct weir_inst
 	if (!sharing->pushed)
 		return -errno;
 	/* Duplicated, because the instance, and with it its descriptors, may be reopened. */
+	weir_closep(&sharing->totals_fd);
 	weir_closep(&sharing->rule_counters_fd);
 	weir_closep(&sharing->resource_counters_fd);
+	sharing->totals_fd = dup(instance->map_fd[WEIR_TABLE_TOTALS]);
 	sharing->rule_counters_fd = dup(instance->map_fd[WEIR_TABLE_RULE_COUNTERS]);
 	sharing->resource_counters_fd = dup(instance->map_fd[WEIR_TABLE_RESOURCE_COUNTERS]);
-	return sharing->rule_counters_fd < 0 || sharing->resource_counters_fd < 0 ? -errno : 0;
+	return sharing->totals_fd < 0 || sharing->rule_counters_fd < 0 || sharing->resource_counters_fd < 0 ? -errno
+													    : 0;
 }

@@ -39,7 +39,7 @@ struct weir_sharing {
 	struct weir_store *store;
 	struct weir_shared_threshold *pushed; /* map `shares` */
 	struct weir_sharing_flows *flows;
-	int shares_fd, rule_counters_fd, resource_counters_fd;
+	int shares_fd, totals_fd, rule_counters_fd, resource_counters_fd;
 	uint32_t slots;
 	struct shared_rule *rules;
 	size_t rule_count;

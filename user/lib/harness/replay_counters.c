@@ -6,6 +6,7 @@
 #include "compile/compile.h"
 #include "kind/kind.h"
 #include "program/array.h"
+#include "program/runs.h"
 #include "program/sums.h"
 #include "program/object.h"
 #include "harness/attempt.h"
@@ -17,12 +18,14 @@ static int sum_counters(const struct weir_attempt *attempt, enum weir_table_id m
 {
 	size_t cpu, word, words = bytes / sizeof(__u64), cpus = attempt->image->config.cpus;
 	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
 	__u64 *total = sum;
 
-	if (!copies)
+	if (!copies || weir_runs_take(weir_object_map_fd(attempt->object, WEIR_TABLE_TOTALS), &runs))
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read counters");
 	if (weir_map_look_up(weir_object_map_fd(attempt->object, map), &slot, copies) < 0)
 		return weir_diag_fail(diag, errno, NULL, "cannot read counters");
+	weir_runs_add(runs, map, slot, copies, cpus);
 	for (cpu = 0; cpu < cpus; cpu++)
 		for (word = 0; word < words; word++)
 			total[word] += copies[cpu * words + word];

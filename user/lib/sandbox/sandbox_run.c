@@ -2,10 +2,12 @@
 #include "sandbox/sandbox_run.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/util.h"
 #include "program/array.h"
 #include "program/copy.h"
+#include "program/runs.h"
 
 /* A run by itself is one system call. A call with many runs has a start-up cost of some 10,000 runs. */
 #define SINGLE_RUNS 1024
@@ -53,20 +55,28 @@ int weir_sandbox_run_answer(const struct weir_sandbox_run *run, enum weir_on_blo
 	return action < 0 ? action : 0;
 }
 
+struct passed {
+	struct weir_cpu_runs *runs;
+	uint64_t packets;
+};
+
 static int add_passed(uint32_t key, const void *values, int cpus, void *data)
 {
-	const struct weir_cpu_state *state = values;
-	uint64_t *passed = data;
+	struct weir_cpu_state *state = (void *)values; /* the scan's own copy */
+	struct passed *passed = data;
 
+	weir_runs_add(passed->runs, WEIR_TABLE_TOTALS, key, state, cpus);
 	for (int cpu = 0; cpu < cpus; cpu++)
-		*passed += state[cpu].totals.verdict[WEIR_VERDICT_PASS].packets +
-			   state[cpu].out.verdict[WEIR_VERDICT_PASS].packets;
+		passed->packets += state[cpu].totals.verdict[WEIR_VERDICT_PASS].packets +
+				   state[cpu].out.verdict[WEIR_VERDICT_PASS].packets;
 	return 0;
 }
 
 int weir_sandbox_run_count(const struct weir_sandbox_run *run, uint64_t most, uint64_t *ret_count)
 {
+	const int totals_fd = weir_object_map_fd(run->sandbox->object, WEIR_TABLE_TOTALS);
 	volatile struct weir_harness *harness = enter(run, run->now_ns);
+	struct passed passed = {};
 	uint64_t runs = 0;
 	int err = weir_sandbox_set(run->sandbox);
 
@@ -78,10 +88,12 @@ int weir_sandbox_run_count(const struct weir_sandbox_run *run, uint64_t most, ui
 		if (harness->verdict != WEIR_VERDICT_PASS)
 			break;
 	}
-	*ret_count = 0;
-	return err < 0 ? err
-		       : weir_percpu_scan(weir_object_map_fd(run->sandbox->object, WEIR_TABLE_TOTALS), 1,
-					  sizeof(struct weir_cpu_state), add_passed, ret_count);
+	if (err >= 0)
+		err = weir_runs_take(totals_fd, &passed.runs)
+			      ?: weir_percpu_scan(totals_fd, 1, sizeof(struct weir_cpu_state), add_passed, &passed);
+	free(passed.runs);
+	*ret_count = passed.packets;
+	return err;
 }
 
 /* Does the packet have another verdict than `verdict` at that time? 1, 0 or -errno. */

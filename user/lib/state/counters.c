@@ -23,9 +23,10 @@ static void add_verdicts(struct weir_totals *sum, const struct weir_totals *tota
 
 static int add_totals(uint32_t key, const void *values, int cpus, void *data)
 {
-	const struct weir_cpu_state *state = values;
+	struct weir_cpu_state *state = (void *)values; /* the scan's own copy; so below */
 	struct weir_counters *counters = data;
 
+	weir_runs_add(counters->runs, WEIR_TABLE_TOTALS, key, state, cpus);
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		add_verdicts(&counters->totals, &state[cpu].totals);
 		add_verdicts(&counters->out, &state[cpu].out);
@@ -37,9 +38,10 @@ static int add_totals(uint32_t key, const void *values, int cpus, void *data)
 
 static int add_rule(uint32_t slot, const void *values, int cpus, void *data)
 {
-	const struct weir_rule_counters *of_cpu = values;
+	struct weir_rule_counters *of_cpu = (void *)values;
 	struct weir_counters *counters = data;
 
+	weir_runs_add(counters->runs, WEIR_TABLE_RULE_COUNTERS, slot, of_cpu, cpus);
 	for (int cpu = 0; cpu < cpus; cpu++)
 		weir_add_rule_counters(&counters->rules[slot], &of_cpu[cpu]);
 	return 0;
@@ -74,10 +76,11 @@ static void add_seconds(struct weir_resource_sum *sum, const struct weir_second 
 
 static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 {
-	const struct weir_resource_counters *of_cpu = values;
+	struct weir_resource_counters *of_cpu = (void *)values;
 	struct weir_counters *counters = data;
 	struct weir_resource_sum *sum = &counters->resources[slot];
 
+	weir_runs_add(counters->runs, WEIR_TABLE_RESOURCE_COUNTERS, slot, of_cpu, cpus);
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		add_tally(&sum->passed, &of_cpu[cpu].passed);
 		add_tally(&sum->blocked, &of_cpu[cpu].blocked);
@@ -104,6 +107,8 @@ int weir_counters_read(const struct weir_instance *instance, struct weir_counter
 	if (!counters.rules || !counters.answers || !counters.resources)
 		err = -ENOMEM;
 	if (!err)
+		err = weir_runs_take(instance->map_fd[WEIR_TABLE_TOTALS], &counters.runs);
+	if (!err)
 		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
 	if (!err)
 		err = weir_instance_scan(instance, WEIR_TABLE_RULE_COUNTERS, add_rule, &counters);
@@ -124,7 +129,9 @@ int weir_totals_read(const struct weir_instance *instance, struct weir_counters 
 	int err = 0;
 
 	if (!instance->is_incompatible[WEIR_TABLE_TOTALS])
-		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
+		err = weir_runs_take(instance->map_fd[WEIR_TABLE_TOTALS], &counters.runs)
+			      ?: weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
+	free(TAKE_PTR(counters.runs));
 	if (!err)
 		*ret_counters = counters;
 	return err;
@@ -144,5 +151,6 @@ void weir_counters_free(struct weir_counters *counters)
 	free(counters->rules);
 	free(counters->answers);
 	free(counters->resources);
+	free(counters->runs);
 	*counters = (struct weir_counters){};
 }

@@ -10,6 +10,7 @@
 #define WEIR_STATE_COUNTERS_H
 
 #include "instance/instance.h"
+#include "program/runs.h"
 
 #define WEIR_MINUTE 60
 
@@ -27,6 +28,7 @@ struct weir_counters {
 	struct weir_rule_counters *rules;    /* by slot */
 	struct weir_rule_answers *answers;   /* by slot; zeros where nothing is answered */
 	struct weir_resource_sum *resources; /* by slot */
+	struct weir_cpu_runs *runs;	     /* only used while they are read */
 };
 
 /* Of all kinds together. */

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "program/array.h"
+#include "program/runs.h"
 
 int weir_top_drops_map(struct weir_top_drops *ret_top_drops, const struct weir_top_drops_maps *maps, uint32_t set_count,
 		       bool writes)
@@ -40,24 +41,6 @@ static uint64_t time_of(uint32_t step, uint64_t now_ns)
 	uint64_t now_step = now_ns >> WEIR_TOP_DROPS_TIME_SHIFT;
 
 	return (now_step - (int32_t)((uint32_t)now_step - step)) << WEIR_TOP_DROPS_TIME_SHIFT;
-}
-
-static int take_runs(uint32_t key, const void *values, int cpus, void *data)
-{
-	const struct weir_cpu_state *state = values;
-	struct weir_drop_run *runs = data;
-
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		const struct weir_drop_run *run = &state[cpu].drop_run;
-		const uint64_t number = run->slot >> WEIR_DROP_RUN_SHIFT;
-
-		/* From a copy of its words, which may be of several runs: then there is none. */
-		if (run->packets >> WEIR_DROP_RUN_SHIFT == number && run->bytes >> WEIR_DROP_RUN_SHIFT == number)
-			runs[cpu] = *run;
-		else
-			runs[cpu] = (struct weir_drop_run){};
-	}
-	return 0;
 }
 
 /* Read a slot that a CPU may be assigning to another flow. False: the slot is free, or just being reassigned. */
@@ -95,16 +78,12 @@ static bool read_place(const struct weir_top_drops_set *set, const struct weir_t
 void weir_top_drops_visit(const struct weir_top_drops *top_drops, uint64_t now_ns, weir_dropped_flow_visit *visit,
 			  void *data)
 {
-	_cleanup_(weir_freep) struct weir_drop_run *runs =
-		calloc(top_drops->set_count / WEIR_TOP_DROPS_SETS + 1, sizeof(*runs));
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
 	struct weir_dropped_flow dropped;
 
-	/* Runs first, and their slots later: what has ended in between is in both, and counts once. */
-	if (runs && weir_percpu_scan(top_drops->totals_fd, 1, sizeof(struct weir_cpu_state), take_runs, runs))
-		memset(runs, 0, (top_drops->set_count / WEIR_TOP_DROPS_SETS) * sizeof(*runs));
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	weir_runs_take(top_drops->totals_fd, &runs); /* without them, as if their packets had yet to come */
 	for (uint32_t set = 0; set < top_drops->set_count; set++) {
-		const struct weir_drop_run *run = runs ? &runs[set / WEIR_TOP_DROPS_SETS] : NULL;
+		const struct weir_drop_run *run = runs ? &runs[set / WEIR_TOP_DROPS_SETS].drops : NULL;
 
 		if (run && WEIR_DROP_RUN_SET(run->slot) != set % WEIR_TOP_DROPS_SETS)
 			run = NULL;
