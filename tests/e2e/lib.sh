@@ -223,6 +223,7 @@ stop_sink() {
 
 # Of a flow that moves to another CPU, what the first has leased stays unused: where a limit is to be reached to the packet, one
 # CPU sends.
+# shellcheck disable=SC2034
 one_cpu="taskset -c 0"
 sends_ahead= # $ahead, of a script that sends little and goes by how much; or $one_cpu
 start_blast() { # OPTION...: send in the background, what was sent goes into $work/blast
