@@ -33,9 +33,10 @@ static const struct weir_command weir_release_command = {
 
 /* ---- which flows are selected ---- */
 
-#define WORDS_MAX ((size_t)2 * WEIR_KEY_FIELD_COUNT)
+/* Names and values of fields, and two labels, of which a word has at least a letter and a blank. */
+#define WORDS_MAX ((size_t)2 * WEIR_KEY_FIELD_COUNT + WEIR_LABEL_BYTES)
 
-/* The words of a key: names and values of fields, alternating. Addresses are in weir's own format. */
+/* The words of a key, or of a value. Addresses are in weir's own format. */
 struct words {
 	char word[WORDS_MAX][WEIR_KEY_FIELD_BYTES];
 	size_t count;
@@ -79,25 +80,42 @@ struct release {
 	uint64_t ended;
 };
 
-static bool is_meant_by_key(const struct words *wanted, const struct words *key)
+static bool are_same(const struct words *one, const struct words *other)
 {
-	if (wanted->count == 1) {
-		for (size_t i = 1; i < key->count; i += 2)
-			if (!strcmp(key->word[i], wanted->word[0]))
-				return true;
-		return false;
-	}
-	for (size_t i = 0; i < key->count && i < wanted->count; i++)
-		if (strcmp(key->word[i], wanted->word[i]))
+	size_t i = 0;
+
+	while (i < one->count && i < other->count && !strcmp(one->word[i], other->word[i]))
+		i++;
+	return i == one->count && i == other->count;
+}
+
+/* Is it this key, or the value of one of its fields? Field by field, because a label may have several words. */
+static bool is_meant_by_key(const struct release *release, const struct weir_rule_info *rule,
+			    const struct weir_flow_key *key)
+{
+	const uint32_t fields = (1u << WEIR_KEY_FIELD_COUNT) - 1;
+	struct weir_rule_info of_field = *rule;
+	char text[WEIR_WORDS_BYTES];
+	struct words whole, value; /* large, and there may be many penalties: not cleared */
+
+	whole.count = 0;
+	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++) {
+		if (!(rule->identity.key_fields >> bit & 1))
+			continue;
+		of_field.identity.key_fields = rule->identity.key_fields & (~fields | 1u << bit);
+		weir_flow_key_words(release->instance, &of_field, key, text);
+		value.count = 0;
+		if (add_words(&value, text + strcspn(text, " ")) && are_same(&value, &release->flow))
+			return true;
+		if (!add_words(&whole, text))
 			return false;
-	return key->count == wanted->count;
+	}
+	return are_same(&whole, &release->flow);
 }
 
 static bool is_meant(const struct release *release, const struct weir_penalty *penalty)
 {
 	const struct weir_rule_info *rule;
-	char text[WEIR_WORDS_BYTES];
-	struct words key = {};
 
 	if (release->means_all)
 		return true;
@@ -108,9 +126,7 @@ static bool is_meant(const struct release *release, const struct weir_penalty *p
 	if (!release->flow.count)
 		return true;
 	rule = &release->instance->rules[penalty->rule_slot];
-	return rule->identity.key_fields &&
-	       add_words(&key, weir_flow_key_words(release->instance, rule, &penalty->key, text)) &&
-	       is_meant_by_key(&release->flow, &key);
+	return is_meant_by_key(release, rule, &penalty->key);
 }
 
 static void end_if_meant(const struct weir_penalty *penalty, void *data)
