@@ -12,16 +12,23 @@
 #include "harness/attempt.h"
 #include "harness/sizes.h"
 
+/* Once for all counters of a table: it copies the whole scratch of every CPU. */
+static int take_runs(const struct weir_attempt *attempt, struct weir_cpu_runs **ret_runs, struct weir_diag *diag)
+{
+	int err = weir_runs_take(weir_object_map_fd(attempt->object, WEIR_TABLE_TOTALS), ret_runs);
+
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot read counters") : 0;
+}
+
 /* Add up all CPUs' copies of one element, word by word; every counter consists of __u64. */
-static int sum_counters(const struct weir_attempt *attempt, enum weir_table_id map, uint32_t slot, void *sum,
-			size_t bytes, struct weir_diag *diag)
+static int sum_counters(const struct weir_attempt *attempt, const struct weir_cpu_runs *runs, enum weir_table_id map,
+			uint32_t slot, void *sum, size_t bytes, struct weir_diag *diag)
 {
 	size_t cpu, word, words = bytes / sizeof(__u64), cpus = attempt->image->config.cpus;
 	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
-	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
 	__u64 *total = sum;
 
-	if (!copies || weir_runs_take(weir_object_map_fd(attempt->object, WEIR_TABLE_TOTALS), &runs))
+	if (!copies)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read counters");
 	if (weir_map_look_up(weir_object_map_fd(attempt->object, map), &slot, copies) < 0)
 		return weir_diag_fail(diag, errno, NULL, "cannot read counters");
@@ -42,7 +49,11 @@ int weir_attempt_read_totals(struct weir_attempt *attempt, struct weir_diag *dia
 {
 	struct weir_cpu_state state = {.totals = attempt->report.totals};
 	struct weir_totals *totals = &attempt->report.totals;
-	int err = sum_counters(attempt, WEIR_TABLE_TOTALS, 0, &state, sizeof(state), diag);
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
+	int err = take_runs(attempt, &runs, diag);
+
+	if (!err)
+		err = sum_counters(attempt, runs, WEIR_TABLE_TOTALS, 0, &state, sizeof(state), diag);
 
 	*totals = state.totals;
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
@@ -56,16 +67,19 @@ int weir_attempt_read_totals(struct weir_attempt *attempt, struct weir_diag *dia
 int weir_attempt_read_rule_counters(struct weir_attempt *attempt, struct weir_replay_evictions *ret_evictions,
 				    struct weir_diag *diag)
 {
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
+	int err = take_runs(attempt, &runs, diag);
 	uint32_t i;
-	int err;
 
+	if (err)
+		return err;
 	/* The user's rules are followed by shadow windows. These are not the user's, but their evictions matter as
 	 * well.
 	 */
 	for (i = 0; i < attempt->image->rule_count + attempt->image->shadow_count; i++) {
 		struct weir_rule_counters counters = {};
 
-		err = sum_counters(attempt, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot, &counters,
+		err = sum_counters(attempt, runs, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot, &counters,
 				   sizeof(counters), diag);
 		if (err)
 			return err;
@@ -124,14 +138,14 @@ _Static_assert(sizeof(struct weir_resource_counters) % sizeof(__u64) == 0, "seco
 
 int weir_attempt_read_resource_counters(struct weir_attempt *attempt, struct weir_diag *diag)
 {
-	uint32_t i;
-	int err;
+	_cleanup_(weir_freep) struct weir_cpu_runs *runs = NULL;
+	int err = take_runs(attempt, &runs, diag);
 
-	for (i = 0; i < attempt->image->resource_count; i++) {
+	for (uint32_t i = 0; !err && i < attempt->image->resource_count; i++) {
 		struct weir_resource_counters counters = {};
 
-		err = sum_counters(attempt, WEIR_TABLE_RESOURCE_COUNTERS, attempt->image->resources[i].slot, &counters,
-				   sizeof(counters), diag);
+		err = sum_counters(attempt, runs, WEIR_TABLE_RESOURCE_COUNTERS, attempt->image->resources[i].slot,
+				   &counters, sizeof(counters), diag);
 		if (err)
 			return err;
 		attempt->report.resources[i].passed = counters.passed;
