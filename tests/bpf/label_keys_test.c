@@ -235,18 +235,23 @@ CLAIM(every_kind_of_limit_counts_by_label)
 	}
 }
 
-static unsigned int open_from(const struct rig *rig, const char *source, uint16_t port, unsigned int count)
+#define SYN 2
+#define RST 4
+
+/* One segment from each of so many ports. Returns how many pass. */
+static unsigned int send_tcp(const struct rig *rig, const char *source, uint16_t port, unsigned int count,
+			     uint8_t tcp_flags)
 {
-	unsigned int opened = 0;
+	unsigned int passed = 0;
 
 	for (unsigned int i = 0; i < count; i++) {
 		struct packet_spec spec = packet_udp(source, port + i, strchr(source, ':') ? LOCAL_V6 : LOCAL, 443, 0);
 
 		spec.protocol = IPPROTO_TCP;
-		spec.tcp_flags = 2; /* SYN */
-		opened += send_by(rig, WEIR_HOOK_XDP, spec, 0, 1);
+		spec.tcp_flags = tcp_flags;
+		passed += send_by(rig, WEIR_HOOK_XDP, spec, 0, 1);
 	}
-	return opened;
+	return passed;
 }
 
 CLAIM(connections_and_requests_of_a_label_are_counted_together)
@@ -255,10 +260,25 @@ CLAIM(connections_and_requests_of_a_label_are_counted_together)
 
 	begin(&rig,
 	      SETS RESOURCE("match: {protocol: tcp}, flow: source@s") RULE("metricType: Concurrency, threshold: 4"), 0);
-	assert_int_equal(open_from(&rig, GOLD, 1000, 3), 3);
-	assert_int_equal(open_from(&rig, GOLD_V6, 2000, 3), 1);
-	assert_int_equal(open_from(&rig, SILVER, 3000, 6), 4);
-	assert_int_equal(open_from(&rig, STRANGER, 1000, 6), 4);
+	assert_int_equal(send_tcp(&rig, GOLD, 1000, 3, SYN), 3);
+	assert_int_equal(send_tcp(&rig, GOLD_V6, 2000, 3, SYN), 1);
+	assert_int_equal(send_tcp(&rig, SILVER, 3000, 6, SYN), 4);
+	assert_int_equal(send_tcp(&rig, STRANGER, 1000, 6, SYN), 4);
+	rig_end(&rig);
+	begin(&rig,
+	      SETS RESOURCE(
+		      "match: {protocol: tcp}, flow: source@s") "circuitBreakers: [{resource: r, strategy: ErrorCount, "
+								"threshold: 4, retryTimeoutMs: 60000, statIntervalMs: "
+								"10000}]\n",
+	      0);
+	send_tcp(&rig, GOLD, 1000, 2, SYN);
+	send_tcp(&rig, GOLD, 1000, 2, RST);
+	send_tcp(&rig, GOLD_V6, 2000, 2, SYN);
+	assert_int_equal(send_tcp(&rig, GOLD_TOO, 3000, 1, SYN), 1);
+	send_tcp(&rig, GOLD_V6, 2000, 2, RST);
+	assert_int_equal(send_tcp(&rig, GOLD_TOO, 3001, 1, SYN), 0);
+	assert_int_equal(send_tcp(&rig, SILVER, 3000, 1, SYN), 1);
+	assert_int_equal(send_tcp(&rig, STRANGER, 3000, 1, SYN), 1);
 }
 
 /* ---- overrides ---- */
