@@ -107,19 +107,23 @@ before_moment() { # TRIAL COMMAND: TRIAL begins with $trial_s seconds to go, or 
 }
 moment_has_come() { sleep "$trial_s.2"; }
 # What goes by when something comes shows nothing where the machine stood still meanwhile for longer than so many us: then it is
-# tried again, from the beginning.
+# tried again, from the beginning. No stall opens a limit: what never_above() found is no matter of time.
 unless_stalled() { # US COMMAND [ARGUMENT...]
 	local attempt result
 	for attempt in 1 2 3 4; do
+		is_above=
 		watch_stalls
 		"${@:2}"
 		result=$?
 		end_watch
-		[ $result -ne 0 ] && [ "$stalled_us" -gt "$1" ] || return $result
+		[ $result -ne 0 ] && [ -z "$is_above" ] && [ "$stalled_us" -gt "$1" ] || return $result
 		echo "    attempt $attempt of 4: this machine stood still for $stalled_us us: shows nothing"
 		end_claim
 	done
 	shows_nothing=yes
+}
+never_above() { # NAME VALUE MOST
+	[ "$2" -le "$3" ] || { is_above=yes && echo "    $1: $2, above $3" && return 1; }
 }
 
 # ---- packets that are counted ----
