@@ -313,8 +313,42 @@ static void check_every_field(bool is_virtual)
 CASE(every_field_and_window_works_when_attached, check_every_field(false));
 CASE(every_field_and_window_works_in_the_harness, check_every_field(true));
 
-static void check_all_flow_control(bool is_virtual)
+/* Rules with labels for addresses, each of which has a label of its own: so they decide alike. */
+static char *with_labels(const char *rules)
 {
+	static const char *const words[][2] = {
+		{"flow: source", "flow: source@s"},
+		{"{source: 10.0.0.2", "{label: two"},
+		{"{source: 10.0.0.3", "{label: three"},
+		{"{source: 10.0.0.9", "{label: nine"},
+	};
+	char *text = NULL;
+	size_t bytes;
+	FILE *stream = open_memstream(&text, &bytes);
+
+	assert_non_null(stream);
+	fputs("sets:\n  s: {labels: true, prefixes: [{prefix: 10.0.0.1, label: one}, {prefix: 10.0.0.2, label: two},\n"
+	      "    {prefix: 10.0.0.3, label: three}, {prefix: 10.0.0.9, label: nine}]}\n",
+	      stream);
+	while (*rules) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(words) && strncmp(rules, words[i][0], strlen(words[i][0])) != 0)
+			i++;
+		if (i < ARRAY_SIZE(words)) {
+			fputs(words[i][1], stream);
+			rules += strlen(words[i][0]);
+		} else {
+			fputc(*rules++, stream);
+		}
+	}
+	fclose(stream);
+	return text;
+}
+
+static void check_all_flow_control(bool is_virtual, bool by_label)
+{
+	_cleanup_(weir_freep) char *labelled = by_label ? with_labels(all_flow_control) : NULL;
 	struct packet_spec plain = query("10.0.0.1"), more = query("10.0.0.2"), none = query("10.0.0.3");
 	struct packet_spec watched = query("10.0.0.1"), mail = query("10.0.0.1"), all = query("10.0.0.1");
 	struct packet_spec web = query("10.0.0.1"), allowed = query("100.64.0.7"), denied = query("100.64.0.8");
@@ -326,7 +360,7 @@ static void check_all_flow_control(bool is_virtual)
 	mail.destination_port = 25;
 	web.destination_port = 80;
 	all.destination_port = 81;
-	load(&loaded, "all of it", all_flow_control, is_virtual);
+	load(&loaded, by_label ? "all by label" : "all of it", labelled ?: all_flow_control, is_virtual);
 	assert_int_equal(passed_of(&loaded, &watched, 3), 3);
 	assert_int_equal(passed_of(&loaded, &plain, 3), 3);
 	assert_int_equal(passed_of(&loaded, &watched, 3), 3); /* three passed on dns, and its own do not count */
@@ -363,8 +397,9 @@ static void check_all_flow_control(bool is_virtual)
 	unload(&loaded);
 }
 
-CASE(all_flow_control_works_when_attached, check_all_flow_control(false));
-CASE(all_flow_control_works_in_the_harness, check_all_flow_control(true));
+CASE(all_flow_control_works_when_attached, check_all_flow_control(false, false));
+CASE(all_flow_control_works_in_the_harness, check_all_flow_control(true, false));
+CASE(all_flow_control_works_by_label, check_all_flow_control(false, true));
 
 /* The harness answers nobody who does not ask for it, and at tc a test run's frames are for another host. */
 static void check_answers(bool is_virtual)
@@ -401,8 +436,10 @@ static int claim_at_xdp(void **state)
 CASE_WITHIN(five_of_each_source_pass_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_one_keyed_rule(true));
 CASE_WITHIN(every_field_and_window_works_when_attached_at_tc, claim_at_tc, claim_at_xdp, check_every_field(false));
 CASE_WITHIN(every_field_and_window_works_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_every_field(true));
-CASE_WITHIN(all_flow_control_works_when_attached_at_tc, claim_at_tc, claim_at_xdp, check_all_flow_control(false));
-CASE_WITHIN(all_flow_control_works_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_all_flow_control(true));
+CASE_WITHIN(all_flow_control_works_when_attached_at_tc, claim_at_tc, claim_at_xdp,
+	    check_all_flow_control(false, false));
+CASE_WITHIN(all_flow_control_works_in_the_harness_at_tc, claim_at_tc, claim_at_xdp,
+	    check_all_flow_control(true, false));
 
 CASE_WITHIN(who_is_blocked_is_answered_when_attached_at_tc, claim_at_tc, claim_at_xdp, check_answers(false));
 CASE_WITHIN(who_is_blocked_is_answered_in_the_harness_at_tc, claim_at_tc, claim_at_xdp, check_answers(true));
