@@ -348,6 +348,38 @@ CLAIM(what_goes_out_has_the_label_of_its_own_source_or_destination)
 	assert_int_equal(send_in(&rig, STRANGER, 2), 0);
 }
 
+/* Under several rules a packet may be taken for one of the flows of the packet before, which is remembered by its ends.
+ * Of a key of the packet's own ends, what goes out has the other one.
+ */
+static void check_going_out(const char *key, struct packet_spec one, struct packet_spec other)
+{
+	_cleanup_(weir_freep) char *text = NULL;
+	_cleanup_(rig_end) struct rig rig = {};
+
+	assert_true(
+		asprintf(&text,
+			 SETS RESOURCE("match: {direction: both}, flow: %s") "rules:\n"
+									     "- {name: a, resource: r, rate: 9/h}\n"
+									     "- {name: b, resource: r, rate: 4/h}\n",
+			 key) > 0);
+	begin(&rig, text, 1u << WEIR_HOOK_TC_OUT);
+	assert_int_equal(send_by(&rig, WEIR_HOOK_TC_OUT, one, 0, 6), 4);
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(send_by(&rig, WEIR_HOOK_TC_OUT, other, 0, 1), i < 4);
+		assert_int_equal(send_by(&rig, WEIR_HOOK_TC_OUT, one, 0, 1), 0);
+	}
+}
+
+CLAIM(packets_in_a_row_that_go_out_have_flows_of_their_own_under_several_rules)
+{
+	const struct packet_spec one = packet_udp(LOCAL, 53, GOLD, 4000, 18);
+
+	check_going_out("source", one, packet_udp("198.51.100.2", 53, GOLD, 4000, 18));
+	check_going_out("sourcePort", one, packet_udp(LOCAL, 54, GOLD, 4000, 18));
+	check_going_out("destination", one, packet_udp(LOCAL, 53, SILVER, 4000, 18));
+	check_going_out("destination@s", one, packet_udp(LOCAL, 53, SILVER, 4000, 18));
+}
+
 /* ---- reloads ---- */
 
 /* In another order, so that labels have other numbers; with a new label, and one prefix that moved to it. */

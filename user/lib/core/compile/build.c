@@ -49,16 +49,20 @@ static int list_rules(const struct weir_ruleset *ruleset, struct weir_image *ima
 	return is_wrong ? -EINVAL : 0;
 }
 
-/* The packet fields that the program reads for this rule, besides those of matches. */
+/* The packet fields that the program reads for this rule, and by which it knows the flows of the packet before, besides
+ * those of matches. Of a key of the packet's own ends, what goes out has the other end's.
+ */
 static uint32_t fields_read_by(const struct weir_rule *rule)
 {
 #define READ_FOR_KEY(constant, name, member, part, form) WEIR_MATCH_##part,
 	static const uint32_t read_for_key[] = {WEIR_KEY_FIELDS(READ_FOR_KEY)}; /* by bit of enum weir_key_field */
+	const uint32_t turned = rule->key_fields / WEIR_KEY_TURNED(1) & WEIR_KEY_ENDS;
+	const uint32_t key = rule->key_fields | WEIR_KEY_LABEL_ENDS(rule->key_fields) | WEIR_KEY_OTHER_END(turned);
 	uint32_t fields = weir_kinds[rule->kind]->packet_fields;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(read_for_key); i++)
-		if ((rule->key_fields | WEIR_KEY_LABEL_ENDS(rule->key_fields)) >> i & 1)
+		if (key >> i & 1)
 			fields |= read_for_key[i];
 	if (rule->has_overrides)
 		fields |= rule->overrides_destination ? WEIR_MATCH_DESTINATION : WEIR_MATCH_SOURCE;
