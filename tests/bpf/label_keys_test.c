@@ -349,7 +349,7 @@ CLAIM(what_goes_out_has_the_label_of_its_own_source_or_destination)
 }
 
 /* Under several rules a packet may be taken for one of the flows of the packet before, which is remembered by its ends.
- * Of a key of the packet's own ends, what goes out has the other one.
+ * A key of the packet's own ends takes the other end of what goes out.
  */
 static void check_going_out(const char *key, struct packet_spec one, struct packet_spec other)
 {

@@ -50,7 +50,7 @@ static int list_rules(const struct weir_ruleset *ruleset, struct weir_image *ima
 }
 
 /* The packet fields that the program reads for this rule, and by which it knows the flows of the packet before, besides
- * those of matches. Of a key of the packet's own ends, what goes out has the other end's.
+ * those of matches. A key of the packet's own ends takes the other end of what goes out.
  */
 static uint32_t fields_read_by(const struct weir_rule *rule)
 {
