@@ -422,7 +422,7 @@ struct weir_scratch {
 			__u32 blocking_rule; /* the place of the rule that blocked the latest packet */
 		};
 	};
-	__u64 alike;	  /* which counters the latest packet was counted in (stats.h) */
+	__u64 alike;	  /* which counters the latest packet was counted in (count.h) */
 	__u32 alike_left; /* so many more packets like it until a run begins */
 	__u64 load_tick;  /* the tick in which the load began here */
 	__u32 resource_count;

@@ -78,7 +78,7 @@ static inline __u64 weir_drop_run_ahead(__u64 run, __u64 sum)
 }
 
 /*
- * The run of packets that a CPU has counted last (bpf/observe/stats.h): packets with the same verdict, direction,
+ * The run of packets that a CPU has counted last (bpf/observe/count.h): packets with the same verdict, direction,
  * resource and rule, which are not yet in the counters of these. A reader takes the run from one look-up and a counter
  * from a later one, and weir_run_ahead() says what the counter lacks. Each word has the number of the run in its upper
  * 16 bits, as in weir_drop_run.

@@ -44,8 +44,8 @@ static __always_inline void weir_turn_tally(struct weir_count_run *run, __u32 nt
 	tally->bytes += run->counted.bytes & WEIR_RUN_SUM_MASK;
 }
 
-/* Begin a run of what has just been counted, or settle it if `what` is 0. While it is being settled it is marked:
- * before, its counters lack it; thereafter, they have it (docs/internals/ordering.md, "Runs").
+/* Begin a run that counts in what these words name, or settle the present one if `what` is 0. While it is being settled
+ * it is marked: before, its counters lack it; thereafter, they have it (docs/internals/ordering.md, "Runs").
  */
 __noinline int weir_turn_count_run(__u64 what)
 {

@@ -62,22 +62,19 @@ static int add_trie(struct weir_image *image, const struct weir_set *set, uint32
 	return weir_compile_prefixes(image, entries, count, 0, ret_roots);
 }
 
-/* Room for the labels' hashes, which the loader knows. Number 0 is that of addresses without a label. */
+/* Room for the labels' hashes, which the loader knows. Number 0 is that of addresses without a label. No load has them in
+ * element 0, because label_first is 0 where there are none.
+ */
 static int add_room(struct weir_image *image)
 {
-	struct weir_prefix_node *node;
+	const uint32_t first = image->prefix_node_count ?: 1;
+	const uint32_t count = first + image->labels->count / WEIR_LABELS_PER_NODE + 1;
 
-	do {
-		node = weir_array_add((void **)&image->prefix_nodes, image->prefix_node_count, sizeof(*node));
-		if (!node)
+	for (; image->prefix_node_count < count; image->prefix_node_count++)
+		if (!weir_array_add((void **)&image->prefix_nodes, image->prefix_node_count,
+				    sizeof(*image->prefix_nodes)))
 			return -ENOMEM;
-		memset(node, 0, sizeof(*node));
-		image->prefix_node_count++;
-		if (!image->config.label_first && image->prefix_node_count > 1)
-			image->config.label_first = image->prefix_node_count - 1;
-	} while (!image->config.label_first ||
-		 (uint64_t)(image->prefix_node_count - image->config.label_first) * WEIR_LABELS_PER_NODE <=
-			 image->labels->count);
+	image->config.label_first = first;
 	return 0;
 }
 
