@@ -5,44 +5,20 @@
  */
 #include "instance/instance_internal.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/util.h"
-
-/* The map is an array of pages, which are mapped as one region. */
-#define CHUNK_BYTES 4096u
-
-static int create(size_t bytes)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-
-	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_history", sizeof(uint32_t), CHUNK_BYTES,
-			      (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES, &options);
-}
+#include "program/array.h"
 
 /* Write the history to a new map. Returns a descriptor or -errno. */
 static int write_map(const struct weir_history *history)
 {
 	_cleanup_(weir_freep) uint8_t *bytes = NULL;
-	_cleanup_(weir_closep) int fd = -1;
 	size_t count;
-	void *mapped;
 	int err = weir_history_pack(history, &bytes, &count);
 
-	if (err)
-		return err;
-	fd = create(count);
-	if (fd < 0)
-		return -errno;
-	mapped = mmap(NULL, count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (mapped == MAP_FAILED)
-		return -errno;
-	memcpy(mapped, bytes, count);
-	munmap(mapped, count);
-	return TAKE_FD(fd);
+	return err ?: weir_bytes_write("weir_history", bytes, count);
 }
 
 int weir_instance_write_history(const char *instance, const struct weir_history *history, struct weir_diag *diag)
@@ -54,20 +30,12 @@ int weir_instance_write_history(const char *instance, const struct weir_history 
 
 static int read_map(int fd, struct weir_history *ret_history)
 {
-	struct bpf_map_info info = {};
-	__u32 info_bytes = sizeof(info);
 	size_t bytes;
 	void *mapped;
-	int err;
+	int err = weir_bytes_map(fd, &mapped, &bytes);
 
-	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
-		return -errno;
-	if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size != CHUNK_BYTES)
-		return -EPROTO;
-	bytes = (size_t)info.max_entries * CHUNK_BYTES;
-	mapped = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-	if (mapped == MAP_FAILED)
-		return -errno;
+	if (err)
+		return err;
 	err = weir_history_unpack(mapped, bytes, ret_history);
 	munmap(mapped, bytes);
 	return err;

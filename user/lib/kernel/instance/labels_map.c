@@ -5,38 +5,18 @@
  */
 #include "instance/instance_internal.h"
 
-#include <bpf/bpf.h>
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/util.h"
-
-/* The map is an array of pages, which are mapped as one region. */
-#define CHUNK_BYTES 4096u
-
-/* Write the labels to a new map. Returns a descriptor or -errno. */
-static int write_map(const struct weir_key_labels *labels)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	const size_t bytes = weir_labels_bytes(labels->count);
-	_cleanup_(weir_closep) int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_labels", sizeof(uint32_t), CHUNK_BYTES,
-						       (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES, &options);
-	void *mapped = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (mapped == MAP_FAILED)
-		return -errno;
-	memcpy(mapped, labels, bytes);
-	munmap(mapped, bytes);
-	return TAKE_FD(fd);
-}
+#include "program/array.h"
 
 int weir_labels_pin(const char *instance, const struct weir_object *object,
 		    int (*pin_one)(const char *instance, const char *pin, int fd, struct weir_diag *diag),
 		    struct weir_diag *diag)
 {
 	const struct weir_key_labels *labels = weir_object_labels(object);
-	_cleanup_(weir_closep) int fd = labels ? write_map(labels) : -1;
+	_cleanup_(weir_closep) int fd =
+		labels ? weir_bytes_write("weir_labels", labels, weir_labels_bytes(labels->count)) : -1;
 
 	if (!labels)
 		return 0;
@@ -65,16 +45,12 @@ void weir_labels_map(struct weir_instance *instance)
 {
 	_cleanup_(weir_closep) int fd = has_labels(instance) ? weir_pin_open(instance->name, WEIR_PIN_LABELS) : -1;
 	const struct weir_key_labels *labels;
-	struct bpf_map_info info = {};
-	__u32 info_bytes = sizeof(info);
 	size_t bytes;
+	void *mapped;
 
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &info_bytes) || info.value_size != CHUNK_BYTES)
+	if (fd < 0 || weir_bytes_map(fd, &mapped, &bytes))
 		return;
-	bytes = (size_t)info.max_entries * CHUNK_BYTES;
-	labels = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-	if (labels == MAP_FAILED)
-		return;
+	labels = mapped;
 	instance->labels = labels;
 	instance->labels_bytes = bytes;
 	if (labels->version != WEIR_LABELS_VERSION || labels->set_count > WEIR_KEY_SETS_MAX ||

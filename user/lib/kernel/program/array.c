@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -177,4 +178,42 @@ void weir_array_unmap(void *values, uint32_t count, size_t value_bytes)
 {
 	if (values)
 		munmap(values, mapped_bytes(count, value_bytes));
+}
+
+/* ---- bytes ---- */
+
+#define PAGE_BYTES 4096u
+
+int weir_bytes_write(const char *map_name, const void *bytes, size_t count)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	_cleanup_(weir_closep) int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, map_name, sizeof(uint32_t), PAGE_BYTES,
+						       (count + PAGE_BYTES - 1) / PAGE_BYTES, &options);
+	void *mapped = fd < 0 ? MAP_FAILED : mmap(NULL, count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (mapped == MAP_FAILED)
+		return -errno;
+	memcpy(mapped, bytes, count);
+	munmap(mapped, count);
+	return TAKE_FD(fd);
+}
+
+int weir_bytes_map(int map_fd, void **ret_bytes, size_t *ret_count)
+{
+	struct bpf_map_info info = {};
+	__u32 info_bytes = sizeof(info);
+	size_t count;
+	void *mapped;
+
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &info_bytes))
+		return -errno;
+	if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size != PAGE_BYTES)
+		return -EPROTO;
+	count = (size_t)info.max_entries * PAGE_BYTES;
+	mapped = mmap(NULL, count, PROT_READ, MAP_SHARED, map_fd, 0);
+	if (mapped == MAP_FAILED)
+		return -errno;
+	*ret_bytes = mapped;
+	*ret_count = count;
+	return 0;
 }

@@ -46,4 +46,13 @@ void weir_array_unmap(void *values, uint32_t count, size_t value_bytes);
 /* Write `count` entries of an array, those with these `keys`. */
 int weir_array_write_some(int map_fd, const uint32_t *keys, const void *values, uint32_t count, size_t value_bytes);
 
+/* Bytes that no program reads, in a new map, from which commands take them as long as it is pinned: an array of pages,
+ * which are mapped as one region. Returns a descriptor or -errno.
+ */
+int weir_bytes_write(const char *map_name, const void *bytes, size_t count);
+/* Map such bytes, to be read: in whole pages, so *ret_count may be more than was written. munmap() them. Returns 0 or
+ * -errno; -EPROTO: it is another kind of map.
+ */
+int weir_bytes_map(int map_fd, void **ret_bytes, size_t *ret_count);
+
 #endif
