@@ -62,8 +62,8 @@ static int add_trie(struct weir_image *image, const struct weir_set *set, uint32
 	return weir_compile_prefixes(image, entries, count, 0, ret_roots);
 }
 
-/* Room for the labels' hashes, which the loader knows. Number 0 is that of addresses without a label. No load has them in
- * element 0, because label_first is 0 where there are none.
+/* Room for the labels' hashes, which the loader knows. Number 0 is that of addresses without a label. No load has them
+ * in element 0, because label_first is 0 where there are none.
  */
 static int add_room(struct weir_image *image)
 {
