@@ -122,6 +122,7 @@ enum weir_journal_kind {
 	WEIR_JOURNAL_CLUSTER,	 /* limits that hosts share: the store, leases, hosts */
 	WEIR_JOURNAL_BLOCK,	 /* sources that are blocked or allowed for a while, or no longer */
 	WEIR_JOURNAL_ALLOW,
+	WEIR_JOURNAL_SET, /* the file of a named set has changed: it was taken over, or not */
 	WEIR_JOURNAL_KINDS
 };
 

@@ -82,6 +82,8 @@ static int take_status(struct weir_source *source, json_t **ret_document, struct
 	if (!err)
 		err = weir_status_read(instance, &view, diag);
 	if (!err)
+		err = weir_source_read_sets(source, &view.sets, diag);
+	if (!err)
 		*ret_document = json_pack("{s:[o]}", "instances", weir_status_describe(&view));
 	return err;
 }
@@ -278,6 +280,8 @@ static int take_metrics(struct weir_source *source, struct weir_exposition *expo
 		err = weir_source_read_flows(source, reading.instance, METRICS_PATIENCE, diag);
 	if (!err)
 		err = weir_status_read(reading.instance, &reading.status, diag);
+	if (!err)
+		err = weir_source_read_sets(source, &reading.status.sets, diag);
 	if (!err)
 		err = weir_stats_read(reading.instance, &reading.stats, diag);
 	if (!err)

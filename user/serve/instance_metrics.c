@@ -190,6 +190,49 @@ void weir_metrics_write_lists(struct book *book)
 		write_timed_programs(book, &status->timed);
 }
 
+void weir_metrics_write_sets(struct book *book)
+{
+	static const struct weir_metric_family prefixes = {"weir_set_prefixes", WEIR_METRIC_GAUGE, NULL,
+							   "Prefixes of a named set."};
+	static const struct weir_metric_family changed = {
+		"weir_set_file_changed_timestamp_seconds", WEIR_METRIC_GAUGE, "seconds",
+		"Time at which the file of a named set was changed, since the epoch."};
+	static const struct weir_metric_family changes = {
+		"weir_set_changes", WEIR_METRIC_COUNTER, NULL,
+		"Changed files of named sets that were taken over, or refused, since the attach."};
+	static const struct weir_metric_family refused = {
+		"weir_set_refused_line", WEIR_METRIC_GAUGE, NULL,
+		"Line for which a changed file is refused now (0: not known); absent: none is."};
+	const struct weir_labels taken = weir_metrics_label("result", "taken"),
+				 failed = weir_metrics_label("result", "refused");
+	const struct weir_sets_view *sets = book->reading->status.sets;
+	struct weir_labels labels;
+	uint64_t ago_ns, changed_s;
+
+	weir_exposition_begin(book->out, &prefixes);
+	for (size_t i = 0; sets && i < sets->count; i++) {
+		labels = weir_metrics_label("set", sets->sets[i].name);
+		weir_exposition_count(book->out, &labels, sets->sets[i].prefixes);
+	}
+	weir_exposition_begin(book->out, &changed);
+	for (size_t i = 0; sets && i < sets->count; i++) {
+		labels = weir_metrics_label("set", sets->sets[i].name);
+		if (weir_set_file_age(&sets->sets[i], &ago_ns, &changed_s))
+			weir_exposition_count(book->out, &labels, changed_s);
+	}
+	weir_exposition_begin(book->out, &changes);
+	if (sets && sets->count) {
+		weir_exposition_count(book->out, &taken, sets->note.taken);
+		weir_exposition_count(book->out, &failed, sets->note.refused);
+	}
+	weir_exposition_begin(book->out, &refused);
+	if (sets && sets->note.refused_ns) {
+		labels = weir_metrics_label("set", sets->note.set);
+		weir_labels_add(&labels, "file", sets->note.file);
+		weir_exposition_count(book->out, &labels, sets->note.line);
+	}
+}
+
 void weir_metrics_write_ghosts(struct book *book)
 {
 	static const struct {

@@ -203,6 +203,7 @@ void weir_metrics_write(const struct weir_source *source, const struct weir_read
 	weir_metrics_write_interfaces(&book);
 	weir_metrics_write_ghosts(&book);
 	weir_metrics_write_lists(&book);
+	weir_metrics_write_sets(&book);
 	weir_metrics_write_memory(&book);
 	weir_metrics_write_signals(&book);
 	weir_metrics_write_cluster(&book);

@@ -37,6 +37,7 @@ void weir_metrics_write_reloads(struct book *book);
 void weir_metrics_write_controller(struct book *book);
 void weir_metrics_write_interfaces(struct book *book);
 void weir_metrics_write_lists(struct book *book);
+void weir_metrics_write_sets(struct book *book);
 
 /* Ghosts of flows that were evicted from full tables. */
 void weir_metrics_write_ghosts(struct book *book);

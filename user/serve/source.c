@@ -11,11 +11,25 @@ int weir_source_open(struct weir_source *source, const struct weir_instance **re
 
 	if (!source->instance || !weir_instance_refresh(source->instance)) {
 		weir_instance_free(TAKE_PTR(source->instance));
+		weir_sets_view_free(&source->sets);
+		source->has_sets = false;
 		err = weir_instance_open(source->instance_name, &source->instance, diag);
 		if (err)
 			return err;
 	}
 	*ret_instance = source->instance;
+	return 0;
+}
+
+int weir_source_read_sets(struct weir_source *source, const struct weir_sets_view **ret_sets, struct weir_diag *diag)
+{
+	int err = source->has_sets ? 0 : weir_sets_read(source->instance, &source->sets, diag);
+
+	if (err)
+		return err;
+	source->has_sets = true;
+	weir_sets_read_note(source->instance, &source->sets);
+	*ret_sets = &source->sets;
 	return 0;
 }
 
@@ -126,6 +140,7 @@ int weir_source_read_drops(struct weir_source *source, const struct weir_instanc
 void weir_source_free(struct weir_source *source)
 {
 	weir_instance_free(TAKE_PTR(source->instance));
+	weir_sets_view_free(&source->sets);
 	forget_rules(source);
 	forget_flows(source);
 	weir_drop_sample_free(&source->sample);

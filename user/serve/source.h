@@ -13,6 +13,7 @@
 #include "serve/drop_sample.h"
 #include "serve/serve.h"
 #include "state/dropped_flows.h"
+#include "state/set_sizes.h"
 
 /* The flows that are kept from a reading, and the most that can be requested. */
 #define WEIR_SOURCE_FLOWS 1000
@@ -21,6 +22,8 @@ struct weir_source {
 	const char *instance_name;
 	struct weir_serve_notes *notes; /* NULL: no other process reads them */
 	struct weir_instance *instance; /* kept open from one reply to the next; NULL: not opened yet */
+	bool has_sets;			/* `sets` are those of `instance` */
+	struct weir_sets_view sets;
 	/* The last reading of the flows, and the instance to which it belongs. */
 	struct weir_instance *flows_instance;
 	struct weir_flows_view flows;
@@ -34,6 +37,9 @@ struct weir_source {
 
 /* The instance as it is now. It is reopened only if it has changed, and is valid until the next call. */
 int weir_source_open(struct weir_source *source, const struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* The sets of the instance, which is up to date: read only after a reload, but for what became of their files. */
+int weir_source_read_sets(struct weir_source *source, const struct weir_sets_view **ret_sets, struct weir_diag *diag);
 
 /*
  * Read the flows of the instance, which is up to date. A reading of the same instance is reused if it is younger than

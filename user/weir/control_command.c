@@ -40,7 +40,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	do {
 		weir_print_diag(diag);
 		err = weir_controller_serve(controller, signal_fd, diag);
-	} while (err == WEIR_CONTROLLER_WARNS);
+	} while (err > 0);
 	if (err != -ENOENT)
 		return err;
 	weir_controller_give_back(controller);

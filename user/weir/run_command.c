@@ -7,10 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "base/util.h"
 #include "cli/command.h"
@@ -23,9 +20,9 @@
 #include "rules/ruleset.h"
 #include "sandbox/session.h"
 #include "state/examine.h"
+#include "weir/reloads.h"
 #include "weir/weir.h"
 #include "weir/server_process.h"
-#include "weir/watch_sets.h"
 
 static const struct weir_command weir_run_command = {
 	.name = "run",
@@ -71,6 +68,7 @@ struct run {
 	bool is_last_good;		    /* at the start the rule files were wrong */
 	struct weir_controller *controller; /* NULL: not started yet */
 	struct weir_server server;
+	struct weir_reloads reloads;
 };
 
 static void free_run(struct run *run)
@@ -192,15 +190,6 @@ static int put_last_good(const struct weir_options *options, struct run *run, in
 	return 0;
 }
 
-/* Now, by the clock of which files have their times. */
-static uint64_t file_time_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	return now.tv_sec * WEIR_NSEC_PER_SEC + now.tv_nsec;
-}
-
 static int start(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
@@ -208,7 +197,7 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 
 	if (err)
 		return err;
-	run->read_ns = file_time_ns();
+	run->read_ns = weir_file_time_ns();
 	err = weir_options_read_rules(options, &ruleset, diag);
 	if (!err) {
 		/* Where there is a session, somebody is there. */
@@ -249,29 +238,31 @@ static bool reads_standard_input(const struct weir_options *options)
 	return false;
 }
 
-/* The process is already in its network namespace. Signals that end a command end this child while it reads, which may
- * take for ever (a pipe), but not later: half a reload would be left behind.
+/* The process is already in its network namespace. Signals that end a command end this child while it reads, but not
+ * later: half a reload would be left behind.
  */
-static int reload(const struct weir_options *options)
+static int load_files(const struct weir_reloads *reloads)
 {
-	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	const struct weir_options *options = reloads->options;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL, *before = NULL;
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	struct weir_diag diag = {};
-	sigset_t signals;
 	int err;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_UNBLOCK, &signals, NULL);
+	weir_reloads_let_signals_end();
+	before = weir_reloads_in_force(options->instance, reloads->is_for_sets);
 	err = weir_ruleset_read((const char *const *)options->arguments, options->argument_count, &ruleset, &diag);
 	if (!err)
 		ruleset->settings.observes |= options->observes;
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, &keeps_all, &result, &diag);
+	if (!err && reloads->is_for_sets && before)
+		weir_sets_note_taken(options->instance, before, ruleset);
 	if (!err)
 		weir_examine_attached(options->instance, ruleset, &diag);
+	else if (err != -EBUSY)
+		weir_sets_note_refused(options->instance, before, reloads->is_for_sets, &diag);
 	weir_print_diag(&diag);
 	if (err == WEIR_RELOAD_NOT_DESCRIBED) {
 		fputs("weir run: the reload did not finish; SIGHUP tries again\n", stderr);
@@ -286,64 +277,13 @@ static int reload(const struct weir_options *options)
 
 static const char not_reloaded[] = "the last reload failed; the rules before it stay in force";
 
-/* Reloads run in a child process: the controller must not miss a tick while a long list is read. */
-struct reloads {
-	pid_t child;	   /* 0: none */
-	bool is_wanted;	   /* reload again when the child is done */
-	pid_t watcher;	   /* a child that ends when a file of a set has changed; 0: none */
-	uint64_t since_ns; /* CLOCK_REALTIME: files may have changed since the last reload began to read them */
-};
-
-/* In a child: it ends with its parent, and does not act as a controller. */
-static void begin_child(struct run *run, pid_t parent)
+static void start_reload(struct run *run, bool is_for_sets)
 {
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		_exit(1);
-	weir_controller_leave(run->controller);
-	weir_unbound_memory();
-}
+	const struct weir_options *options = run->reloads.options;
+	char option[WEIR_INSTANCE_OPTIONS_BYTES];
 
-static void end_watch(struct reloads *reloads)
-{
-	if (!reloads->watcher)
-		return;
-	kill(reloads->watcher, SIGTERM);
-	while (waitpid(reloads->watcher, NULL, 0) < 0 && errno == EINTR)
-		;
-	reloads->watcher = 0;
-}
-
-/* The rules in force say which files to watch. Without this child, only SIGHUP takes over what they contain. */
-static void start_watch(const struct weir_options *options, struct run *run, struct reloads *reloads)
-{
-	const pid_t parent = getpid();
-	sigset_t signals;
-
-	end_watch(reloads);
-	if (reads_standard_input(options))
-		return;
-	fflush(NULL); /* otherwise both processes would print the content of buffers */
-	reloads->watcher = fork();
-	if (reloads->watcher == 0) {
-		begin_child(run, parent);
-		sigemptyset(&signals);
-		sigaddset(&signals, SIGTERM);
-		sigprocmask(SIG_UNBLOCK, &signals, NULL);
-		_exit(weir_sets_wait(options, reloads->since_ns) ? WEIR_EXIT_FAILED : WEIR_EXIT_OK);
-	}
-	if (reloads->watcher < 0)
-		reloads->watcher = 0;
-}
-
-static void start_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
-{
-	const pid_t parent = getpid();
-	int err;
-
+	run->reloads.is_for_sets = is_for_sets;
 	if (reads_standard_input(options)) {
-		char option[WEIR_INSTANCE_OPTIONS_BYTES];
-
 		fprintf(stderr,
 			"weir run: not reloaded, the old rules stay: standard input cannot be read again; "
 			"'weir reload%s FILE...' replaces them\n",
@@ -352,116 +292,76 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 		weir_instance_note(options->instance, WEIR_JOURNAL_RELOAD, "%s", not_reloaded);
 		return;
 	}
-	if (reloads->child) {
-		reloads->is_wanted = true;
-		return;
-	}
-	reloads->is_wanted = false;
-	reloads->since_ns = file_time_ns();
 	weir_service_reloading();
-	fflush(NULL); /* otherwise both processes would print the content of buffers */
-	reloads->child = fork();
-	if (reloads->child == 0) {
-		begin_child(run, parent);
-		err = reload(options);
-		fflush(NULL);
-		_exit(weir_exit_code_of(err));
-	}
-	if (reloads->child < 0) {
-		reloads->child = 0;
-		perror("weir run: not reloaded, the old rules stay: cannot fork");
+	if (!weir_reloads_begin(&run->reloads))
 		notify_service(options, not_reloaded);
+}
+
+static void watch_sets(struct run *run)
+{
+	if (!reads_standard_input(run->reloads.options))
+		weir_reloads_watch(&run->reloads);
+}
+
+static void look_at_children(struct run *run)
+{
+	const char *instance = run->reloads.options->instance;
+	const int news = weir_reloads_look(&run->reloads);
+	const bool has_failed = news & WEIR_RELOADS_FAILED;
+
+	if (news & WEIR_RELOADS_DONE) {
+		weir_server_note_reload(&run->server, has_failed);
+		if (has_failed)
+			weir_instance_note(instance, WEIR_JOURNAL_RELOAD, "%s", not_reloaded);
+		notify_service(run->reloads.options, has_failed ? not_reloaded : "");
+		if (run->reloads.is_wanted)
+			start_reload(run, run->reloads.is_for_sets);
+		else
+			watch_sets(run);
 	}
-}
-
-static void end_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
-{
-	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* in case the status cannot be found out */
-	bool has_failed;
-
-	if (!reloads->child || waitpid(reloads->child, &status, WNOHANG) == 0)
-		return;
-	reloads->child = 0;
-	has_failed = !WIFEXITED(status) || WEXITSTATUS(status) != WEIR_EXIT_OK;
-	weir_server_note_reload(&run->server, has_failed);
-	if (has_failed)
-		weir_instance_note(options->instance, WEIR_JOURNAL_RELOAD, "%s", not_reloaded);
-	if (WIFSIGNALED(status))
-		fprintf(stderr, "weir run: signal %d killed a reload\n", WTERMSIG(status));
-	notify_service(options, has_failed ? not_reloaded : "");
-	if (reloads->is_wanted)
-		start_reload(options, run, reloads);
-	else
-		start_watch(options, run, reloads);
-}
-
-/* One signal may stand for several children. */
-static void end_child(const struct weir_options *options, struct run *run, struct reloads *reloads)
-{
-	int status;
-
-	end_reload(options, run, reloads);
-	weir_server_look(&run->server, options->instance, run->controller);
-	if (!reloads->watcher || waitpid(reloads->watcher, &status, WNOHANG) <= 0)
-		return;
-	reloads->watcher = 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == WEIR_EXIT_OK) {
+	if (news & WEIR_RELOADS_CHANGED) {
 		fputs("weir run: a file of a set has changed\n", stderr);
-		start_reload(options, run, reloads);
+		start_reload(run, true);
 	}
+	weir_server_look(&run->server, instance, run->controller);
 }
 
 /* ---- in the foreground ---- */
 
 /* Returns true if it is time to end. */
-static bool take_signal(const struct weir_options *options, int signal_fd, struct run *run, struct reloads *reloads)
+static bool take_signal(int signal_fd, struct run *run)
 {
 	struct signalfd_siginfo signal_info;
 
 	if (read(signal_fd, &signal_info, sizeof(signal_info)) != sizeof(signal_info))
 		return false;
 	if (signal_info.ssi_signo == SIGHUP && run->hangup == WEIR_HANGUP_RELOADS)
-		start_reload(options, run, reloads);
+		start_reload(run, false);
 	else if (signal_info.ssi_signo == SIGCHLD)
-		end_child(options, run, reloads);
+		look_at_children(run);
 	else
 		return true;
 	return false;
 }
 
-static int serve(struct weir_controller *controller, int signal_fd)
+static int serve(struct run *run, int signal_fd)
 {
 	struct weir_diag diag = {};
 	int err;
 
 	do {
-		err = weir_controller_serve(controller, signal_fd, &diag);
+		err = weir_controller_serve(run->controller, signal_fd, &diag);
 		weir_print_diag(&diag);
-	} while (err == WEIR_CONTROLLER_WARNS);
+		if (err == WEIR_CONTROLLER_RELOADED)
+			watch_sets(run);
+	} while (err > 0);
 	return err;
-}
-
-/* Signals have been held since before the attach, so none is lost. */
-static int open_signals(struct weir_diag *diag)
-{
-	sigset_t signals;
-	int fd;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	sigaddset(&signals, SIGHUP); /* never arrives if it is ignored */
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot receive signals");
 }
 
 /* Control until a signal ends it (0), or the instance is gone (-ENOENT). Any other result: control never started. */
 static int wait_for_end(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
-	_cleanup_(weir_closep) int signal_fd = open_signals(diag);
-	struct reloads reloads = {.since_ns = run->read_ns};
+	_cleanup_(weir_closep) int signal_fd = weir_reloads_open_signals(diag);
 	int err = signal_fd < 0 ? signal_fd : 0;
 
 	if (!err && !run->controller)
@@ -472,18 +372,20 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 	weir_print_diag(diag); /* current warnings */
 	weir_server_start(&run->server, options->instance, run->controller);
 	notify_service(options, run->is_last_good ? "the rule files are wrong: the last good rule set" : "");
-	start_watch(options, run, &reloads);
+	run->reloads = (struct weir_reloads){
+		.command = "weir run",
+		.options = options,
+		.controller = run->controller,
+		.reads_rules = true,
+		.load = load_files,
+		.since_ns = run->read_ns,
+	};
+	watch_sets(run);
 	do
-		err = serve(run->controller, signal_fd);
-	while (!err && !take_signal(options, signal_fd, run, &reloads));
+		err = serve(run, signal_fd);
+	while (!err && !take_signal(signal_fd, run));
 	weir_service_stopping();
-	end_watch(&reloads);
-	/* A child that still reads its files is ended; one that is further on is allowed to finish. */
-	if (reloads.child) {
-		kill(reloads.child, SIGTERM);
-		while (waitpid(reloads.child, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
+	weir_reloads_end(&run->reloads);
 	weir_server_free(&run->server);
 	if (err == -ENOENT || (!err && !run->leaves))
 		weir_controller_give_back(run->controller);

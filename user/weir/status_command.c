@@ -216,6 +216,37 @@ static void print_timed(const struct weir_status_view *view)
 	print_timed_places(&view->timed);
 }
 
+#define SETS_SHOWN 4
+
+static void print_sets(const struct weir_sets_view *sets)
+{
+	char age[WEIR_WORDS_BYTES], words[WEIR_SETS_NOTE_WORDS];
+	uint64_t age_ns;
+
+	for (size_t i = 0; i < sets->count && i < SETS_SHOWN; i++) {
+		const struct weir_set_size *set = &sets->sets[i];
+
+		printf("%s %s: %llu prefix%s", i ? ";" : "  sets:", set->name, (unsigned long long)set->prefixes,
+		       set->prefixes == 1 ? "" : "es");
+		if (set->labels)
+			printf(", %llu label%s", (unsigned long long)set->labels, weir_plural(set->labels));
+		if (weir_set_file_age(set, &age_ns, NULL))
+			printf(", %s old", weir_format_age(age_ns, age));
+		else if (set->file)
+			printf(", its file is gone");
+	}
+	if (sets->count > SETS_SHOWN)
+		printf("; and %zu more ('weir sets')", sets->count - SETS_SHOWN);
+	if (sets->count)
+		putchar('\n');
+	if (!sets->note.refused_ns)
+		return;
+	weir_sets_note_words(&sets->note, words);
+	weir_make_printable(words, "");
+	printf("  warning: a changed set was refused %s ago, and the one before stays: %s\n",
+	       weir_format_age(weir_host_now_ns() - sets->note.refused_ns, age), words);
+}
+
 /* Of tables from which flows have been evicted. */
 static void print_ghosts(const struct weir_ghosts *ghosts)
 {
@@ -333,6 +364,7 @@ static void print_text(const struct weir_status_view *view)
 	print_connection_settings(instance);
 	print_penalties(view);
 	print_timed(view);
+	print_sets(view->sets);
 	print_ghosts(&view->ghosts);
 	putchar('\n');
 	print_links(instance);
@@ -375,10 +407,14 @@ static void separate(const struct listing *listing)
 static int show_instance(struct weir_instance *instance, struct listing *listing, struct weir_diag *diag)
 {
 	_cleanup_(weir_status_free) struct weir_status_view view = {};
+	_cleanup_(weir_sets_view_free) struct weir_sets_view sets = {};
 	int err = weir_status_read(instance, &view, diag);
 
+	if (!err)
+		err = weir_sets_read(instance, &sets, diag);
 	if (err)
 		return err;
+	view.sets = &sets;
 	view.repeat_count = weir_instance_find_repeats(instance, &view.repeats);
 	view.has_repeats = true;
 	if (listing->is_json) {

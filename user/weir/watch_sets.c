@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "base/util.h"
-#include "host/host.h"
 #include "instance/instance.h"
 #include "rules/history.h"
 #include "rules/ruleset.h"
@@ -137,45 +136,50 @@ static bool wait_for_change(struct watch *watch, int timeout_ms)
 	return has_changed;
 }
 
-/* Do the rules in force come from the files that the options name? If so, *ret_ruleset is what they say, without
- * prefixes.
- */
-static int read_in_force(const struct weir_options *options, struct weir_ruleset **ret_ruleset,
-			 bool *ret_is_unconfirmed)
+/* Are the rules in force from the files that the options name, if these are to be read? */
+static bool are_from_files(const struct weir_reloads *reloads, const char *names)
 {
 	_cleanup_(weir_rule_files_free) struct weir_rule_files files = {};
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_history_free) struct weir_history history = {};
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {};
-	const char *names;
-	int err = weir_instance_open(options->instance, &instance, &ignored);
 
-	if (err)
-		return err;
-	weir_instance_history(instance, &history);
-	if (!history.sets[0])
-		return -ESTALE;
-	*ret_is_unconfirmed = instance->unconfirmed.is_so && !weir_unconfirmed_is_over(&instance->unconfirmed);
-	weir_find_rule_files((const char *const *)options->arguments, options->argument_count, &files, &ignored);
-	names = history.sets[0]->files;
+	if (!reloads->reads_rules)
+		return true;
+	weir_find_rule_files((const char *const *)reloads->options->arguments, reloads->options->argument_count, &files,
+			     &ignored);
 	for (size_t i = 0; i < files.count; i++) {
 		const size_t bytes = strlen(files.paths[i]);
 
 		if (strncmp(names, files.paths[i], bytes) != 0 || names[bytes] != '\n')
-			return -ESTALE;
+			return false;
 		names += bytes + 1;
 	}
-	return *names ? -ESTALE
-		      : weir_ruleset_parse_own("the stored set", history.sets[0]->text, strlen(history.sets[0]->text),
-					       ret_ruleset, &ignored);
+	return !*names;
 }
 
-int weir_sets_wait(const struct weir_options *options, uint64_t since_ns)
+/* The rules in force, without prefixes. -ESTALE: they are not from the files that would be read. */
+static int read_in_force(const struct weir_reloads *reloads, struct weir_ruleset **ret_ruleset,
+			 bool *ret_is_unconfirmed)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {};
+	int err = weir_instance_open(reloads->options->instance, &instance, &ignored);
+
+	if (err)
+		return err;
+	*ret_is_unconfirmed = instance->unconfirmed.is_so && !weir_unconfirmed_is_over(&instance->unconfirmed);
+	weir_instance_history(instance, &history);
+	if (!history.sets[0] || !are_from_files(reloads, history.sets[0]->files))
+		return -ESTALE;
+	return weir_kept_set_read_text(history.sets[0], ret_ruleset, &ignored);
+}
+
+int weir_sets_wait(const struct weir_reloads *reloads)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL, *now = NULL;
 	_cleanup_(watch_free) struct watch watch = {.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
 	bool is_unconfirmed = false, has_changed = false;
-	int err = watch.fd < 0 ? -errno : read_in_force(options, &ruleset, &is_unconfirmed);
+	int err = watch.fd < 0 ? -errno : read_in_force(reloads, &ruleset, &is_unconfirmed);
 
 	if (!err)
 		err = watch_files(ruleset, &watch);
@@ -183,7 +187,7 @@ int weir_sets_wait(const struct weir_options *options, uint64_t since_ns)
 		return err;
 	/* What changed before the watch began. */
 	for (size_t i = 0; i < watch.count; i++)
-		has_changed |= watch.files[i].status.st_ino && is_later(&watch.files[i].status, since_ns);
+		has_changed |= watch.files[i].status.st_ino && is_later(&watch.files[i].status, reloads->since_ns);
 	for (;; has_changed = false) {
 		while (!has_changed)
 			has_changed = wait_for_change(&watch, -1);
@@ -191,7 +195,7 @@ int weir_sets_wait(const struct weir_options *options, uint64_t since_ns)
 			;
 		for (is_unconfirmed = true; is_unconfirmed; poll(NULL, 0, is_unconfirmed ? UNCONFIRMED_MS : 0)) {
 			weir_ruleset_free(TAKE_PTR(now));
-			err = read_in_force(options, &now, &is_unconfirmed);
+			err = read_in_force(reloads, &now, &is_unconfirmed);
 			if (err && err != -ESTALE)
 				return err;
 		}

@@ -21,7 +21,7 @@ static const char *const journal_names[WEIR_JOURNAL_KINDS] = {
 	[WEIR_JOURNAL_CONFIRM] = "confirm",	[WEIR_JOURNAL_RETURN] = "return",
 	[WEIR_JOURNAL_INTERFACE] = "interface", [WEIR_JOURNAL_CONTROLLER] = "controller",
 	[WEIR_JOURNAL_CLUSTER] = "cluster",	[WEIR_JOURNAL_BLOCK] = "block",
-	[WEIR_JOURNAL_ALLOW] = "allow",
+	[WEIR_JOURNAL_ALLOW] = "allow",		[WEIR_JOURNAL_SET] = "set",
 };
 
 const char *weir_reported_name(const struct weir_reported *reported)

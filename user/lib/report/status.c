@@ -280,6 +280,44 @@ static json_t *describe_controller(const struct weir_controller_report *controll
 	return fields;
 }
 
+void weir_describe_set(struct weir_figures *line, const void *context, const void *record)
+{
+	const struct weir_set_size *set = record;
+	char words[WEIR_WORDS_BYTES];
+	uint64_t age_ns = 0;
+	const bool is_there = weir_set_file_age(set, &age_ns, NULL);
+
+	WEIR_TEXT(line, "name", "SET", set->name);
+	WEIR_COUNT(line, "prefixCount", ">PREFIXES", set->prefixes);
+	WEIR_COUNT(line, "labelCount", ">LABELS", set->labels);
+	WEIR_FIGURE(line, "fileChangedSeconds", "CHANGED", is_there ? json_real(age_ns / 1e9) : json_null(), "%s%s",
+		    is_there	? weir_format_age(age_ns, words)
+		    : set->file ? "file is gone"
+				: "-",
+		    is_there ? " ago" : "");
+	WEIR_FIGURE(line, "file", "FILE", set->file ? weir_json_text(set->file) : json_null(), "%s",
+		    set->file ?: "the rule file");
+}
+
+/* null if they were not asked for */
+static json_t *describe_set_changes(const struct weir_sets_view *sets)
+{
+	const struct weir_sets_note *note = sets ? &sets->note : NULL;
+	json_t *refusal = json_null();
+
+	if (!note)
+		return refusal;
+	if (note->refused_ns)
+		refusal = json_pack("{s:f, s:o, s:o, s:o, s:o}", "secondsAgo",
+				    (weir_host_now_ns() - note->refused_ns) / 1e9, "set",
+				    note->set[0] ? json_string(note->set) : json_null(), "file",
+				    note->file[0] ? weir_json_text(note->file) : json_null(), "line",
+				    note->line ? json_integer(note->line) : json_null(), "why",
+				    weir_json_text(note->why));
+	return json_pack("{s:I, s:I, s:o}", "taken", (json_int_t)note->taken, "refused", (json_int_t)note->refused,
+			 "refusal", refusal);
+}
+
 /* null if they cannot be read */
 static json_t *describe_timed(const struct weir_status_view *view)
 {
@@ -469,7 +507,7 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 
 	return json_pack(
 		"{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o}",
 		"instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "incompatibleTables",
 		describe_incompatible_tables(instance), "generation", (json_int_t)info->generation, "attachedSeconds",
 		(now_ns - info->attached_ns) / 1e9, "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "returnsSeconds",
@@ -484,6 +522,10 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 		describe_settings(instance), "counts", describe_counts(instance), "timed", describe_timed(view),
 		"ghosts", describe_ghosts(&view->ghosts), "controller", describe_controller(&view->controller),
 		"memory", describe_memory(view), "system", describe_signals(&view->signals), "cluster",
-		weir_cluster_sum(&view->cluster), "resources", describe_resources(instance), "rules",
+		weir_cluster_sum(&view->cluster), "sets",
+		view->sets ? weir_figures_list(weir_describe_set, NULL, view->sets->sets, view->sets->count,
+					       sizeof(*view->sets->sets))
+			   : json_null(),
+		"setChanges", describe_set_changes(view->sets), "resources", describe_resources(instance), "rules",
 		describe_rules(view));
 }

@@ -14,6 +14,7 @@
 #include "report/shared_limits.h"
 #include "state/breakers.h"
 #include "state/penalised_flows.h"
+#include "state/set_sizes.h"
 #include "state/ghosts.h"
 #include "state/system_signals.h"
 #include "timed/timed.h"
@@ -28,8 +29,9 @@ struct weir_status_view {
 	bool has_timed;			   /* `timed` could be read */
 	struct weir_timed_counts timed;
 	struct weir_ghosts ghosts;
-	struct weir_cluster_view cluster; /* read without the store; no rules if hosts share none */
-	bool has_repeats;		  /* the next two were asked for: finding them scans all links */
+	struct weir_cluster_view cluster;  /* read without the store; no rules if hosts share none */
+	const struct weir_sets_view *sets; /* the caller's; NULL: not asked for, since it takes long to read */
+	bool has_repeats;		   /* the next two were asked for: finding them scans all links */
 	struct weir_repeat *repeats;
 	size_t repeat_count;
 };
@@ -65,6 +67,8 @@ uint64_t weir_count_overrides(const struct weir_instance *instance);
 
 /* A struct weir_link; and a rule, by its slot in instance->rule_order, with the view as context. */
 weir_describer weir_describe_link, weir_describe_rule_state;
+/* A struct weir_set_size. */
+weir_describer weir_describe_set;
 
 /* The object for one instance in `weir status --json` (docs/json.md). NULL: out of memory. */
 json_t *weir_status_describe(const struct weir_status_view *view);

@@ -18,6 +18,7 @@
 #include "state/counters.h"
 #include "state/examine_interface.h"
 #include "state/ghosts.h"
+#include "state/set_sizes.h"
 #include "state/system_signals.h"
 #include "tables/entry_state.h"
 #include "timed/timed.h"
@@ -314,6 +315,33 @@ static void examine_timed(const char *name, struct weir_findings *findings)
 			  (unsigned long long)timed.refused, name);
 }
 
+/* Sets whose files have changed, and are not in force. */
+static void examine_sets(const char *name, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* reported by `weir status` */
+	_cleanup_(weir_sets_view_free) struct weir_sets_view sets = {};
+	char words[WEIR_SETS_NOTE_WORDS];
+	uint64_t prefixes = 0, age_ns;
+
+	if (weir_instance_open(name, &instance, &ignored) || weir_sets_read(instance, &sets, &ignored) || !sets.count)
+		return;
+	for (size_t i = 0; i < sets.count; i++) {
+		prefixes += sets.sets[i].prefixes;
+		if (sets.sets[i].file && !weir_set_file_age(&sets.sets[i], &age_ns, NULL))
+			weir_find(findings, WEIR_FINDING_NOTE, "sets", "put it back: a reload would fail",
+				  "the file of set '%s' is gone: %s", sets.sets[i].name, sets.sets[i].file);
+	}
+	if (sets.note.refused_ns)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "sets", "correct it: the next change is taken over",
+			  "instance '%s' keeps the sets that it had, since a change was refused: %s", name,
+			  weir_sets_note_words(&sets.note, words));
+	else
+		weir_find(findings, WEIR_FINDING_OK, "sets", NULL, "%zu set%s with %llu prefix%s in instance '%s'",
+			  sets.count, sets.count == 1 ? "" : "s", (unsigned long long)prefixes,
+			  prefixes == 1 ? "" : "es", name);
+}
+
 /* What its answers need. `device` is as examined, with strips_vlan only at XDP. */
 static void examine_its_answers(const char *interface, uint32_t ifindex, const struct weir_device *device,
 				const char *name, struct weir_findings *findings)
@@ -376,6 +404,7 @@ static void examine_weir(const char *interface, uint32_t ifindex, const struct w
 	examine_signals(name, findings);
 	examine_evictions(name, findings);
 	examine_timed(name, findings);
+	examine_sets(name, findings);
 	examine_its_answers(interface, ifindex, device, name, findings);
 }
 

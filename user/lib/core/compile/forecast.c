@@ -462,8 +462,8 @@ static int compare_sets(const struct weir_set *before, const struct weir_set *af
 	return 0;
 }
 
-static int forecast_sets(const struct weir_ruleset *before, const struct weir_ruleset *after,
-			 struct weir_changes *changes)
+int weir_set_changes_find(const struct weir_ruleset *before, const struct weir_ruleset *after,
+			  struct weir_changes *ret_changes)
 {
 	struct weir_change *change;
 	int err = 0;
@@ -472,7 +472,7 @@ static int forecast_sets(const struct weir_ruleset *before, const struct weir_ru
 		const struct weir_set *set = &after->sets[i],
 				      *old = before ? weir_find_set(before, set->name, strlen(set->name)) : NULL;
 
-		change = add(changes,
+		change = add(ret_changes,
 			     old      ? WEIR_CHANGE_CHANGED
 			     : before ? WEIR_CHANGE_ADDED
 				      : WEIR_CHANGE_NONE,
@@ -482,7 +482,7 @@ static int forecast_sets(const struct weir_ruleset *before, const struct weir_ru
 	for (size_t i = 0; !err && before && i < before->set_count; i++) {
 		if (weir_find_set(after, before->sets[i].name, strlen(before->sets[i].name)))
 			continue;
-		change = add(changes, WEIR_CHANGE_REMOVED, before->sets[i].name);
+		change = add(ret_changes, WEIR_CHANGE_REMOVED, before->sets[i].name);
 		err = change ? compare_sets(&before->sets[i], NULL, change) : -ENOMEM;
 	}
 	return err;
@@ -505,7 +505,7 @@ int weir_forecast_make(const struct weir_ruleset *before, const struct weir_rule
 	if (!err)
 		err = forecast_rules(before, after, previous, image, &forecast);
 	if (!err)
-		err = forecast_sets(before, after, &forecast.sets);
+		err = weir_set_changes_find(before, after, &forecast.sets);
 	if (err) {
 		weir_forecast_free(&forecast);
 		return err;

@@ -55,10 +55,16 @@ const char *weir_rule_changes_renumber(const struct weir_changes *changes, const
 
 /* ---- rule sets ---- */
 
+/* Compare the sets of two rule sets, by name; the lines say how many prefixes only one of the two has, and removed ones
+ * come last. If `before` is NULL, nothing is known about it. Returns 0 or -ENOMEM. The caller frees *ret_changes.
+ */
+int weir_set_changes_find(const struct weir_ruleset *before, const struct weir_ruleset *after,
+			  struct weir_changes *ret_changes);
+
 struct weir_forecast {
 	struct weir_change settings;
 	struct weir_changes resources, rules; /* removed ones last; unchanged ones are included */
-	struct weir_changes sets;	      /* likewise; the lines say how many prefixes only one of the two has */
+	struct weir_changes sets;
 	bool changes_anything;
 	uint32_t kept_rules;
 	uint32_t allow_before, allow_now, deny_before, deny_now;

@@ -235,6 +235,8 @@ bool weir_kept_set_is_whole(const struct weir_kept_set *set)
 	return set->digest == digest_of(set);
 }
 
+#define STORED "the stored set"
+
 int weir_kept_set_make(const struct weir_ruleset *ruleset, struct weir_kept_set **ret_set)
 {
 	_cleanup_(weir_kept_set_freep) struct weir_kept_set *set = calloc(1, sizeof(*set));
@@ -251,21 +253,32 @@ int weir_kept_set_make(const struct weir_ruleset *ruleset, struct weir_kept_set 
 	return 0;
 }
 
+static int read_text(const struct weir_kept_set *set, const char *name, struct weir_ruleset **ret_ruleset,
+		     struct weir_diag *diag)
+{
+	_cleanup_(weir_diag_free) struct weir_diag messages = {};
+	int err = weir_ruleset_parse_own(name, set->text, strlen(set->text), ret_ruleset, &messages);
+
+	if (err)
+		weir_diag_error(diag, NULL, NULL, "reload its files", "the stored rule set cannot be read: %s",
+				messages.count ? messages.entries[0].message : strerrorname_np(-err));
+	return err;
+}
+
+int weir_kept_set_read_text(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
+{
+	return read_text(set, STORED, ret_ruleset, diag);
+}
+
 int weir_kept_set_read_as(const struct weir_kept_set *set, const char *name, struct weir_ruleset **ret_ruleset,
 			  struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	struct cursor sets = {set->listed + set->listed_bytes - set->sets_bytes, set->listed + set->listed_bytes};
-	struct weir_diag messages = {};
-	int err = weir_ruleset_parse_own(name, set->text, strlen(set->text), &ruleset, &messages);
+	int err = read_text(set, name, &ruleset, diag);
 
-	if (err) {
-		weir_diag_error(diag, NULL, NULL, "reload its files", "the stored rule set cannot be read: %s",
-				messages.count ? messages.entries[0].message : strerrorname_np(-err));
-		weir_diag_free(&messages);
+	if (err)
 		return err;
-	}
-	weir_diag_free(&messages);
 	ruleset->listed =
 		calloc(set->listed_bytes / (LISTED_HEAD_BYTES + address_bytes(false)) + 1, sizeof(*ruleset->listed));
 	if (!ruleset->listed)
@@ -283,7 +296,7 @@ int weir_kept_set_read_as(const struct weir_kept_set *set, const char *name, str
 
 int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
 {
-	return weir_kept_set_read_as(set, "the stored set", ret_ruleset, diag);
+	return weir_kept_set_read_as(set, STORED, ret_ruleset, diag);
 }
 
 /* ---- steps ---- */
@@ -443,4 +456,16 @@ int weir_history_unpack(const uint8_t *bytes, size_t count, struct weir_history 
 	*ret_history = history;
 	history = (struct weir_history){};
 	return 0;
+}
+
+bool weir_history_has_sets(const uint8_t *bytes, size_t count)
+{
+	struct set_head latest;
+	struct head head;
+
+	if (count < sizeof(head) + sizeof(latest))
+		return false;
+	memcpy(&head, bytes, sizeof(head));
+	memcpy(&latest, bytes + sizeof(head), sizeof(latest));
+	return head.magic == MAGIC && head.version == VERSION && head.sets && latest.sets_bytes;
 }

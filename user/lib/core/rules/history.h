@@ -57,7 +57,9 @@ bool weir_kept_set_is_whole(const struct weir_kept_set *set);
  * (-EINVAL): the set was kept by a newer version of weir.
  */
 int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag);
-/* The same; places, and whoever loads it, name `name` as the file. */
+/* The same without the prefixes of its lists and sets. */
+int weir_kept_set_read_text(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag);
+/* The same as weir_kept_set_read(); places, and whoever loads it, name `name` as the file. */
 int weir_kept_set_read_as(const struct weir_kept_set *set, const char *name, struct weir_ruleset **ret_ruleset,
 			  struct weir_diag *diag);
 
@@ -79,5 +81,7 @@ int weir_history_pack(const struct weir_history *history, uint8_t **ret_bytes, s
  * history are ignored.
  */
 int weir_history_unpack(const uint8_t *bytes, size_t count, struct weir_history *ret_history);
+/* Does the latest set in these bytes have named sets? */
+bool weir_history_has_sets(const uint8_t *bytes, size_t count);
 
 #endif

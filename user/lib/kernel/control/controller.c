@@ -206,6 +206,7 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 	err = weir_controller_open_all(controller, diag);
 	if (err)
 		return err;
+	controller->is_reloaded = true;
 	watch_addresses(controller);
 	return step(controller, diag);
 }
@@ -296,6 +297,10 @@ int weir_controller_serve(struct weir_controller *controller, int wake_fd, struc
 		controller->has_failed = err != 0;
 		if (diag->count)
 			return WEIR_CONTROLLER_WARNS;
+		if (controller->is_reloaded) {
+			controller->is_reloaded = false;
+			return WEIR_CONTROLLER_RELOADED;
+		}
 	}
 }
 

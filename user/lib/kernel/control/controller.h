@@ -61,10 +61,13 @@ uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 
 /* diag contains something to print at once. */
 #define WEIR_CONTROLLER_WARNS 1
+/* Other rules are in force. */
+#define WEIR_CONTROLLER_RELOADED 2
 
 /*
  * Tick until wake_fd is readable (returns 0), until memory becomes readable or unreadable, an interface disappears or
- * an operation fails (WEIR_CONTROLLER_WARNS), or until the instance is detached (-ENOENT, with no message). It may be
+ * an operation fails (WEIR_CONTROLLER_WARNS), until a command has put other rules in force (WEIR_CONTROLLER_RELOADED),
+ * or until the instance is detached (-ENOENT, with no message). It may be
  * called again with an empty diag: a failed operation is retried after a second, and the limits stay in force
  * meanwhile, with safe thresholds. The controller follows a reload by another command.
  */

@@ -38,6 +38,7 @@ struct weir_controller {
 	struct weir_memory_use memory_use;
 	bool misses_memory;  /* the last reading failed, and this has been reported */
 	bool has_failed;     /* the last tick failed, and this has been reported */
+	bool is_reloaded;    /* other rules are in force, and this has not been reported */
 	bool is_noted;	     /* the journal already says that this controller has started */
 	uint64_t watched_ns; /* when the links were last checked */
 	struct weir_signals_map *signals;

@@ -41,6 +41,20 @@ static int read_map(int fd, struct weir_history *ret_history)
 	return err;
 }
 
+bool weir_instance_has_sets(const char *name)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(name, WEIR_PIN_HISTORY);
+	bool has_sets;
+	size_t bytes;
+	void *mapped;
+
+	if (fd < 0 || weir_bytes_map(fd, &mapped, &bytes))
+		return false;
+	has_sets = weir_history_has_sets(mapped, bytes);
+	munmap(mapped, bytes);
+	return has_sets;
+}
+
 /* A reload writes the history before it increments the generation, and may be killed in between. An older history does
  * not describe the present rules: they were loaded by a version of weir without histories.
  */

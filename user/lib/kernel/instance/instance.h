@@ -398,8 +398,35 @@ uint64_t weir_unconfirmed_left_s(const struct weir_unconfirmed *unconfirmed);
 /* The rule sets that the instance has kept (rules/history.h): empty if it has kept none. The caller frees *ret_history.
  */
 void weir_instance_history(const struct weir_instance *instance, struct weir_history *ret_history);
-/* The same; -ENOENT, with the reason in *diag, if it has not kept the one in force. */
+/* Does the rule set in force have named sets? Costs little. */
+bool weir_instance_has_sets(const char *name);
+/* As weir_instance_history(); -ENOENT, with the reason in *diag, if it has not kept the one in force. */
 int weir_instance_kept(const struct weir_instance *instance, struct weir_history *ret_history, struct weir_diag *diag);
+
+/* What became of the files of its sets when they changed (sets_note.c). Counts are since the attach. */
+struct weir_sets_note {
+	uint32_t version, line; /* line 0: not known */
+	uint64_t taken, refused;
+	uint64_t refused_ns; /* CLOCK_MONOTONIC, when the last change was refused; 0: it was not, or there was none */
+	char set[WEIR_NAME_BYTES]; /* why, valid then. Empty: not known */
+	char file[1024];
+	char why[384];
+};
+
+/* False, and a note of zeros: no file has changed yet. */
+bool weir_sets_note_read(const char *instance, struct weir_sets_note *ret_note);
+/* Why a change was refused: "tenants.csv:17: ..." */
+#define WEIR_SETS_NOTE_WORDS 1536
+const char *weir_sets_note_words(const struct weir_sets_note *note, char ret_words[WEIR_SETS_NOTE_WORDS]);
+/* Files that have changed are in force now. `before`: the rule set that was in force, with its prefixes. */
+void weir_sets_note_taken(const char *instance, const struct weir_ruleset *before, const struct weir_ruleset *now);
+/* They are not, for the mistakes in diag, which are sorted: noted if one is in a file of a set in force, or if the
+ * reload was for sets. in_force: without prefixes; NULL: not known.
+ */
+void weir_sets_note_refused(const char *instance, const struct weir_ruleset *in_force, bool is_for_sets,
+			    struct weir_diag *diag);
+/* All files were read again, and are in force. */
+void weir_sets_note_loaded(const char *instance);
 
 /*
  * The rule set that was stored on disk at the last load which was confirmed, or needed no confirming. -ENOENT without a

@@ -10,7 +10,8 @@
  * detach.c takes the instance off. link.c puts a program on one interface, follow.c does so for interfaces that are
  * added or appear later, and entries.c for timed entries. programs.c manages the programs on the links, and
  * newcomers.c applies `match.interface` to interfaces that appear later. transition.c, transition_requests.c,
- * history_map.c and unconfirmed.c return to earlier rules. Whoever changes an instance holds the lock (host/bpffs.h).
+ * history_map.c and unconfirmed.c return to earlier rules. sets_note.c keeps what became of changed files of sets.
+ * Whoever changes an instance holds the lock (host/bpffs.h).
  */
 #ifndef WEIR_INSTANCE_INSTANCE_INTERNAL_H
 #define WEIR_INSTANCE_INSTANCE_INTERNAL_H

@@ -18,7 +18,11 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
 	/* Checked before the lock is taken, so that nothing is created or mounted if nothing is attached. */
 	int err = weir_instance_open_any(name, &instance, diag);
 
-	return err ? err : weir_instance_transition(name, WEIR_TRANSITION_LOADED, ruleset, options, ret_result, diag);
+	if (!err)
+		err = weir_instance_transition(name, WEIR_TRANSITION_LOADED, ruleset, options, ret_result, diag);
+	if (!err)
+		weir_sets_note_loaded(name);
+	return err;
 }
 
 int weir_instance_rollback(const char *name, struct weir_reload_result *ret_result, struct weir_diag *diag)

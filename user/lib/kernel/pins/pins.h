@@ -27,6 +27,7 @@
 #define WEIR_PIN_CASES "interface_cases"
 #define WEIR_PIN_HISTORY "history"
 #define WEIR_PIN_LABELS "labels" /* present if flow keys have sets (instance/labels_map.c) */
+#define WEIR_PIN_SETS "sets"	 /* present once the file of a set has changed (instance/sets_note.c) */
 
 /* The program of a hook, pinned so that a reload can put it back without CAP_SYS_ADMIN, and the guard on that hook's
  * links while the rules are not confirmed.
