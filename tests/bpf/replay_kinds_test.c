@@ -248,8 +248,8 @@ HARNESS_CLAIM(the_longest_override_wins)
 HARNESS_CLAIM(lists_come_before_every_rule_and_the_longest_prefix_wins)
 {
 	static struct weir_listed listed[] = {
-		{{4, 24, {192, 0, 2, 0}}, true},
-		{{4, 32, {192, 0, 2, 1}}, false},
+		{.prefix = {4, 24, {192, 0, 2, 0}}, .denies = true},
+		{.prefix = {4, 32, {192, 0, 2, 1}}},
 	};
 
 	setup_resources(setup, 1);

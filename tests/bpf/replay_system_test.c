@@ -127,7 +127,7 @@ HARNESS_CLAIM(packets_with_other_flags_meet_other_rules)
 
 HARNESS_CLAIM(packets_of_no_resource_and_allowed_sources_are_not_asked)
 {
-	static struct weir_listed allowed = {{4, 32, {192, 0, 2, 2}}, false};
+	static struct weir_listed allowed = {.prefix = {4, 32, {192, 0, 2, 2}}};
 
 	setup_ports(setup);
 	setup->ruleset.listed = &allowed;

@@ -485,7 +485,7 @@ static struct weir_listed *random_listed(struct random *random, size_t *ret_coun
 
 	assert_non_null(listed);
 	for (size_t i = 0; i < count; i++)
-		listed[i] = (struct weir_listed){random_near(random), random_percent(random, 50)};
+		listed[i] = (struct weir_listed){.prefix = random_near(random), .denies = random_percent(random, 50)};
 	qsort(listed, count, sizeof(*listed), compare_listed);
 	for (size_t i = 0; i < count; i++)
 		if (kept && !compare_listed(&listed[kept - 1], &listed[i]))

@@ -488,10 +488,10 @@ SETUP_CLAIM(the_longest_override_wins)
 SETUP_CLAIM(the_longest_list_entry_wins_and_deny_on_a_tie)
 {
 	struct weir_listed listed[] = {
-		{prefix_of(24, 0), true},
-		{prefix_of(32, 1), false},
-		{prefix_of(32, 2), false},
-		{prefix_of(32, 2), true},
+		{.prefix = prefix_of(24, 0), .denies = true},
+		{.prefix = prefix_of(32, 1)},
+		{.prefix = prefix_of(32, 2)},
+		{.prefix = prefix_of(32, 2), .denies = true},
 	};
 
 	add_rule(setup, 0, 1 * WEIR_MICRO);

@@ -456,6 +456,50 @@ BENCH_CLAIM(rule_set_with_sets_reads_back_as_the_same)
 	assert_string_equal(text, again);
 }
 
+/* Everything that depends on the set is as if the rule files had been read again, with the set's new file; and none of
+ * it is left when the set is as it was.
+ */
+BENCH_CLAIM(kept_rule_set_takes_over_the_files_of_its_sets)
+{
+	static const char *const files[] = {"10.0.0.0/8,a\n192.0.2.0/24,b\n",
+					    "192.0.2.0/24,a\n10.0.0.0/8,b\n2001:db8::/32,b\n", "192.0.2.0/24,c\n", "",
+					    "10.0.0.0/8,a\n192.0.2.0/24,b\n"};
+	static const char *const rules =
+		"sets: {s: {file: s.csv, labels: true}, t: {prefixes: [198.51.100.0/24]}}\n"
+		"allow: ['@t', 192.0.2.0/24, 10.0.0.0/8]\ndeny: ['@s:b', 203.0.113.0/24]\n"
+		"resources: [{name: r, match: {source: '@s:a'}, flow: source/24/32}]\n"
+		"rules: [{resource: r, threshold: 5, overrides: [{source: '@s:a', threshold: 6}, {source: 10.1.0.0/16, "
+		"threshold: 7}, {source: '@t', threshold: 8}]}]\n";
+	_cleanup_(weir_kept_set_freep) struct weir_kept_set *kept = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_(weir_kept_set_freep) struct weir_kept_set *again = NULL, *fresh = NULL;
+		_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+		_cleanup_(weir_freep) char *text = NULL, *fresh_text = NULL;
+
+		write_text("s.csv", files[i]);
+		assert_int_equal(read_texts(bench, rules, NULL, NULL), 0);
+		assert_int_equal(weir_kept_set_make(bench->ruleset, &fresh), 0);
+		if (!kept)
+			assert_int_equal(weir_kept_set_make(bench->ruleset, &kept), 0);
+		weir_diag_free(&bench->diag);
+		assert_int_equal(weir_kept_set_read_files(kept, &ruleset, &bench->diag), 0);
+		assert_int_equal(weir_kept_set_make(ruleset, &again), 0);
+		text = weir_ruleset_text(ruleset, true);
+		fresh_text = weir_ruleset_text(bench->ruleset, true);
+		assert_string_equal(text, fresh_text);
+		assert_true(again->digest == fresh->digest);
+		assert_string_equal(again->files, kept->files);
+		weir_kept_set_free(kept);
+		kept = TAKE_PTR(again); /* the next is made of this one */
+	}
+	write_text("s.csv", "10.0.0.0/8,a\n10.0.0.0/7 b\n");
+	weir_diag_free(&bench->diag);
+	assert_int_equal(weir_kept_set_read_files(kept, &bench->ruleset, &bench->diag), -EINVAL);
+	assert_int_equal(bench->diag.entries[0].line, 2);
+	assert_non_null(strstr(bench->diag.entries[0].file, "/s.csv"));
+}
+
 BENCH_CLAIM(kept_rule_set_has_its_sets_without_their_files)
 {
 	static const char *const expected[] = {"10.0.0.0/8 gold, or not*7", "::/0 b*0"};

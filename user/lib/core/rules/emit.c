@@ -265,14 +265,19 @@ static void write_section(struct weir_writer *writer, const struct weir_ruleset 
 	weir_write_end(writer);
 }
 
-static void write_listed(struct weir_writer *writer, const struct weir_ruleset *ruleset, bool denies)
+/* Its prefixes, or else the sets in it; other prefixes are then in no text. */
+static void write_listed(struct weir_writer *writer, const struct weir_ruleset *ruleset, bool denies,
+			 bool with_prefixes)
 {
-	char text[WEIR_PREFIX_TEXT_BYTES];
+	char text[WEIR_PREFIX_TEXT_BYTES], use[WEIR_SET_USE_BYTES];
 
 	weir_write_list(writer, denies ? "deny" : "allow");
-	for (size_t i = 0; i < ruleset->listed_count; i++)
+	for (size_t i = 0; with_prefixes && i < ruleset->listed_count; i++)
 		if (ruleset->listed[i].denies == denies)
 			weir_write_word(writer, NULL, weir_format_prefix(&ruleset->listed[i].prefix, text));
+	for (size_t i = 0; !with_prefixes && i < ruleset->listed_set_count; i++)
+		if (ruleset->listed_sets[i].denies == denies)
+			weir_write_word(writer, NULL, weir_format_set_use(&ruleset->listed_sets[i].use, use));
 	weir_write_end(writer);
 }
 
@@ -312,7 +317,7 @@ static void write_set(struct weir_writer *writer, const struct weir_set *set, bo
 
 void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, bool with_lists, FILE *stream)
 {
-	struct weir_writer writer = {.stream = stream, .form = form};
+	struct weir_writer writer = {.stream = stream, .form = form, .names_sets = !with_lists};
 
 	weir_write_document(&writer);
 	weir_write_map(&writer, "settings");
@@ -322,8 +327,8 @@ void weir_ruleset_emit(const struct weir_ruleset *ruleset, enum weir_form form, 
 	for (size_t i = 0; i < ruleset->set_count; i++)
 		write_set(&writer, &ruleset->sets[i], with_lists);
 	weir_write_end(&writer);
-	for (int denies = 0; with_lists && denies <= 1; denies++)
-		write_listed(&writer, ruleset, denies);
+	for (int denies = 0; denies <= 1; denies++)
+		write_listed(&writer, ruleset, denies, with_lists);
 	weir_write_list(&writer, "resources");
 	for (size_t i = 0; i < ruleset->resource_count; i++) {
 		weir_write_map(&writer, NULL);

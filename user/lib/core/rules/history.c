@@ -26,6 +26,16 @@ void weir_history_free(struct weir_history *history)
 	*history = (struct weir_history){};
 }
 
+struct cursor {
+	const uint8_t *at, *end;
+};
+
+/* What a kept set has beside its text. */
+struct contents {
+	const struct weir_kept_set *of;
+	struct cursor sets;
+};
+
 /* ---- lists: a byte with the length in bits, a byte with the family and the list, and the address ---- */
 
 #define LISTED_IPV6 1
@@ -48,8 +58,10 @@ static int pack_listed(const struct weir_ruleset *ruleset, struct weir_kept_set 
 		const struct weir_listed *listed = &ruleset->listed[i];
 		const bool is_ipv6 = listed->prefix.family == 6;
 
+		if (listed->is_of_set && !listed->hides_allow)
+			continue; /* the text names the set */
 		*out++ = listed->prefix.bits;
-		*out++ = (is_ipv6 ? LISTED_IPV6 : 0) | (listed->denies ? LISTED_DENIES : 0);
+		*out++ = (is_ipv6 ? LISTED_IPV6 : 0) | (listed->denies && !listed->is_of_set ? LISTED_DENIES : 0);
 		memcpy(out, listed->prefix.address, address_bytes(is_ipv6));
 		out += address_bytes(is_ipv6);
 	}
@@ -57,26 +69,30 @@ static int pack_listed(const struct weir_ruleset *ruleset, struct weir_kept_set 
 	return 0;
 }
 
-/* `listed` has space for the largest possible number. Returns the number of entries. */
-static size_t unpack_listed(const struct weir_kept_set *set, struct weir_listed *listed)
+/* Add them to those that sets bring. */
+static bool take_lists(struct weir_kept_content *content, struct weir_ruleset *ruleset)
 {
+	const struct contents *contents = content->data;
+	const struct weir_kept_set *set = contents->of;
 	const uint8_t *at = set->listed, *end = at + set->listed_bytes - set->sets_bytes;
-	size_t count = 0;
 
 	while (end - at >= LISTED_HEAD_BYTES) {
 		const bool is_ipv6 = at[1] & LISTED_IPV6;
-		struct weir_listed *entry = &listed[count];
+		struct weir_listed *entry;
 
 		if (end - at < (ptrdiff_t)(LISTED_HEAD_BYTES + address_bytes(is_ipv6)) || at[0] > (is_ipv6 ? 128 : 32))
-			break; /* not a packed list */
+			return false;
+		entry = weir_array_add((void **)&ruleset->listed, ruleset->listed_count, sizeof(*entry));
+		if (!entry)
+			return false;
 		*entry = (struct weir_listed){.denies = at[1] & LISTED_DENIES};
 		entry->prefix.family = is_ipv6 ? 6 : 4;
 		entry->prefix.bits = at[0];
 		memcpy(entry->prefix.address, at + LISTED_HEAD_BYTES, address_bytes(is_ipv6));
 		at += LISTED_HEAD_BYTES + address_bytes(is_ipv6);
-		count++;
+		ruleset->listed_count++;
 	}
-	return count;
+	return true;
 }
 
 /*
@@ -132,10 +148,6 @@ static int pack_sets(const struct weir_ruleset *ruleset, struct weir_kept_set *s
 	return joined ? 0 : -ENOMEM;
 }
 
-struct cursor {
-	const uint8_t *at, *end;
-};
-
 /* Returns NULL if fewer than `bytes` bytes are left. */
 static const uint8_t *take(struct cursor *cursor, uint64_t bytes)
 {
@@ -183,8 +195,10 @@ static bool unpack_entry(struct cursor *cursor, const struct weir_set *set, stru
 	return !set->has_labels || (take_number(cursor, &entry->label) && entry->label < set->label_count);
 }
 
-static bool unpack_set_content(struct cursor *cursor, struct weir_set *set)
+static bool take_set(struct weir_kept_content *content, struct weir_set *set)
 {
+	struct contents *contents = content->data;
+	struct cursor *cursor = &contents->sets;
 	uint32_t labels, entries;
 
 	if (!take_number(cursor, &labels) || labels > WEIR_SET_LABELS_MAX)
@@ -210,10 +224,10 @@ static char *names_of(const struct weir_ruleset *ruleset)
 {
 	char *names = NULL;
 	size_t bytes;
-	FILE *stream = open_memstream(&names, &bytes);
+	FILE *stream = ruleset->origin ? NULL : open_memstream(&names, &bytes);
 
 	if (!stream)
-		return NULL;
+		return ruleset->origin ? strdup(ruleset->origin) : NULL;
 	for (size_t i = 0; i < ruleset->file_count; i++)
 		fprintf(stream, "%s\n", ruleset->file_names[i]);
 	if (fclose(stream)) {
@@ -253,42 +267,55 @@ int weir_kept_set_make(const struct weir_ruleset *ruleset, struct weir_kept_set 
 	return 0;
 }
 
-static int read_text(const struct weir_kept_set *set, const char *name, struct weir_ruleset **ret_ruleset,
-		     struct weir_diag *diag)
+static int parse(const struct weir_kept_set *set, const char *name, bool reads_files, struct weir_ruleset **ret_ruleset,
+		 struct weir_diag *diag)
 {
-	_cleanup_(weir_diag_free) struct weir_diag messages = {};
-	int err = weir_ruleset_parse_own(name, set->text, strlen(set->text), ret_ruleset, &messages);
+	struct contents contents = {
+		set, {set->listed + set->listed_bytes - set->sets_bytes, set->listed + set->listed_bytes}};
+	struct weir_kept_content content = {
+		.take_set = take_set, .take_lists = take_lists, .data = &contents, .reads_files = reads_files};
 
+	return weir_ruleset_parse_own(name, set->text, strlen(set->text), &content, ret_ruleset, diag);
+}
+
+static int explain(int err, struct weir_diag *messages, struct weir_diag *diag)
+{
 	if (err)
 		weir_diag_error(diag, NULL, NULL, "reload its files", "the stored rule set cannot be read: %s",
-				messages.count ? messages.entries[0].message : strerrorname_np(-err));
+				messages->count ? messages->entries[0].message : strerrorname_np(-err));
+	weir_diag_free(messages);
 	return err;
 }
 
 int weir_kept_set_read_text(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
 {
-	return read_text(set, STORED, ret_ruleset, diag);
+	struct weir_diag messages = {};
+
+	return explain(weir_ruleset_parse_own(STORED, set->text, strlen(set->text), NULL, ret_ruleset, &messages),
+		       &messages, diag);
 }
 
 int weir_kept_set_read_as(const struct weir_kept_set *set, const char *name, struct weir_ruleset **ret_ruleset,
 			  struct weir_diag *diag)
 {
+	struct weir_diag messages = {};
+	int err = explain(parse(set, name, false, ret_ruleset, &messages), &messages, diag);
+
+	if (!err)
+		(*ret_ruleset)->is_last_good = set->transition == WEIR_TRANSITION_LAST_GOOD;
+	return err;
+}
+
+int weir_kept_set_read_files(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
+{
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
-	struct cursor sets = {set->listed + set->listed_bytes - set->sets_bytes, set->listed + set->listed_bytes};
-	int err = read_text(set, name, &ruleset, diag);
+	int err = parse(set, "the rules in force", true, &ruleset, diag);
 
 	if (err)
 		return err;
-	ruleset->listed =
-		calloc(set->listed_bytes / (LISTED_HEAD_BYTES + address_bytes(false)) + 1, sizeof(*ruleset->listed));
-	if (!ruleset->listed)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the stored rule set");
-	ruleset->listed_count = unpack_listed(set, ruleset->listed);
-	for (size_t i = 0; i < ruleset->set_count; i++)
-		if (!unpack_set_content(&sets, &ruleset->sets[i]))
-			return weir_diag_error(diag, NULL, NULL, "reload its files",
-					       "the stored rule set cannot be read: set '%s' is not whole",
-					       ruleset->sets[i].name);
+	ruleset->origin = strdup(set->files);
+	if (!ruleset->origin)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the files of sets");
 	ruleset->is_last_good = set->transition == WEIR_TRANSITION_LAST_GOOD;
 	*ret_ruleset = TAKE_PTR(ruleset);
 	return 0;

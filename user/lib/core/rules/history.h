@@ -59,6 +59,11 @@ bool weir_kept_set_is_whole(const struct weir_kept_set *set);
 int weir_kept_set_read(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag);
 /* The same without the prefixes of its lists and sets. */
 int weir_kept_set_read_text(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset, struct weir_diag *diag);
+/* The same with the present files of its sets, and the other prefixes as they were kept. Mistakes are of these files,
+ * and warnings are in *diag, too.
+ */
+int weir_kept_set_read_files(const struct weir_kept_set *set, struct weir_ruleset **ret_ruleset,
+			     struct weir_diag *diag);
 /* The same as weir_kept_set_read(); places, and whoever loads it, name `name` as the file. */
 int weir_kept_set_read_as(const struct weir_kept_set *set, const char *name, struct weir_ruleset **ret_ruleset,
 			  struct weir_diag *diag);

@@ -9,7 +9,7 @@
 
 /* ---- lists ---- */
 
-static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bool denies)
+static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bool denies, bool is_of_set)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
 	struct weir_listed *listed;
@@ -19,7 +19,7 @@ static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bo
 		reader->is_out_of_memory = true;
 		return;
 	}
-	*listed = (struct weir_listed){.prefix = *prefix, .denies = denies};
+	*listed = (struct weir_listed){.prefix = *prefix, .denies = denies, .is_of_set = is_of_set};
 	ruleset->listed_count++;
 }
 
@@ -32,8 +32,8 @@ static bool has_room(struct weir_reader *reader)
 #define TOO_MANY "the lists contain more than %d prefixes", WEIR_LISTED_MAX
 #define TOO_MANY_HINT "merge neighbouring prefixes into larger ones"
 
-void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *prefix,
-		     bool denies)
+static void add_at(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *prefix,
+		   bool denies, bool is_of_set)
 {
 	if (!has_room(reader))
 		return;
@@ -41,8 +41,14 @@ void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, con
 		weir_complain(reader, at, TOO_MANY_HINT, TOO_MANY);
 		reader->has_too_many_listed = true;
 	} else {
-		add(reader, prefix, denies);
+		add(reader, prefix, denies, is_of_set);
 	}
+}
+
+void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *prefix,
+		     bool denies)
+{
+	add_at(reader, at, prefix, denies, false);
 }
 
 /* ---- a set in a list ---- */
@@ -56,7 +62,7 @@ static void add_rest(struct weir_reader *reader, const struct weir_node *node, c
 	size_t low = 0;
 
 	if (!count) {
-		weir_add_listed(reader, node, prefix, denies);
+		add_at(reader, node, prefix, denies, true);
 		return;
 	}
 	if (inner->prefix.bits == prefix->bits)
@@ -74,13 +80,21 @@ static void add_set(struct weir_reader *reader, const struct weir_node *node, co
 {
 	const struct weir_set *set = &reader->ruleset->sets[use->set];
 	const uint32_t label = use->label[0] ? weir_find_used_label(reader, node, use) : WEIR_NO_LABEL;
+	struct weir_listed_set *used;
 
+	used = weir_array_add((void **)&reader->ruleset->listed_sets, reader->ruleset->listed_set_count, sizeof(*used));
+	if (!used) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	*used = (struct weir_listed_set){.use = *use, .denies = denies};
+	reader->ruleset->listed_set_count++;
 	for (size_t i = 0; i < set->entry_count; i++) {
 		const struct weir_set_entry *entry = &set->entries[i];
 		size_t end = i + 1;
 
 		if (!use->label[0]) {
-			weir_add_listed(reader, node, &entry->prefix, denies);
+			add_at(reader, node, &entry->prefix, denies, true);
 		} else if (entry->label == label) {
 			while (end < set->entry_count &&
 			       weir_prefix_encloses(&entry->prefix, &set->entries[end].prefix))
@@ -103,7 +117,7 @@ static bool take_line(struct weir_reader *reader, void *data, const struct weir_
 			reader->has_too_many_listed = true;
 			return false;
 		}
-		add(reader, &entry->prefixes[i], *denies);
+		add(reader, &entry->prefixes[i], *denies, false);
 	}
 	return true;
 }
@@ -119,7 +133,7 @@ static void read_named(struct weir_reader *reader, const struct weir_node *node,
 		free(weir_read_list_file(reader, node, word + 1, take_line, &denies));
 		return;
 	}
-	path = weir_list_path(node, word + 1);
+	path = reader->is_own ? NULL : weir_list_path(node, word + 1);
 	if (path && !access(path, F_OK))
 		weir_complain(reader, node, "give the set another name, or write the file as '@./NAME'",
 			      "'%.*s' is both a set and a file", WEIR_SHOWN(word));
@@ -164,8 +178,8 @@ static int compare_listed(const void *left, const void *right)
 	const struct weir_listed *a = left, *b = right;
 	int order = weir_compare_prefixes(&a->prefix, &b->prefix);
 
-	/* The deny comes first, since it is the one that is kept. */
-	return order ?: b->denies - a->denies;
+	/* The deny comes first, and then what is in the list without a set, since the first is kept. */
+	return order ?: b->denies - a->denies ?: a->is_of_set - b->is_of_set;
 }
 
 static void warn_of_everybody(struct weir_reader *reader, const struct weir_listed *listed)
@@ -189,8 +203,17 @@ void weir_sort_listed(struct weir_reader *reader)
 
 	if (!ruleset->listed_count)
 		return;
-	qsort(listed, ruleset->listed_count, sizeof(*listed), compare_listed);
+	/* Those of a kept rule set are sorted already. */
 	for (size_t i = 1; i < ruleset->listed_count; i++) {
+		if (compare_listed(&listed[i - 1], &listed[i]) > 0) {
+			qsort(listed, ruleset->listed_count, sizeof(*listed), compare_listed);
+			break;
+		}
+	}
+	for (size_t i = 1; i < ruleset->listed_count; i++) {
+		listed[kept].hides_allow |= listed[kept].is_of_set && listed[kept].denies && !listed[i].denies &&
+					    !listed[i].is_of_set &&
+					    !weir_compare_prefixes(&listed[i].prefix, &listed[kept].prefix);
 		if (weir_compare_prefixes(&listed[i].prefix, &listed[kept].prefix)) {
 			listed[++kept] = listed[i];
 		} else if (listed[i].denies != listed[kept].denies && latest_tie != &listed[kept]) {

@@ -299,11 +299,23 @@ static void add_set(struct overrides *overrides, const struct weir_node *node, c
 	struct weir_reader *reader = overrides->reader;
 	const struct weir_set *set = &reader->ruleset->sets[use->set];
 	const uint32_t label = use->label[0] ? weir_find_used_label(reader, node, use) : WEIR_NO_LABEL;
+	struct weir_ruleset_rule *rule = overrides->rule;
+	struct weir_override_set *used;
 	size_t count = 0;
+
+	used = weir_array_add((void **)&rule->override_sets, rule->override_set_count, sizeof(*used));
+	if (!used) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	*used = (struct weir_override_set){
+		.use = *use, .threshold_micro = override.threshold_micro, .place = rule->override_count};
+	rule->override_set_count++;
+	override.is_of_set = true;
 
 	for (size_t i = 0; i < set->entry_count; i++)
 		count += !use->label[0] || set->entries[i].label == label;
-	if (count > WEIR_SET_OVERRIDES_MAX || overrides->rule->override_count + count > WEIR_OVERRIDES_MAX) {
+	if (count > WEIR_SET_OVERRIDES_MAX || rule->override_count + count > WEIR_OVERRIDES_MAX) {
 		weir_complain(reader, node,
 			      "make it a resource of its own, with 'source' or 'destination' in its match",
 			      "'%.*s' has %zu prefixes: overrides have at most %d of a set, and %d of a rule",

@@ -391,6 +391,8 @@ static void read_parts(struct weir_reader *reader)
 	}
 	for (size_t i = 0; i < reader->document_count && !reader->is_out_of_memory; i++)
 		read_own_parts(reader, reader->documents[i], top[i], first_settings);
+	if (reader->content && !reader->content->take_lists(reader->content, reader->ruleset))
+		weir_diag_fail(reader->diag, 0, NULL, "the lists are not whole");
 	/* Rules may use resources of any file, so they are read after all resources. */
 	if (reader->is_out_of_memory)
 		return;
@@ -486,10 +488,10 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 	return finish_reading(&reader, errors, ret_ruleset);
 }
 
-static int parse(const char *name, const char *text, size_t bytes, bool is_own, struct weir_ruleset **ret_ruleset,
-		 struct weir_diag *diag)
+static int parse(const char *name, const char *text, size_t bytes, bool is_own, struct weir_kept_content *content,
+		 struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
 {
-	_cleanup_(free_reader) struct weir_reader reader = {.diag = diag, .is_own = is_own};
+	_cleanup_(free_reader) struct weir_reader reader = {.diag = diag, .is_own = is_own, .content = content};
 	const size_t errors = diag->errors;
 	int err = begin_reading(&reader, 1);
 	char *copy;
@@ -513,11 +515,11 @@ static int parse(const char *name, const char *text, size_t bytes, bool is_own, 
 int weir_ruleset_parse(const char *name, const char *text, size_t bytes, struct weir_ruleset **ret_ruleset,
 		       struct weir_diag *diag)
 {
-	return parse(name, text, bytes, false, ret_ruleset, diag);
+	return parse(name, text, bytes, false, NULL, ret_ruleset, diag);
 }
 
-int weir_ruleset_parse_own(const char *name, const char *text, size_t bytes, struct weir_ruleset **ret_ruleset,
-			   struct weir_diag *diag)
+int weir_ruleset_parse_own(const char *name, const char *text, size_t bytes, struct weir_kept_content *content,
+			   struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
 {
-	return parse(name, text, bytes, true, ret_ruleset, diag);
+	return parse(name, text, bytes, true, content, ret_ruleset, diag);
 }

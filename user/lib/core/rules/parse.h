@@ -39,9 +39,10 @@ struct weir_reader {
 	size_t timed_count;
 	const char *unknown[32]; /* names that neither Sentinel has, in the list being read: the first ones */
 	size_t unknown_count;
-	bool takes_quoted_numbers; /* the list being read is Sentinel Java's, whose parser accepts them */
-	bool is_own;		   /* a text that weir wrote: weir_ruleset_parse_own() */
-	bool is_incomplete;	   /* a file could not be read: it may define names that others use */
+	bool takes_quoted_numbers;	   /* the list being read is Sentinel Java's, whose parser accepts them */
+	bool is_own;			   /* a text that weir wrote: weir_ruleset_parse_own() */
+	struct weir_kept_content *content; /* ... and what is kept beside it; NULL: nothing */
+	bool is_incomplete;		   /* a file could not be read: it may define names that others use */
 	bool is_out_of_memory;
 	bool has_too_many_listed;
 	size_t set_entries; /* of all sets */

@@ -214,15 +214,23 @@ uint32_t weir_set_find_label(const struct weir_set *set, const char *text)
 	return found ? found - set->labels : WEIR_NO_LABEL;
 }
 
+void weir_set_empty(struct weir_set *set)
+{
+	for (size_t i = 0; i < set->label_count; i++)
+		free(set->labels[i].text);
+	free(set->labels);
+	free(set->entries);
+	set->labels = NULL;
+	set->entries = NULL;
+	set->label_count = set->entry_count = 0;
+}
+
 void weir_ruleset_free(struct weir_ruleset *ruleset)
 {
 	if (!ruleset)
 		return;
 	for (size_t i = 0; i < ruleset->set_count; i++) {
-		for (size_t k = 0; k < ruleset->sets[i].label_count; k++)
-			free(ruleset->sets[i].labels[k].text);
-		free(ruleset->sets[i].labels);
-		free(ruleset->sets[i].entries);
+		weir_set_empty(&ruleset->sets[i]);
 		free(ruleset->sets[i].name);
 		free(ruleset->sets[i].file);
 	}
@@ -234,6 +242,7 @@ void weir_ruleset_free(struct weir_ruleset *ruleset)
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		free(ruleset->rules[i].name);
 		free(ruleset->rules[i].overrides);
+		free(ruleset->rules[i].override_sets);
 	}
 	for (size_t i = 0; i < ruleset->file_count; i++) {
 		free(ruleset->file_names[i]);
@@ -251,5 +260,7 @@ void weir_ruleset_free(struct weir_ruleset *ruleset)
 	for (size_t i = 0; i < WEIR_CLUSTER_FIELDS; i++)
 		free(ruleset->settings.cluster[i]);
 	free(ruleset->listed);
+	free(ruleset->listed_sets);
+	free(ruleset->origin);
 	free(ruleset);
 }

@@ -162,7 +162,15 @@ struct weir_override {
 	struct weir_prefix prefix; /* family 0: by label */
 	char label[WEIR_LABEL_BYTES];
 	uint64_t threshold_micro;
+	bool is_of_set; /* a set has the prefix: see weir_override_set */
 	struct weir_place place;
+};
+
+/* A set in the overrides of a rule. */
+struct weir_override_set {
+	struct weir_set_use use;
+	uint64_t threshold_micro;
+	size_t place; /* index into overrides, from which its prefixes follow */
 };
 
 #define WEIR_OVERRIDES_MAX 100000 /* of one rule */
@@ -245,6 +253,8 @@ struct weir_ruleset_rule {
 	bool overrides_label;	 /* ... or whose labels, since the key has a set there */
 	struct weir_override *overrides; /* in the order of the file, without duplicate prefixes */
 	size_t override_count;
+	struct weir_override_set *override_sets;
+	size_t override_set_count;
 	enum weir_cluster cluster; /* clusterMode: the hosts of settings.cluster share its threshold */
 	/* fallbackToLocalWhenFail: hosts keep a part of the threshold when they cannot reach the store. */
 	bool falls_back;
@@ -298,6 +308,14 @@ extern const char *const *const weir_connection_timeout_names;
 struct weir_listed {
 	struct weir_prefix prefix;
 	bool denies;
+	bool is_of_set;	  /* only because a set is in the list: see weir_listed_set */
+	bool hides_allow; /* ... and `allow` has it, too, without a set */
+};
+
+/* A set in one of the lists. */
+struct weir_listed_set {
+	struct weir_set_use use;
+	bool denies;
 };
 
 #define WEIR_LISTED_MAX 4000000 /* of all files */
@@ -336,6 +354,9 @@ struct weir_set {
 /* The number of this label, or WEIR_NO_LABEL if no prefix of the set has it. */
 uint32_t weir_set_find_label(const struct weir_set *set, const char *text);
 
+/* Remove its prefixes and labels. */
+void weir_set_empty(struct weir_set *set);
+
 struct weir_ruleset {
 	struct weir_settings settings;
 	struct weir_set *sets; /* in the order of the files */
@@ -347,12 +368,15 @@ struct weir_ruleset {
 	/* Sorted by family, address and bits, without duplicates: of a prefix in both lists, only the deny. */
 	struct weir_listed *listed;
 	size_t listed_count;
+	struct weir_listed_set *listed_sets;
+	size_t listed_set_count;
 	char **file_names; /* what the places refer to */
 	char **file_texts; /* the text that was read; NULL: it could not be read */
 	size_t file_count;
 	bool is_last_good; /* it is loaded instead of rule files that are wrong (instance/last_good.c) */
 	char **list_names; /* files that lists and sets name: their paths from here */
 	size_t list_count;
+	char *origin; /* a kept rule set whose sets were read again: the names of its rule files, one per line */
 };
 
 /* The set whose name is these bytes of a longer text, or NULL. */
@@ -384,9 +408,21 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 int weir_ruleset_parse(const char *name, const char *text, size_t bytes, struct weir_ruleset **ret_ruleset,
 		       struct weir_diag *diag);
 
-/* The same for a text of weir_ruleset_text(), which has no limit of size: it may come from many files. */
-int weir_ruleset_parse_own(const char *name, const char *text, size_t bytes, struct weir_ruleset **ret_ruleset,
-			   struct weir_diag *diag);
+/* What is kept beside a text of weir_ruleset_text(): contents of sets and lists. Functions return false if that is not
+ * whole.
+ */
+struct weir_kept_content {
+	bool (*take_set)(struct weir_kept_content *content, struct weir_set *set); /* for each set, in order */
+	bool (*take_lists)(struct weir_kept_content *content, struct weir_ruleset *ruleset);
+	void *data;
+	bool reads_files; /* a set that has a file is read from it instead */
+};
+
+/* The same for a text of weir_ruleset_text(), which has no limit of size: it may come from many files. content NULL:
+ * without the prefixes of sets and lists.
+ */
+int weir_ruleset_parse_own(const char *name, const char *text, size_t bytes, struct weir_kept_content *content,
+			   struct weir_ruleset **ret_ruleset, struct weir_diag *diag);
 
 /*
  * Does the machine have as much memory as the MemoryAdaptive rules refer to? A high water mark above `total_bytes`

@@ -284,7 +284,27 @@ static void check_name(struct weir_reader *reader, const struct weir_node *key)
 			      WEIR_SHOWN(key->text), before->place.file, before->place.line);
 }
 
-/* Where its prefixes are. In a text that weir wrote they are beside it (history.c). */
+/* In a text that weir wrote they are beside it (history.c). Returns whether they are sorted. */
+static bool take_kept(struct draft *draft, const struct weir_node *node, const struct weir_node *file)
+{
+	struct weir_reader *reader = draft->reader;
+	struct weir_set *set = draft->set;
+	const char *name;
+
+	if (file && weir_read_word(reader, file, "file", &name) && !(set->file = strdup(name)))
+		reader->is_out_of_memory = true;
+	if (!reader->content)
+		return true;
+	if (!reader->content->take_set(reader->content, set))
+		weir_complain(reader, node, NULL, "set '%.*s' is not whole", WEIR_SHOWN(set->name));
+	if (!set->file || !reader->content->reads_files)
+		return true;
+	weir_set_empty(set);
+	free(weir_read_list_file(reader, file, set->file, take_line, draft));
+	return false;
+}
+
+/* Where its prefixes are. */
 static void read_content(struct draft *draft, const struct weir_node *node, const struct weir_node *const *values)
 {
 	const struct weir_node *list = values[SET_PREFIXES];
@@ -293,10 +313,7 @@ static void read_content(struct draft *draft, const struct weir_node *node, cons
 	const char *name;
 
 	if (values[SET_FILE] && weir_read_word(reader, values[SET_FILE], "file", &name))
-		set->file = reader->is_own ? strdup(name)
-					   : weir_read_list_file(reader, values[SET_FILE], name, take_line, draft);
-	if (reader->is_own)
-		return;
+		set->file = weir_read_list_file(reader, values[SET_FILE], name, take_line, draft);
 	if (!values[SET_FILE] == !list && !(reader->meant & (1u << SET_FILE | 1u << SET_PREFIXES)))
 		weir_complain(reader, node, "write 'file: PATH' or 'prefixes: [...]'", "set '%.*s' has %s",
 			      WEIR_SHOWN(set->name), list ? "both a file and prefixes" : "neither a file nor prefixes");
@@ -337,7 +354,10 @@ static void read_set(struct weir_reader *reader, const struct weir_node *key, co
 		reader->is_out_of_memory = true;
 		return;
 	}
-	read_content(&draft, key, values);
+	if (!reader->is_own)
+		read_content(&draft, key, values);
+	else if (take_kept(&draft, key, values[SET_FILE]))
+		return;
 	if (!reader->is_out_of_memory)
 		sort_labels(&draft);
 	if (!reader->is_out_of_memory)

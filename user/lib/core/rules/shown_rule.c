@@ -109,7 +109,8 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	FIELD(CLUSTER_MODE, "clusterMode", TRUTH, true, rule->cluster, !rule->cluster)                                 \
 	FIELD(CLUSTER_CONFIG, "clusterConfig", CLUSTER, NULL, rule->cluster, !rule->cluster)                           \
 	RULE(WHEN_FULL, rule->aggregates, !rule->aggregates)                                                           \
-	FIELD(OVERRIDES, "overrides", OVERRIDES, NULL, rule->override_count, !rule->override_count)                    \
+	FIELD(OVERRIDES, "overrides", OVERRIDES, NULL, rule->override_count,                                           \
+	      !rule->override_count && !rule->override_set_count)                                                      \
 	FIELD(STORAGE, "storage", WORD, shown->storage, true, true)                                                    \
 	BREAKER(STRATEGY, true, false)                                                                                 \
 	BREAKER(RETRY, true, false)                                                                                    \
@@ -271,20 +272,35 @@ void weir_write_key(struct weir_writer *writer, const char *field, const struct 
 	weir_write_end(writer);
 }
 
+static void write_override(struct weir_writer *writer, const char *field, const char *word, uint64_t micro)
+{
+	weir_write_map(writer, NULL);
+	weir_write_word(writer, field, word);
+	weir_write_micro(writer, "threshold", micro);
+	weir_write_end(writer);
+}
+
 static void write_overrides(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
 {
+	const size_t set_count = writer->names_sets ? rule->override_set_count : 0;
 	const char *field = weir_override_name(rule);
-	char text[WEIR_PREFIX_TEXT_BYTES];
+	char text[WEIR_PREFIX_TEXT_BYTES], use[WEIR_SET_USE_BYTES];
+	size_t set = 0;
 
 	weir_write_list(writer, weir_rule_fields[RULE_OVERRIDES]);
-	for (size_t i = 0; i < rule->override_count; i++) {
-		weir_write_map(writer, NULL);
-		if (rule->overrides[i].prefix.family)
-			weir_write_word(writer, field, weir_format_prefix(&rule->overrides[i].prefix, text));
+	for (size_t i = 0; i <= rule->override_count; i++) {
+		const struct weir_override *override = i < rule->override_count ? &rule->overrides[i] : NULL;
+
+		for (; set < set_count && rule->override_sets[set].place == i; set++)
+			write_override(writer, field, weir_format_set_use(&rule->override_sets[set].use, use),
+				       rule->override_sets[set].threshold_micro);
+		if (!override || (override->is_of_set && writer->names_sets))
+			continue;
+		if (override->prefix.family)
+			write_override(writer, field, weir_format_prefix(&override->prefix, text),
+				       override->threshold_micro);
 		else
-			weir_write_word(writer, "label", rule->overrides[i].label);
-		weir_write_micro(writer, "threshold", rule->overrides[i].threshold_micro);
-		weir_write_end(writer);
+			write_override(writer, "label", override->label, override->threshold_micro);
 	}
 	weir_write_end(writer);
 }

@@ -21,6 +21,7 @@ enum weir_form { WEIR_FORM_YAML, WEIR_FORM_JSON, WEIR_FORM_TREE };
 struct weir_writer {
 	FILE *stream;
 	enum weir_form form;
+	bool names_sets;    /* a set in overrides is written by its name, not with its prefixes */
 	unsigned int depth; /* levels that are open */
 	struct weir_written_level {
 		const char *key;	 /* NULL: an item of a list */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "compile/forecast.h"
@@ -120,6 +121,7 @@ void weir_sets_note_refused(const char *instance, const struct weir_ruleset *in_
 	const struct weir_set *set = NULL;
 	char words[WEIR_SETS_NOTE_WORDS];
 	struct weir_sets_note note;
+	bool is_opened;
 
 	weir_diag_sort(diag);
 	for (size_t i = 0; i < diag->count && !set; i++) {
@@ -131,12 +133,16 @@ void weir_sets_note_refused(const char *instance, const struct weir_ruleset *in_
 		set = find_set_of(in_force, entry->file);
 		found = set ? entry : found;
 	}
+	is_opened = set;
+	/* A file that cannot be opened is a mistake of the line that names it. */
+	for (size_t i = 0; in_force && i < in_force->set_count && !set; i++)
+		set = in_force->sets[i].file && access(in_force->sets[i].file, R_OK) ? &in_force->sets[i] : NULL;
 	if ((!set && !is_for_sets) || weir_bpffs_lock(&lock_fd, &ignored))
 		return;
 	weir_sets_note_read(instance, &note);
 	note.refused++;
 	note.refused_ns = weir_host_now_ns();
-	note.line = found ? found->line : 0;
+	note.line = found && (!set || is_opened) ? found->line : 0;
 	snprintf(note.set, sizeof(note.set), "%s", set ? set->name : "");
 	snprintf(note.file, sizeof(note.file), "%s", set ? set->file : found && found->file ? found->file : "");
 	snprintf(note.why, sizeof(note.why), "%s", found ? found->message : "the reload failed");
