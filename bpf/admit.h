@@ -142,6 +142,8 @@ static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch 
 	}
 	if (WEIR_PART_OUT_OF_LINE && unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
 		s->expects_admission = true;
+		if (WEIR_IS_KIND(rule, CONNECTIONS)) /* which has no shortcuts */
+			return WEIR_ANSWER_UNSURE;
 		return weir_is_spent_source(s, rule) ? WEIR_ANSWER_BLOCK : weir_try_rules(s, 0);
 	}
 	answer = weir_shortcut(s, rule, &s->reservation[0], true, WEIR_NARROW);

@@ -232,7 +232,7 @@ struct weir_connection_reservation {
 	__u32 flow;
 	__u32 flow_tag;
 	__u32 step;
-	__u32 open;	   /* how many connections its flow has, including this one */
+	__u32 open;	   /* connections of its flow, including this one; until it is reserved, enum weir_flow_found */
 	__u16 was_counted; /* if the packet talks */
 	__u16 is_first;	   /* of its flow, which got its entry with it; no total counts it yet */
 	__u64 counted;	   /* if the packet opens a connection that already counts: its word; else 0 */
@@ -487,8 +487,9 @@ struct weir_scratch {
 	__u32 is_bare;	/* at tc, while a reader listens: the device has no Ethernet header */
 	struct weir_connection_reservation connection[WEIR_PACKET_RULES_MAX];
 	struct weir_connection_change change;
-	__u64 connections_ns; /* the time for connections, which never goes back */
-	__u32 counted_flow;   /* number and tag of the flow whose connections are counted */
+	__u64 opening_threshold; /* of the rule by which an opening is evaluated */
+	__u64 connections_ns;	 /* the time for connections, which never goes back */
+	__u32 counted_flow;	 /* number and tag of the flow whose connections are counted */
 	__u32 counted_tag;
 	__u32 counted_open; /* how many it has, including the one just counted */
 	__u32 counted_step; /* of the first one of a flow that has just got its entry */

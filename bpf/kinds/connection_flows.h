@@ -170,7 +170,8 @@ static __always_inline void weir_note_flow_key(struct weir_scratch *s, struct we
 enum weir_flow_found {
 	WEIR_FLOW_NONE, /* no entry is available */
 	WEIR_FLOW_FOUND,
-	WEIR_FLOW_COUNTED, /* its first connection is, in s->counted_step, but in no total */
+	WEIR_FLOW_COUNTED,  /* its first connection is, in s->counted_step, but in no total */
+	WEIR_FLOW_UNSOUGHT, /* to be looked for */
 };
 
 /* The entry with our first connection has gone to another CPU: take the connection out, unless that has done so, and
@@ -233,6 +234,37 @@ static __always_inline enum weir_flow_found weir_take_over_flow(struct weir_scra
 	if (__sync_val_compare_and_swap(&flow->owner, making, owner) == making)
 		return counted ? WEIR_FLOW_COUNTED : WEIR_FLOW_FOUND;
 	if (counted)
+		weir_uncount_opening(s, flow, making);
+	return WEIR_FLOW_NONE;
+}
+
+/* The same for an entry that has never had an owner. This is its first turn: there is nothing to drain or to clear, and
+ * no rightful owner whom a look at the tag would have to spare. NONE: another CPU has begun to make it, or taken it
+ * over.
+ */
+static __always_inline enum weir_flow_found weir_make_first_owner(struct weir_scratch *s,
+								  struct weir_connection_flow *flow,
+								  const struct weir_rule *rule, __u32 class)
+{
+	const __u32 part = rule->flows_slot | WEIR_CONNECTION_USES_CLASS(class);
+	const __u64 making = WEIR_CONNECTION_OWNER(part, 1);
+	enum weir_flow_found found = WEIR_FLOW_FOUND;
+	__u64 *cell;
+
+	if (__sync_val_compare_and_swap(&flow->owner, 0, making))
+		return WEIR_FLOW_NONE;
+	weir_note_flow_key(s, &flow->key, rule);
+	weir_turn_steps(s);
+	s->counted_step = s->connection_clock[class].bucket;
+	cell = weir_step_cell(flow->cell, class, s->counted_step);
+	if (!__sync_val_compare_and_swap(cell, 0, WEIR_CONNECTION_CELL(s->counted_step, 1) | 1)) {
+		found = WEIR_FLOW_COUNTED;
+		__sync_val_compare_and_swap((__u64 *)&flow->opened, 0, WEIR_FIRST_FIGURES);
+	}
+	s->counted_tag = WEIR_CONNECTION_MARK(s->view.flow.tag, 1);
+	if (__sync_val_compare_and_swap(&flow->owner, making, WEIR_CONNECTION_OWNER(part, s->counted_tag)) == making)
+		return found;
+	if (found == WEIR_FLOW_COUNTED)
 		weir_uncount_opening(s, flow, making);
 	return WEIR_FLOW_NONE;
 }
@@ -323,7 +355,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	struct weir_connection_flow_set *set;
 	struct weir_connection_flow *flow;
 	__u32 way, tag, class;
-	bool takes = false;
+	bool is_fresh = false, takes;
 	__u64 owner;
 
 	WEIR_GLOBAL(CONNECTIONS, s, WEIR_FLOW_NONE);
@@ -337,7 +369,8 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	if (!set)
 		return WEIR_FLOW_NONE;
 	tag = s->view.flow.tag;
-	way = weir_take_free_way(s, &set->flows, tag, &takes);
+	way = weir_take_free_way(s, &set->flows, tag, &is_fresh);
+	takes = is_fresh;
 	if (way == WEIR_FLOW_WAYS) {
 		way = weir_insert_connection_flow(s, &set->flows);
 		takes = way & WEIR_WAY_IS_NEW;
@@ -348,6 +381,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 		return WEIR_FLOW_NONE;
 	s->counted_flow = s->view.flow.set * 8 + way;
 	flow = &set->flow[way];
+	OPAQUE(flow); /* else clang computes the address of each field again */
 	class = weir_first_class(s);
 	if (takes) {
 		WRITE_ONCE(set->flows.keep[way],
@@ -359,6 +393,9 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 		takes = how & WEIR_GET_IMPATIENT && weir_owner_differs(owner, tag);
 	}
 	if (takes) {
+		if (is_fresh && how & WEIR_GET_COUNTS_FIRST &&
+		    weir_make_first_owner(s, flow, rule, class) == WEIR_FLOW_COUNTED)
+			return WEIR_FLOW_COUNTED;
 		if (weir_take_over_flow(s, flow, &set->flows.tag[way], rule, class, how & WEIR_GET_COUNTS_FIRST) ==
 		    WEIR_FLOW_COUNTED)
 			return WEIR_FLOW_COUNTED;

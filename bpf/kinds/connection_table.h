@@ -66,7 +66,8 @@ weir_connection_set(const struct weir_connection_reservation *reservation)
 static __always_inline __u64 *weir_find_connection(struct weir_connection_set *set,
 						   const struct weir_connection_reservation *reservation)
 {
-	return WEIR_ELEMENT(set->word, weir_way_of(&set->flows, reservation->tag));
+	/* NULL for a free way as well, because of its flag */
+	return WEIR_ELEMENT(set->word, weir_way_in_order(&set->flows, reservation->tag));
 }
 
 /* Does the connection of this word, if any, count in the flow s->counted_flow? It does not if its own flow was evicted,

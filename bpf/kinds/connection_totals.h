@@ -86,18 +86,19 @@ __noinline __u64 weir_sum_total(struct weir_scratch *s, __u32 slot)
  */
 static __always_inline void weir_raise_total(struct weir_scratch *s, struct weir_connection_total *total, __u32 slot)
 {
-	__u64 steps;
+	const bool is_known = s->tick == total->open_tick;
+	__u64 open = total->open, steps;
 
-	if (s->tick == total->open_tick && (__s64)(total->open - total->max) <= 0)
+	if (is_known && (__s64)(open - total->max) <= 0)
 		return;
 	steps = weir_turn_steps(s);
-	if (s->tick != total->open_tick || steps != total->open_steps) {
-		total->open = weir_sum_total(s, slot);
+	if (!is_known || steps != total->open_steps) {
+		total->open = open = weir_sum_total(s, slot);
 		total->open_tick = s->tick;
 		total->open_steps = steps;
 	}
-	if ((__s64)(total->open - total->max) > 0)
-		total->max = total->open;
+	if ((__s64)(open - total->max) > 0)
+		total->max = open;
 }
 
 #endif

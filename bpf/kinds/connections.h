@@ -174,6 +174,48 @@ static __always_inline void weir_count_changes(struct weir_scratch *s, __u32 slo
 	weir_count_total_change(s, slot, change);
 }
 
+/* ---- the first connection of a flow ---- */
+
+/* The packet opens the first connection of its flow, which is counted already: write its word, at this way of the set
+ * or at a free one. False: there is none, the connection was known, or another CPU has just written a word there.
+ */
+static __always_inline bool weir_write_first(struct weir_scratch *s, const struct weir_rule *rule,
+					     struct weir_connection_reservation *reservation,
+					     struct weir_connection_set *set, __u32 way)
+{
+	struct weir_connection_total *total = weir_total_of(rule->flows_slot);
+	__u64 *at, changed;
+	bool is_new;
+
+	if (!total)
+		return false;
+	if (way == WEIR_FLOW_WAYS)
+		way = weir_take_free_way(s, &set->flows, reservation->tag, &is_new);
+	OPAQUE(way);
+	if (way >= WEIR_FLOW_WAYS)
+		return false;
+	at = &set->word[way];
+	changed = weir_connection_word(reservation->tag,
+				       reservation->class == WEIR_CONNECTION_CLASS_HALF ? WEIR_CONNECTION_HALF_OPEN
+											: WEIR_CONNECTION_OTHER_ONCE,
+				       reservation->step, reservation->flow, reservation->flow_tag);
+	if (WEIR_PART_RETURNED_COOKIES && reservation->class == WEIR_CONNECTION_CLASS_OPEN)
+		changed ^= (WEIR_CONNECTION_OTHER_ONCE ^ WEIR_CONNECTION_OPEN) << WEIR_CONNECTION_STATE_SHIFT;
+	if (__sync_val_compare_and_swap(at, 0, changed))
+		return false;
+	WRITE_ONCE(set->flows.opened_us[way], weir_monotonic_ns(s) / 1000);
+	reservation->is_reserved = 0;
+	if (weir_change_total_cell(total, reservation->class, reservation->step, 1))
+		total->open++;
+	total->opened++;
+	weir_raise_total(s, total, rule->flows_slot);
+	/* as in weir_reap_connection() */
+	if (READ_ONCE(set->flows.tag[way]) != reservation->tag &&
+	    __sync_val_compare_and_swap(at, changed, 0) == changed)
+		weir_count_evicted(s, changed, rule->slot);
+	return true;
+}
+
 /* ---- evaluating ---- */
 
 static __always_inline void weir_count_refusal(__u32 slot)
@@ -276,7 +318,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 		__u32 step, open;
 		__u64 most;
 
-		if (attempt)
+		if (attempt || found == WEIR_FLOW_UNSOUGHT)
 			found = weir_get_connection_flow(s, place,
 							 attempt >= WEIR_RESERVE_PATIENCE ? WEIR_GET_IMPATIENT : 0);
 		flow = found ? weir_flow_by_number(s->counted_flow) : NULL;
@@ -309,30 +351,22 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 	return weir_refuse_stalled(s, rule->slot);
 }
 
-/* Evaluate an opening. If its connection already counts, the sum leaves it out. */
+/* Evaluate an opening in the flow that weir_enter_opening() has found. If its connection already counts, the sum leaves
+ * it out.
+ */
 __noinline int weir_evaluate_opening(struct weir_scratch *s, __u32 place, __u32 index)
 {
-	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_reservation *reservation;
 	enum weir_answer answer;
-	__u64 threshold;
-	__u32 found;
 
 	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	reservation = &s->connection[index];
-	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(s, place) : rule->threshold;
-	threshold &= WEIR_THRESHOLD_MASK;
-	found = weir_get_connection_flow(s, place, threshold ? WEIR_GET_COUNTS_FIRST : 0);
-	if (found == WEIR_FLOW_COUNTED) {
-		weir_note_reserved(s, reservation, 1, s->counted_step);
-		reservation->is_first = 1;
-		return WEIR_ANSWER_ADMIT;
-	}
-	answer = weir_reserve(s, place, reservation, threshold, found);
+	answer = weir_reserve(s, place, reservation, s->opening_threshold, reservation->open);
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
 	/* Under a rule that observes, the connection opens all the same, but it must not be taken for a learned one. */
-	reservation->is_refused = rule->observes && reservation->event != WEIR_EVENT_NOT_TCP && !reservation->counted;
+	reservation->is_refused =
+		weir_rule(place)->observes && reservation->event != WEIR_EVENT_NOT_TCP && !reservation->counted;
 	if (!reservation->is_refused)
 		s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	return answer;
@@ -371,13 +405,46 @@ __noinline int weir_evaluate_shared(struct weir_scratch *s, __u32 place, __u32 i
 	s->connection[index].is_reserved = 0;
 	s->reservation[index].kind = WEIR_RESERVATION_OF_KIND;
 	s->reservation[holder].kind = WEIR_RESERVATION_GIVEN;
+	s->connection[index].open = WEIR_FLOW_UNSOUGHT;
+	s->opening_threshold = threshold & WEIR_THRESHOLD_MASK;
 	return WEIR_ANSWER_FOUND;
+}
+
+/* Find the flow in which the packet opens a connection. If the flow gets its entry now, with this connection counted in
+ * it, admit the packet; if no rule comes later, which could still block it, the connection begins at once. Otherwise
+ * FOUND: weir_evaluate_opening() reserves room.
+ */
+static __always_inline enum weir_answer weir_enter_opening(struct weir_scratch *s, const struct weir_rule *rule,
+							   __u32 index, struct weir_connection_reservation *reservation,
+							   struct weir_connection_set *set)
+{
+	__u64 threshold;
+	__u32 found;
+
+	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(s, rule->place) : rule->threshold;
+	threshold &= WEIR_THRESHOLD_MASK;
+	found = weir_get_connection_flow(s, rule->place, threshold ? WEIR_GET_COUNTS_FIRST : 0);
+	if (found != WEIR_FLOW_COUNTED) {
+		s->opening_threshold = threshold;
+		reservation->open = found;
+		return WEIR_ANSWER_FOUND;
+	}
+	weir_note_reserved(s, reservation, 1, s->counted_step);
+	reservation->is_first = 1;
+	if (index + 1 == s->rule_count && weir_write_first(s, rule, reservation, set, WEIR_FLOW_WAYS)) {
+		if (index)
+			s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
+		else
+			s->must_commit = 0;
+	}
+	return WEIR_ANSWER_ADMIT;
 }
 
 /* Evaluate the packet by a rule that limits connections, and record how it will change its connection. */
 __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	__u32 state = WEIR_CONNECTION_NONE, event, next;
+	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_reservation *reservation;
 	struct weir_connection_set *set;
 	struct weir_flow_id id;
@@ -387,10 +454,11 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 	if (s->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
-	if (config.shares_connections && weir_rule(place)->shares_with != place)
+	if (config.shares_connections && rule->shares_with != place)
 		return weir_evaluate_shared(s, place, index);
-	id = weir_connection_id(weir_rule(place), &s->packet, config.sizes[WEIR_TABLE_CONNECTIONS]);
+	id = weir_connection_id(rule, &s->packet, config.sizes[WEIR_TABLE_CONNECTIONS]);
 	reservation = &s->connection[index];
+	OPAQUE(reservation); /* else clang computes the address of each field again */
 	reservation->set = id.set;
 	reservation->tag = id.tag;
 	set = weir_connection_set(reservation);
@@ -428,9 +496,9 @@ __noinline int weir_evaluate_connection(struct weir_scratch *s, __u32 place, __u
 	 */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
 				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
-		return WEIR_ANSWER_FOUND;
+		return weir_enter_opening(s, rule, index, reservation, set);
 	if (WEIR_PART_RETURNED_COOKIES && event == WEIR_EVENT_BRINGS_COOKIE)
-		return WEIR_ANSWER_FOUND;
+		return weir_enter_opening(s, rule, index, reservation, set);
 	return WEIR_ANSWER_ADMIT;
 }
 
@@ -612,54 +680,8 @@ static __always_inline enum weir_attempt weir_try_commit(struct weir_scratch *s,
 	return attempt;
 }
 
-/* The packet opens the first connection of its flow, which is counted already: write its word, at this way of the set
- * or at a free one. False: there is none, the connection was known, or another CPU has just written a word there.
- */
-__noinline int weir_begin_first(struct weir_scratch *s, __u32 index, __u32 way)
-{
-	struct weir_connection_reservation *reservation;
-	struct weir_connection_total *total;
-	struct weir_connection_set *set;
-	const struct weir_rule *rule;
-	__u64 *at, changed;
-	bool is_new;
-
-	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, false);
-	reservation = &s->connection[index];
-	rule = weir_rule(s->rule[index]);
-	set = weir_connection_set(reservation);
-	total = weir_total_of(rule->flows_slot);
-	if (!set || !total)
-		return false;
-	if (way == WEIR_FLOW_WAYS)
-		way = weir_take_free_way(s, &set->flows, reservation->tag, &is_new);
-	OPAQUE(way);
-	if (way >= WEIR_FLOW_WAYS)
-		return false;
-	at = &set->word[way];
-	changed = weir_connection_word(reservation->tag,
-				       reservation->class == WEIR_CONNECTION_CLASS_HALF ? WEIR_CONNECTION_HALF_OPEN
-											: WEIR_CONNECTION_OTHER_ONCE,
-				       reservation->step, reservation->flow, reservation->flow_tag);
-	if (WEIR_PART_RETURNED_COOKIES && reservation->class == WEIR_CONNECTION_CLASS_OPEN)
-		changed ^= (WEIR_CONNECTION_OTHER_ONCE ^ WEIR_CONNECTION_OPEN) << WEIR_CONNECTION_STATE_SHIFT;
-	if (__sync_val_compare_and_swap(at, 0, changed))
-		return false;
-	WRITE_ONCE(set->flows.opened_us[way], weir_monotonic_ns(s) / 1000);
-	reservation->is_reserved = 0;
-	if (weir_change_total_cell(total, reservation->class, reservation->step, 1))
-		total->open++;
-	total->opened++;
-	weir_raise_total(s, total, rule->flows_slot);
-	/* as in weir_reap_connection() */
-	if (READ_ONCE(set->flows.tag[way]) != reservation->tag &&
-	    __sync_val_compare_and_swap(at, changed, 0) == changed)
-		weir_count_evicted(s, changed, rule->slot);
-	return true;
-}
-
-/* The connection is known, or its set is full, or it is not the first of its flow. */
-__noinline int weir_commit_other(struct weir_scratch *s, __u32 index)
+/* The packet passes: do to the connection what rule `index` of the packet has reserved. */
+__noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 {
 	struct weir_connection_reservation *reservation;
 	struct weir_connection_set *set;
@@ -674,7 +696,7 @@ __noinline int weir_commit_other(struct weir_scratch *s, __u32 index)
 	set = weir_connection_set(reservation);
 	if (reservation->is_first && set) {
 		way = weir_insert_connection(s, set, reservation->tag, weir_rule(s->rule[index])->slot);
-		if (weir_begin_first(s, index, way))
+		if (weir_write_first(s, weir_rule(s->rule[index]), reservation, set, way))
 			return 0;
 		weir_begin_otherwise(s, reservation, weir_rule(s->rule[index])->flows_slot);
 	}
@@ -692,13 +714,6 @@ __noinline int weir_commit_other(struct weir_scratch *s, __u32 index)
 	if (reservation->is_reserved) /* and not used */
 		weir_abort_connection(s, index);
 	return 0;
-}
-
-/* The packet passes: do to the connection what rule `index` of the packet has reserved. */
-static __always_inline void weir_commit_connection(struct weir_scratch *s, __u32 index)
-{
-	if (!s->connection[index & (WEIR_PACKET_RULES_MAX - 1)].is_first || !weir_begin_first(s, index, WEIR_FLOW_WAYS))
-		weir_commit_other(s, index);
 }
 
 #endif

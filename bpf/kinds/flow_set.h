@@ -118,6 +118,24 @@ static __always_inline void weir_complete_insertion(struct weir_scratch *s, stru
 #define WEIR_WAY_EVICTS 16u /* its owner still counts */
 #define WEIR_WAY_IS_NEW 64u /* the key is not there; otherwise another CPU had inserted it */
 
+/* The way of the key with this tag, or the first free one, with WEIR_WAY_IS_NEW, or WEIR_FLOW_WAYS. Only for sets whose
+ * ways are never claimed (connections): these are taken in order, and none becomes free again, so the first free way
+ * ends the search.
+ */
+static __always_inline __u32 weir_way_in_order(const struct weir_flow_set *set, __u32 tag)
+{
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_FLOW_WAYS; way++) {
+		__u32 other = READ_ONCE(set->tag[way]);
+
+		if (other == tag)
+			return way;
+		if (!other)
+			return way | WEIR_WAY_IS_NEW;
+	}
+	return WEIR_FLOW_WAYS;
+}
+
 /* The place of the key with this tag, if another CPU has just inserted it. Otherwise, with WEIR_WAY_IS_NEW, a free way,
  * or WEIR_FLOW_WAYS if an entry must be evicted. `latest` was read from `inserted`, and becomes s->place.latest.
  */
@@ -167,21 +185,19 @@ static __always_inline __u32 weir_take_free_way(struct weir_scratch *s, struct w
 
 	weir_order(s); /* as in weir_look_for_place() */
 	weir_complete_insertion(s, set, latest);
-	way = weir_way_of(set, tag);
-	if (way == WEIR_FLOW_WAYS) {
-		way = weir_way_of(set, 0);
-		FORGET(s->forgotten, way);
-		OPAQUE(way);
-		if (way >= WEIR_FLOW_WAYS)
-			return WEIR_FLOW_WAYS;
-		mine = WEIR_INSERTED(tag, way, WEIR_INSERTED_COUNT(latest) + 1);
-		if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
-			return WEIR_FLOW_WAYS;
-		__sync_val_compare_and_swap(&set->tag[way], 0, tag);
-		*ret_is_new = true;
-		return way;
-	}
+	way = weir_way_in_order(set, tag);
 	FORGET(s->forgotten, way);
+	if (!(way & WEIR_WAY_IS_NEW))
+		return way;
+	way ^= WEIR_WAY_IS_NEW;
+	OPAQUE(way);
+	if (way >= WEIR_FLOW_WAYS)
+		return WEIR_FLOW_WAYS;
+	mine = WEIR_INSERTED(tag, way, WEIR_INSERTED_COUNT(latest) + 1);
+	if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
+		return WEIR_FLOW_WAYS;
+	__sync_val_compare_and_swap(&set->tag[way], 0, tag);
+	*ret_is_new = true;
 	return way;
 }
 

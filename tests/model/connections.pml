@@ -489,6 +489,7 @@ inline one_step()
 
 	/* weir_take_over_flow */
 	:: step == TAKE -> was = owner[way]; step = TAKE_TAG
+	:: step == TAKE && owner[way] == 0 -> was = 0; step = TAKE_OVER /* weir_make_first_owner */
 	:: step == TAKE_TAG ->
 		if
 		:: IS_MEANT && !IS_RIGHTFUL -> step = TAKE_OVER
@@ -531,6 +532,7 @@ inline one_step()
 		choose_cell();
 		old = CELL;
 		step = (IS_EMPTY -> FIRST_LOOK : PUBLISH)
+	:: step == FIRST_SEE && OWNER_TURN(was) == 1 -> choose_cell(); old = 0; step = FIRST_ADD /* weir_make_first_owner */
 	:: step == FIRST_SEE -> step = PUBLISH /* for a connection that is counted afterwards */
 	:: step == FIRST_LOOK -> step = (owner[way] == was -> FIRST_ADD : PUBLISH)
 	:: step == FIRST_ADD ->
