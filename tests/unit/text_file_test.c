@@ -76,4 +76,27 @@ CLAIM(what_is_not_there_is_reported)
 	assert_string_equal(weir_text_file_explain(-ENOENT), strerror(ENOENT));
 }
 
+/* And nobody is ended by the signal that a lease sends when a writer comes. */
+CLAIM(a_file_that_is_open_for_writing_has_a_writer)
+{
+	char name[] = "/tmp/weir-text-file-XXXXXX";
+	int writer = mkstemp(name), reader = open(name, O_RDONLY | O_CLOEXEC), ends[2];
+
+	assert_true(writer >= 0 && reader >= 0);
+	assert_true(weir_file_has_writer(reader));
+	close(writer);
+	for (int i = 0; i < 100; i++) {
+		assert_false(weir_file_has_writer(reader));
+		writer = open(name, O_WRONLY | O_APPEND | O_CLOEXEC);
+		assert_true(weir_file_has_writer(reader));
+		close(writer);
+	}
+	close(reader);
+	unlink(name);
+	assert_int_equal(pipe(ends), 0);
+	assert_false(weir_file_has_writer(ends[0]));
+	close(ends[0]);
+	close(ends[1]);
+}
+
 RUN_CLAIMS(make_pipe, remove_pipe)

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -47,6 +47,19 @@ int weir_text_file_open(const char *path, FILE **ret_stream)
 		ungetc(byte, stream);
 	*ret_stream = stream;
 	return 0;
+}
+
+bool weir_file_has_writer(int fd)
+{
+	/* A lease is refused where there is a writer. A writer that comes while we have it waits until we give it up,
+	 * which is at once, and we get a signal: by default SIGIO, which would end us; SIGURG is ignored by default.
+	 */
+	if (fcntl(fd, F_SETSIG, SIGURG))
+		return false;
+	if (fcntl(fd, F_SETLEASE, F_RDLCK))
+		return errno == EAGAIN;
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return false;
 }
 
 const char *weir_text_file_explain(int err)

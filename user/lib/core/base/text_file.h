@@ -6,6 +6,7 @@
 #ifndef WEIR_BASE_TEXT_FILE_H
 #define WEIR_BASE_TEXT_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -18,6 +19,11 @@
  * *ret_stream.
  */
 int weir_text_file_open(const char *path, FILE **ret_stream);
+
+/* Does anybody have this file open for writing? Only its owner can ask: for others, and for what is no regular file,
+ * the answer is no.
+ */
+bool weir_file_has_writer(int fd);
 
 /* The reason for this error, for people. */
 const char *weir_text_file_explain(int err);

@@ -7,6 +7,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "base/text_file.h"
 #include "base/util.h"
@@ -333,6 +335,33 @@ static char *absolute_of(const char *path)
 	return absolute;
 }
 
+/* A writer is given this long to close the file. Chosen, not derived. */
+#define WRITER_ADVICE "write another file, and move it into its place"
+#define WRITER_WAITS 100
+#define WRITER_WAIT_NS 10000000
+
+/* Whole or not at all: a file that is still being written is not read. */
+static int await_writer(int fd, struct stat *ret_status)
+{
+	const struct timespec wait = {.tv_nsec = WRITER_WAIT_NS};
+
+	for (int i = 0; weir_file_has_writer(fd); i++) {
+		if (i == WRITER_WAITS)
+			return -EBUSY;
+		nanosleep(&wait, NULL);
+	}
+	return fstat(fd, ret_status) ? -errno : 0;
+}
+
+static bool was_written(int fd, const struct stat *before)
+{
+	struct stat now;
+
+	return S_ISREG(before->st_mode) &&
+	       (fstat(fd, &now) || now.st_size != before->st_size || now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+		now.st_mtim.tv_nsec != before->st_mtim.tv_nsec || weir_file_has_writer(fd));
+}
+
 char *weir_read_list_file(struct weir_reader *reader, const struct weir_node *node, const char *name,
 			  weir_list_taker take, void *data)
 {
@@ -340,6 +369,7 @@ char *weir_read_list_file(struct weir_reader *reader, const struct weir_node *no
 	_cleanup_(weir_fclosep) FILE *stream = NULL;
 	char *absolute;
 	_cleanup_(weir_freep) struct list_file *file = calloc(1, sizeof(*file));
+	struct stat status;
 	int err;
 
 	if (!path || !file) {
@@ -352,12 +382,18 @@ char *weir_read_list_file(struct weir_reader *reader, const struct weir_node *no
 			      "cannot open '%s': %s", path, weir_text_file_explain(err));
 		return NULL;
 	}
+	if (await_writer(fileno(stream), &status)) {
+		weir_complain(reader, node, WRITER_ADVICE, "'%s' is being written", path);
+		return NULL;
+	}
 	absolute = absolute_of(path);
 	*file = (struct list_file){.path = path, .named_by = node, .take = take, .data = data};
 	file->reader = (struct weir_line_reader){.stream = stream, .bytes_max = LIST_BYTES_MAX};
 	while (!reader->is_out_of_memory && !file->is_full && reader->complaints <= WEIR_MISTAKES_MAX &&
 	       read_line(reader, file))
 		;
+	if (was_written(fileno(stream), &status))
+		weir_complain(reader, node, WRITER_ADVICE, "'%s' was written to while it was read", path);
 	if (file->widened)
 		weir_diag_note(reader->diag, "%s: %zu prefix%s had host bits, which were cleared: the first in line %d",
 			       path, file->widened, file->widened == 1 ? "" : "es", file->first_widened);
