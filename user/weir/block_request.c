@@ -149,7 +149,7 @@ static int read_argument(struct request *request, const char *source)
 	return 0;
 }
 
-/* A line of a feed in JSON lines or CSV, or a range. Its label becomes the reason. */
+/* A line in a form that only feeds have (rules/list_file.h). Its label becomes the reason. */
 static int read_feed_line(struct request *request, struct weir_line_reader *reader, const struct weir_place *place)
 {
 	_cleanup_(weir_freep) struct weir_list_entry *entry = calloc(1, sizeof(*entry));

@@ -18,14 +18,25 @@
 
 static const char blanks[] = " \t\r\n";
 
+/* Two IPv4 addresses, each followed by a tab. */
+static bool is_tabbed(const char *text)
+{
+	static const char *const digits = "0123456789.";
+	const char *second = text + strspn(text, digits);
+	const size_t bytes = *second == '\t' ? strspn(second + 1, digits) : 0;
+
+	return second > text && memchr(second + 1, '.', bytes) && second[1 + bytes] == '\t';
+}
+
 bool weir_list_line_is_of_feed(const char *line)
 {
 	const char *word = line + strspn(line, blanks);
 	const size_t address = strspn(word, "0123456789abcdefABCDEF.:");
 	const char *after = word + address + strspn(word + address, " ");
 
-	return *word == '{' || *word == '"' || (address > 1 && *after == '-') ||
-	       memchr(word, ',', strcspn(word, "#; \t")) || memchr(word, '|', strcspn(word, "#; \t"));
+	return *word == '{' || *word == '"' || (address > 1 && *after == '-') || is_tabbed(word) ||
+	       memchr(word, ',', strcspn(word, "#; \t")) || memchr(word, '|', strcspn(word, "#; \t")) ||
+	       (strchr(word, '\t') && !strpbrk(word, "0123456789:#;")); /* the head line of columns */
 }
 
 static int read_address(char *text, struct weir_list_entry *entry, struct weir_refusal *refusal)
@@ -175,14 +186,6 @@ static enum weir_list_line read_delegated(char *text, struct weir_list_entry *en
 }
 
 /* ---- DShield's block list: first and last address, length, attacks, name, country and e-mail, between tabs ---- */
-
-static bool is_tabbed(const char *text)
-{
-	static const char *const digits = "0123456789.";
-	const char *second = text + strspn(text, digits);
-
-	return second > text && *second == '\t' && second[1 + strspn(second + 1, digits)] == '\t';
-}
 
 static enum weir_list_line read_tabbed(char *text, struct weir_list_entry *entry, struct weir_refusal *refusal)
 {
