@@ -89,7 +89,9 @@ __noinline int weir_drain_flow(struct weir_scratch *s, struct weir_connection_fl
 			__u64 cell = weir_drain_cell(&flow->cell[class][i], turn);
 			__u64 count = cell & WEIR_CONNECTION_COUNT_MASK;
 
-			if (count && weir_change_total(s, slot, class, weir_cell_step(cell), -count))
+			if (!count)
+				continue;
+			if (weir_change_total(s, total, class, weir_cell_step(cell), -count))
 				evicted += count;
 			FORGET(s->forgotten, evicted);
 		}
@@ -185,7 +187,7 @@ __noinline int weir_uncount_opening(struct weir_scratch *s, struct weir_connecti
 	WEIR_GLOBAL(CONNECTIONS, s && flow && total, 0);
 	class = weir_first_class(s);
 	if (!weir_subtract_from_cell(flow, WEIR_CONNECTION_CELL(s->counted_step, making >> 32), class, 1) &&
-	    weir_change_total(s, slot, class, s->counted_step, 1))
+	    weir_change_total(s, total, class, s->counted_step, 1))
 		total->counts.evicted--;
 	return 0;
 }
@@ -271,16 +273,18 @@ static __always_inline enum weir_flow_found weir_make_first_owner(struct weir_sc
 
 /* ---- finding or making an entry ---- */
 
-/* Insert the flow of s->view. Returns its way, or one beyond the last; with WEIR_WAY_IS_NEW if the caller must take the
- * way over. (That is not done here, because the kernel allows only eight nested calls.) No way of these sets is ever
- * claimed.
+/* Insert the flow of s->view, after weir_take_free_way() has returned `way`. Returns its way, or one beyond the last;
+ * with WEIR_WAY_IS_NEW if the caller must take the way over. (That is not done here, because the kernel allows only
+ * eight nested calls.)
  */
-__noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_flow_set *set)
+__noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_flow_set *set, __u32 way)
 {
 	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_FLOW_WAYS);
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
-		__u32 tag = s->view.flow.tag, way = weir_look_for_place(s, set, tag, READ_ONCE(set->inserted));
+		__u32 tag = s->view.flow.tag;
 
+		if (attempt || !(way & WEIR_WAY_IS_NEW))
+			way = weir_look_in_order(s, set, tag);
 		if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW))
 			way = weir_choose_flow(set, s->place.latest, weir_keep_step(weir_now_ns(s))) | WEIR_WAY_IS_NEW;
 		FORGET(s->forgotten, way);
@@ -371,8 +375,8 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	tag = s->view.flow.tag;
 	way = weir_take_free_way(s, &set->flows, tag, &is_fresh);
 	takes = is_fresh;
-	if (way == WEIR_FLOW_WAYS) {
-		way = weir_insert_connection_flow(s, &set->flows);
+	if (way >= WEIR_FLOW_WAYS) {
+		way = weir_insert_connection_flow(s, &set->flows, way);
 		takes = way & WEIR_WAY_IS_NEW;
 		way = WEIR_WAY(way);
 	}
@@ -456,7 +460,7 @@ __noinline int weir_count_in(struct weir_scratch *s, __u32 slot, __u32 class, __
 	if (!weir_add_to_cell(weir_flow_by_number(number), s->counted_tag, class, step))
 		return false;
 	if (!weir_is_lone_flow(number)) {
-		weir_change_total(s, slot, class, step, 1);
+		weir_change_total(s, weir_total_of(slot), class, step, 1);
 		weir_extend_flow(s, number, class);
 	}
 	return true;
@@ -474,7 +478,7 @@ __noinline int weir_count_out(struct weir_scratch *s, __u32 number, __u32 tag, _
 		return false;
 	if (weir_is_lone_flow(number))
 		return true;
-	weir_change_total(s, slot, class, step, -1ull);
+	weir_change_total(s, weir_total_of(slot), class, step, -1ull);
 	weir_release_flow(s, flow, number, tag);
 	return true;
 }

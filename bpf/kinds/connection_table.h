@@ -256,7 +256,7 @@ static __always_inline bool weir_push_out_connection(struct weir_scratch *s, str
 static __always_inline __u32 weir_try_insert_connection(struct weir_scratch *s, struct weir_connection_set *set,
 							__u32 tag, __u32 slot)
 {
-	__u32 way = weir_look_for_place(s, &set->flows, tag, READ_ONCE(set->flows.inserted));
+	__u32 way = weir_look_in_order(s, &set->flows, tag);
 
 	if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW)) {
 		way = weir_choose_connection(s, set);

@@ -31,10 +31,9 @@ static __always_inline bool weir_change_total_cell(struct weir_connection_total 
 }
 
 /* The same of a step that may be over. Returns whether it still counts. */
-__noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step, __u64 change)
+__noinline int weir_change_total(struct weir_scratch *s, struct weir_connection_total *total, __u32 class, __u32 step,
+				 __u64 change)
 {
-	struct weir_connection_total *total = weir_total_of(slot);
-
 	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
 	if (!weir_change_total_cell(total, class, step, change))
 		return 0;
@@ -82,16 +81,18 @@ __noinline __u64 weir_sum_total(struct weir_scratch *s, __u32 slot)
 }
 
 /* A connection of a keyed rule has been counted in. Are there now more than ever before? Other CPUs' counts are read
- * once a tick, and connections that fell silent once a step, if that can matter.
+ * once a tick, and connections that fell silent once a step, if that can matter. `has_steps`: the packet has turned the
+ * steps already.
  */
-static __always_inline void weir_raise_total(struct weir_scratch *s, struct weir_connection_total *total, __u32 slot)
+static __always_inline void weir_raise_total(struct weir_scratch *s, struct weir_connection_total *total, __u32 slot,
+					     const bool has_steps)
 {
 	const bool is_known = s->tick == total->open_tick;
 	__u64 open = total->open, steps;
 
 	if (is_known && (__s64)(open - total->max) <= 0)
 		return;
-	steps = weir_turn_steps(s);
+	steps = has_steps ? s->all_steps.bucket : weir_turn_steps(s);
 	if (!is_known || steps != total->open_steps) {
 		total->open = open = weir_sum_total(s, slot);
 		total->open_tick = s->tick;

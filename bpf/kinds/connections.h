@@ -141,7 +141,7 @@ __noinline int weir_count_total_change(struct weir_scratch *s, __u32 slot, __u32
 	if (WEIR_CHANGE_EVENT(change) != WEIR_EVENT_TALKS)
 		total->opened++;
 	if (!weir_is_lone_flow(s->counted_flow))
-		weir_raise_total(s, total, slot);
+		weir_raise_total(s, total, slot, false);
 	else if (s->counted_open > total->max)
 		total->max = s->counted_open;
 	return 0;
@@ -208,7 +208,7 @@ static __always_inline bool weir_write_first(struct weir_scratch *s, const struc
 	if (weir_change_total_cell(total, reservation->class, reservation->step, 1))
 		total->open++;
 	total->opened++;
-	weir_raise_total(s, total, rule->flows_slot);
+	weir_raise_total(s, total, rule->flows_slot, true);
 	/* as in weir_reap_connection() */
 	if (READ_ONCE(set->flows.tag[way]) != reservation->tag &&
 	    __sync_val_compare_and_swap(at, changed, 0) == changed)
@@ -268,7 +268,7 @@ __noinline int weir_begin_otherwise(struct weir_scratch *s, struct weir_connecti
 
 	WEIR_GLOBAL(CONNECTIONS, s && reservation, 0);
 	reservation->is_first = 0;
-	weir_change_total(s, slot, reservation->class, reservation->step, 1);
+	weir_change_total(s, weir_total_of(slot), reservation->class, reservation->step, 1);
 	flow = weir_flow_by_number(reservation->flow);
 	if (flow && weir_is_owner(flow, reservation->flow_tag) &&
 	    __sync_val_compare_and_swap((__u64 *)&flow->opened, WEIR_FIRST_FIGURES, 0) != WEIR_FIRST_FIGURES)
@@ -431,7 +431,8 @@ static __always_inline enum weir_answer weir_enter_opening(struct weir_scratch *
 	}
 	weir_note_reserved(s, reservation, 1, s->counted_step);
 	reservation->is_first = 1;
-	if (index + 1 == s->rule_count && weir_write_first(s, rule, reservation, set, WEIR_FLOW_WAYS)) {
+	if (index + 1 == s->rule_count && !READ_ONCE(set->flows.tag[WEIR_FLOW_WAYS - 1]) /* a way is free */ &&
+	    weir_write_first(s, rule, reservation, set, WEIR_FLOW_WAYS)) {
 		if (index)
 			s->reservation[index].kind = WEIR_RESERVATION_GIVEN;
 		else

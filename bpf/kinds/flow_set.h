@@ -118,24 +118,6 @@ static __always_inline void weir_complete_insertion(struct weir_scratch *s, stru
 #define WEIR_WAY_EVICTS 16u /* its owner still counts */
 #define WEIR_WAY_IS_NEW 64u /* the key is not there; otherwise another CPU had inserted it */
 
-/* The way of the key with this tag, or the first free one, with WEIR_WAY_IS_NEW, or WEIR_FLOW_WAYS. Only for sets whose
- * ways are never claimed (connections): these are taken in order, and none becomes free again, so the first free way
- * ends the search.
- */
-static __always_inline __u32 weir_way_in_order(const struct weir_flow_set *set, __u32 tag)
-{
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_FLOW_WAYS; way++) {
-		__u32 other = READ_ONCE(set->tag[way]);
-
-		if (other == tag)
-			return way;
-		if (!other)
-			return way | WEIR_WAY_IS_NEW;
-	}
-	return WEIR_FLOW_WAYS;
-}
-
 /* The place of the key with this tag, if another CPU has just inserted it. Otherwise, with WEIR_WAY_IS_NEW, a free way,
  * or WEIR_FLOW_WAYS if an entry must be evicted. `latest` was read from `inserted`, and becomes s->place.latest.
  */
@@ -174,25 +156,52 @@ static __always_inline bool weir_take_way(struct weir_scratch *s, struct weir_fl
 	return true;
 }
 
-/* Find the way of the key with this tag, or else give it a free one, which no key has ever had: so only we, or a CPU
- * that completes our insertion, write its first tag. WEIR_FLOW_WAYS: there is none, or another CPU was faster.
+/* The way of the key with this tag. If there is none, WEIR_WAY_IS_NEW with the first free way, or with WEIR_FLOW_WAYS.
+ * Only for sets whose ways are never claimed (connections): these are taken in order, and none becomes free again, so
+ * the first free way ends the search.
+ */
+static __always_inline __u32 weir_way_in_order(const struct weir_flow_set *set, __u32 tag)
+{
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_FLOW_WAYS; way++) {
+		__u32 other = READ_ONCE(set->tag[way]);
+
+		if (other == tag)
+			return way;
+		if (!other)
+			return way | WEIR_WAY_IS_NEW;
+	}
+	return WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW;
+}
+
+/* weir_look_for_place() in such a set. */
+static __always_inline __u32 weir_look_in_order(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
+{
+	__u64 latest = READ_ONCE(set->inserted);
+
+	weir_order(s); /* the tags read from here on are not older */
+	weir_complete_insertion(s, set, latest);
+	s->place.latest = latest;
+	return weir_way_in_order(set, tag);
+}
+
+/* Find the way of the key with this tag in such a set, or else give it a free one, which no key has ever had: so only
+ * we, or a CPU that completes our insertion, write its first tag. WEIR_FLOW_WAYS: another CPU was faster; with
+ * WEIR_WAY_IS_NEW: no way is free.
  */
 static __always_inline __u32 weir_take_free_way(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag,
 						bool *ret_is_new)
 {
-	__u64 latest = READ_ONCE(set->inserted), mine;
-	__u32 way;
+	__u32 way = weir_look_in_order(s, set, tag);
+	__u64 latest = s->place.latest, mine;
 
-	weir_order(s); /* as in weir_look_for_place() */
-	weir_complete_insertion(s, set, latest);
-	way = weir_way_in_order(set, tag);
 	FORGET(s->forgotten, way);
 	if (!(way & WEIR_WAY_IS_NEW))
 		return way;
 	way ^= WEIR_WAY_IS_NEW;
 	OPAQUE(way);
 	if (way >= WEIR_FLOW_WAYS)
-		return WEIR_FLOW_WAYS;
+		return WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW;
 	mine = WEIR_INSERTED(tag, way, WEIR_INSERTED_COUNT(latest) + 1);
 	if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
 		return WEIR_FLOW_WAYS;
