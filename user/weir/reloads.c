@@ -60,11 +60,11 @@ static pid_t fork_child(const struct weir_reloads *reloads)
 	return 0;
 }
 
-static void end_child(pid_t *child)
+static void end_child(pid_t *child, int signal)
 {
 	if (!*child)
 		return;
-	kill(*child, SIGTERM);
+	kill(*child, signal);
 	while (waitpid(*child, NULL, 0) < 0 && errno == EINTR)
 		;
 	*child = 0;
@@ -106,12 +106,12 @@ bool weir_reloads_begin(struct weir_reloads *reloads)
 
 void weir_reloads_watch(struct weir_reloads *reloads)
 {
-	end_child(&reloads->watcher);
+	end_child(&reloads->watcher, SIGKILL); /* even if somebody has stopped it */
 	if (reloads->child || !weir_instance_has_sets(reloads->options->instance))
 		return;
 	reloads->watcher = fork_child(reloads);
 	if (reloads->watcher == 0) {
-		weir_reloads_let_signals_end();
+		weir_reloads_let_signals_end(); /* it ends when its parent does */
 		_exit(weir_sets_wait(reloads) ? WEIR_EXIT_FAILED : WEIR_EXIT_OK);
 	}
 	if (reloads->watcher < 0) /* only a signal takes over what the files contain */
@@ -143,8 +143,8 @@ int weir_reloads_look(struct weir_reloads *reloads)
 
 void weir_reloads_end(struct weir_reloads *reloads)
 {
-	end_child(&reloads->watcher);
-	end_child(&reloads->child);
+	end_child(&reloads->watcher, SIGKILL);
+	end_child(&reloads->child, SIGTERM);
 }
 
 struct weir_ruleset *weir_reloads_in_force(const char *instance, bool with_prefixes)

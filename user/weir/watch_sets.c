@@ -20,10 +20,12 @@
 #define QUIET_MS 100
 #define QUIET_MAX 10
 #define UNCONFIRMED_MS 500
+/* A directory that is replaced, or comes later, sends no event. */
+#define RECHECK_MS 1000
 
 struct watched {
 	char *path;
-	int directory; /* watch descriptor */
+	int directory; /* watch descriptor; -1: there is no such directory now */
 	struct stat status;
 };
 
@@ -70,8 +72,10 @@ static int watch_file(struct watch *watch, char *path)
 	file->path = path;
 	snprintf(directory, sizeof(directory), "%.*s/", (int)(strrchr(path, '/') - path), path);
 	file->directory = inotify_add_watch(watch->fd, directory, IN_CLOSE_WRITE | IN_MOVED_TO);
+	if (file->directory < 0 && errno != ENOENT)
+		return -errno;
 	file->status = status_of(path); /* what changes after this is an event */
-	return file->directory < 0 ? -errno : 0;
+	return 0;
 }
 
 /* The files of the sets, and where links in their place lead. */
@@ -98,25 +102,33 @@ static int watch_files(const struct weir_ruleset *ruleset, struct watch *watch)
 	return err ?: watch->count ? 0 : -ENOENT;
 }
 
-/* Is this about one of the files: by its name, or since the name now leads to another file? A file that is only half
- * written is the same file, and its writer has not closed it.
- */
-static bool concerns(struct watch *watch, const struct inotify_event *event)
+/* Does the name of a file now lead to another file? */
+static bool leads_elsewhere(const struct watch *watch)
 {
-	bool does = event->mask & IN_Q_OVERFLOW;
+	bool does = false;
 
 	for (size_t i = 0; i < watch->count; i++) {
-		struct watched *file = &watch->files[i];
-		const struct stat now = status_of(file->path);
+		const struct stat now = status_of(watch->files[i].path);
 
-		does |= event->wd == file->directory && event->len &&
-			!strcmp(event->name, strrchr(file->path, '/') + 1);
-		does |= now.st_ino && !is_same_file(&now, &file->status);
+		does |= now.st_ino && !is_same_file(&now, &watch->files[i].status);
 	}
 	return does;
 }
 
-/* Wait for events for so long (-1: for ever). Returns whether one concerns a file. */
+/* Is this about one of the files: by its name, or since the name now leads to another file? A file that is only half
+ * written is the same file, and its writer has not closed it.
+ */
+static bool concerns(const struct watch *watch, const struct inotify_event *event)
+{
+	bool does = event->mask & IN_Q_OVERFLOW || leads_elsewhere(watch);
+
+	for (size_t i = 0; i < watch->count; i++)
+		does |= event->wd == watch->files[i].directory && event->len &&
+			!strcmp(event->name, strrchr(watch->files[i].path, '/') + 1);
+	return does;
+}
+
+/* Wait for events for so long. Returns whether one concerns a file. */
 static bool wait_for_change(struct watch *watch, int timeout_ms)
 {
 	struct pollfd polled = {.fd = watch->fd, .events = POLLIN};
@@ -190,7 +202,7 @@ int weir_sets_wait(const struct weir_reloads *reloads)
 		has_changed |= watch.files[i].status.st_ino && is_later(&watch.files[i].status, reloads->since_ns);
 	for (;; has_changed = false) {
 		while (!has_changed)
-			has_changed = wait_for_change(&watch, -1);
+			has_changed = wait_for_change(&watch, RECHECK_MS) || leads_elsewhere(&watch);
 		for (int i = 0; i < QUIET_MAX && wait_for_change(&watch, QUIET_MS); i++)
 			;
 		for (is_unconfirmed = true; is_unconfirmed; poll(NULL, 0, is_unconfirmed ? UNCONFIRMED_MS : 0)) {
