@@ -26,6 +26,8 @@ static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const
 	weir_note_block(s, rule);
 	if (unlikely(has_listener))
 		weir_note_drop(s, rule->place, (observes ? WEIR_EVENT_OBSERVED : 0) | weir_penalised_flag(s, rule));
+	if (weir_is_fair(rule))
+		weir_note_fair_drop(s, rule->place);
 	if (observes)
 		return WEIR_ANSWER_ADMIT;
 	s->blocking_rule = rule->place;
@@ -59,9 +61,14 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 		reservation->kind = WEIR_RESERVATION_NONE;
 		if (weir_penalises(rule) && weir_is_penalised(s, rule->place))
 			return WEIR_ANSWER_PENALISED;
-		if (rule->storage == WEIR_STORAGE_NARROW)
+		if (rule->storage == WEIR_STORAGE_NARROW) {
+			if (weir_is_fair(rule) && weir_is_above_level(s, rule->place))
+				return WEIR_ANSWER_ABOVE;
 			return weir_shortcut(s, rule, reservation, false, WEIR_NARROW);
+		}
 		weir_enter_other(s, rule);
+		if (weir_is_fair(rule) && weir_is_above_level(s, rule->place))
+			return WEIR_ANSWER_ABOVE;
 		if (rule->storage == WEIR_STORAGE_MEDIUM)
 			answer = weir_shortcut(s, rule, reservation, false, WEIR_MEDIUM);
 		else
@@ -102,6 +109,8 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 {
 	bool has_listener = false;
 
+	if (WEIR_PART_KIND(FAIR) && answer == WEIR_ANSWER_ABOVE)
+		return weir_block(s, rule, rule->observes, s->has_listener);
 	if (answer == WEIR_ANSWER_BLOCK && unlikely(s->has_listener))
 		answer = weir_doubt_shortcut(s);
 	if (answer == WEIR_ANSWER_UNSURE && rule->storage == WEIR_STORAGE_MEDIUM && weir_takes(WEIR_SHORTCUT_FIRST))
@@ -139,6 +148,10 @@ static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch 
 		}
 		s->expects_admission = answer != WEIR_ANSWER_PENALISED || rule->observes;
 		return answer;
+	}
+	if (weir_is_fair(rule)) { /* its children are asked before a flow that is over its limit is blocked */
+		s->expects_admission = true;
+		return weir_try_rules(s, 0);
 	}
 	if (WEIR_PART_OUT_OF_LINE && unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
 		s->expects_admission = true;

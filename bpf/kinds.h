@@ -9,6 +9,7 @@
 #include "kinds/occupy.h"
 #include "kinds/connections.h"
 #include "kinds/shadow.h"
+#include "kinds/fair.h"
 #include "window/rate.h"
 #include "kinds/requests.h"
 #include "kinds/system.h"

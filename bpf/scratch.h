@@ -120,6 +120,7 @@ enum weir_answer {
 	WEIR_ANSWER_PENALISED, /* blocked by a running penalty, so no new one begins */
 	WEIR_ANSWER_FOUND,     /* a second function evaluates (weir_kinds.def) */
 	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
+	WEIR_ANSWER_ABOVE,     /* blocked, because the packet's child is above its level (fair.h) */
 	WEIR_ANSWER_COOKIE,    /* look for a cookie that the packet brings back, then ask again (cookies.h) */
 };
 
@@ -305,6 +306,16 @@ struct weir_token_view {
 	__u32 owner; /* of the flow's bucket */
 };
 
+/* A packet under a rule with fairBy (fair.h). */
+struct weir_fair_view {
+	struct weir_flow_id child;
+	struct weir_flow_id parent;
+	__u64 now_ns;
+	__u64 interval; /* its number */
+	__u64 word;	/* what the child had offered before this packet: weir_fair_child.offered */
+	__u64 is_above; /* the packet is dropped for it */
+};
+
 /* A packet counted in a row without a lease (shortcuts.h). */
 struct weir_first {
 	__u64 before; /* units of the present bucket before that */
@@ -476,6 +487,7 @@ struct weir_scratch {
 	struct weir_flow_id warming;   /* the packet's flow in warming_flows */
 	__u64 penalty_until_ns;	       /* the end of the latest penalty that was begun or found running */
 	struct weir_flow_id penalised; /* the packet's flow in penalised_flows, under the rule asked last */
+	struct weir_fair_view fair;    /* the packet's child and parent, under the rule with fairBy asked last */
 	struct weir_flow_key key;      /* of the flow hashed last */
 	__u64 forgotten;	       /* see FORGET */
 	struct weir_flow_id fetched_flow[WEIR_PACKET_RULES_MAX]; /* of rules with narrow rows */

@@ -10,6 +10,7 @@
 #include "weir_breakers.h"
 #include "weir_connections.h"
 #include "weir_emission.h"
+#include "weir_fair.h"
 #include "weir_fields.h"
 #include "weir_hook.h"
 #include "weir_sizes.h"
@@ -56,6 +57,7 @@ enum weir_metric {
 	WEIR_METRIC_CONCURRENCY, /* connections open at once */
 	WEIR_METRIC_SIGNAL,	 /* a system rule: a signal of the whole host */
 	WEIR_METRIC_REQUESTS,	 /* a circuit breaker: the outcomes of openings */
+	WEIR_METRIC_SHARE,	 /* a hidden rule: what the children of a rule with fairBy offer */
 };
 
 /* Whether the hosts of a cluster share a rule's threshold, and whose it is (Sentinel's thresholdType). */
@@ -130,11 +132,13 @@ struct weir_rule {
 	__u8 is_plain;	   /* bpf/window/shortcuts.h: several of these on one packet are asked at once */
 	__u8 on_block;	   /* enum weir_on_block */
 	__u8 label_set[2]; /* WEIR_KEY_LABEL: the set's number, [0] of the source, [1] of the destination */
-	__u8 pad[5];
+	__u8 is_fair;	   /* fairBy: `shadow` is the place of the rule that describes its children */
+	__u8 pad[4];
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of rules with tokens */
 		struct weir_breaker_terms breaker;
+		struct weir_fair_terms fair; /* of rules that describe children */
 	};
 };
 _Static_assert(sizeof(struct weir_rule) == 248, "");

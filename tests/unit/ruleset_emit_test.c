@@ -203,7 +203,9 @@ static const char whole[] =
 
 /* What windows have that nothing occupies: a resource is prioritized above, and so all of those are occupied. */
 static const char occupies_nothing[] = "resources: [{name: t, flow: source}]\n"
-				       "rules: [{resource: t, threshold: 3, whenFull: aggregate}]\n";
+				       "rules:\n"
+				       "- {resource: t, threshold: 3, whenFull: aggregate}\n"
+				       "- {resource: t, threshold: 9, per: source/24/64, fairBy: [source, vlan]}\n";
 
 static void assert_names(const char *text, const char *name)
 {
@@ -221,7 +223,7 @@ CLAIM(every_field_there_is_comes_back)
 
 	assert_comes_back(ruleset);
 	for (size_t i = 0; i < RULE_FIELD_COUNT; i++)
-		if (i != RULE_UNIT && i != RULE_WHEN_FULL) /* a rate includes its unit */
+		if (i != RULE_UNIT && i != RULE_WHEN_FULL && i != RULE_FAIR_BY) /* a rate includes its unit */
 			assert_names(text, weir_rule_fields[i]);
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
 		assert_names(text, weir_setting_names[i]);
@@ -236,6 +238,7 @@ CLAIM(a_field_of_windows_that_occupy_nothing_comes_back)
 
 	assert_comes_back(ruleset);
 	assert_names(text, weir_rule_fields[RULE_WHEN_FULL]);
+	assert_names(text, weir_rule_fields[RULE_FAIR_BY]);
 }
 
 CLAIM(a_file_is_emitted_as_one_would_write_it)

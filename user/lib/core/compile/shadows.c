@@ -160,6 +160,40 @@ static int shadow_warm_up(struct shadowing *shadowing, const struct weir_ruleset
 	return add_to_resource(shadowing, rule, counted, &shadow);
 }
 
+/* ---- children with fair shares ---- */
+
+/* Add the hidden rule that describes the children of the rule at `place`. */
+static int add_children(struct shadowing *shadowing, size_t place)
+{
+	struct weir_ruleset *ruleset = &shadowing->list->ruleset;
+	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
+	struct weir_ruleset_rule children = {
+		.resource = rule->resource,
+		.has_own_key = true,
+		.own_key = weir_child_flow_of(ruleset, rule),
+		.metric = WEIR_METRIC_SHARE,
+		.counts_bytes = rule->counts_bytes,
+		.observes = rule->observes,
+		.ref_resource = WEIR_NO_RESOURCE,
+		.place = rule->place,
+	};
+	const size_t hidden = ruleset->rule_count;
+
+	if (hidden == WEIR_RULES_MAX)
+		return weir_diag_error(shadowing->diag, &rule->place, NULL, "use fewer rules",
+				       "rule '%s' has no room for 'fairBy': at most %d rules, one more for each with it",
+				       rule->name, WEIR_RULES_MAX);
+	if (asprintf(&children.name, WEIR_FAIR_PREFIX "%s", rule->name) < 0)
+		return weir_compile_no_memory(shadowing->diag);
+	ruleset->rules[hidden] = children;
+	ruleset->rule_count++;
+	shadowing->list->terms[hidden] =
+		(struct weir_terms){.kind = WEIR_KIND_FAIR, .is_shadow = true, .shadow = place};
+	shadowing->list->terms[place].shadow = hidden;
+	shadowing->image->shadow_count++;
+	return 0;
+}
+
 static int shadow_rule(struct shadowing *shadowing, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &shadowing->list->ruleset.rules[place];
@@ -169,6 +203,8 @@ static int shadow_rule(struct shadowing *shadowing, size_t place)
 		err = shadow_window(shadowing, place);
 	if (!err && rule->strategy == WEIR_STRATEGY_WARM_UP)
 		err = shadow_warm_up(shadowing, rule, place);
+	if (!err && rule->fair_by.fields)
+		err = add_children(shadowing, place);
 	return err;
 }
 

@@ -351,6 +351,29 @@ static uint8_t work_of(enum weir_system_metric metric)
 	}
 }
 
+/* Levels are worked out at most and at least this often. */
+#define FAIR_STEP_NS_MIN (WEIR_NSEC_PER_SEC / 50)
+#define FAIR_STEP_NS_MAX (WEIR_NSEC_PER_SEC / 10)
+
+/* How the children of this rule share its threshold. A strict window counts one bucket more than an interval has. */
+static struct weir_fair_terms fair_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	const uint64_t bucket_ns = weir_slot_bucket_ns(rule);
+	struct weir_fair_terms fair = {
+		.scale = weir_fair_scale(rule->interval_ns),
+		.step_ns = bucket_ns < FAIR_STEP_NS_MIN   ? FAIR_STEP_NS_MIN
+			   : bucket_ns > FAIR_STEP_NS_MAX ? FAIR_STEP_NS_MAX
+							  : bucket_ns,
+		.aim_num = rule->samples,
+		.aim_den = rule->samples + (rule->window == WEIR_WINDOW_STRICT),
+	};
+
+	fair.interval_ns = rule->interval_ns * fair.scale;
+	while (weir_slot_terms_of(slotting, rule)->units_max * fair.scale >> (fair.shift + WEIR_FAIR_ORDINAL_BITS))
+		fair.shift++;
+	return fair;
+}
+
 static void write_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const struct plan *plan,
 			struct weir_rule *written)
 {
@@ -375,6 +398,9 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->penalty_ms_max = rule->penalty_ms_max;
 	if (terms->kind == WEIR_KIND_OCCUPY)
 		written->unit_bits = weir_occupy_unit_bits(rule->interval_ns);
+	written->is_fair = rule->fair_by.fields != 0;
+	if (terms->kind == WEIR_KIND_FAIR)
+		written->fair = fair_terms(slotting, &slotting->ruleset->rules[terms->shadow]);
 	written->emission = terms->emission;
 	if (terms->warms_flows)
 		written->warm_up = terms->warm_up;
@@ -399,7 +425,7 @@ static uint8_t drops_mark_of(const struct slotting *slotting, size_t place)
 static bool is_plain(const struct weir_rule *rule)
 {
 	return rule->kind == WEIR_KIND_WINDOW && rule->window == WEIR_WINDOW_LEAP && rule->goes_by_ticks &&
-	       !rule->counts_bytes && !rule->observes && !rule->penalty_ms && !rule->needs_allowed &&
+	       !rule->counts_bytes && !rule->observes && !rule->penalty_ms && !rule->is_fair && !rule->needs_allowed &&
 	       !rule->has_overrides;
 }
 

@@ -48,6 +48,7 @@ struct weir_field_row {
 	ROW(NAME, "name", OWN)                                                                                         \
 	ROW(RESOURCE, "resource", OWN)                                                                                 \
 	ROW(PER, "per", OWN)                                                                                           \
+	ROW(FAIR_BY, "fairBy", OWN)                                                                                    \
 	ROW(METRIC, "metricType", OWN)                                                                                 \
 	ROW(THRESHOLD, "threshold", OWN)                                                                               \
 	ROW(RATE, "rate", OWN)                                                                                         \
@@ -131,7 +132,7 @@ struct weir_field_row {
 
 #define WEIR_RULE_ROW(constant, ...) RULE_##constant,
 enum weir_rule_field { WEIR_RULE_FIELDS(WEIR_RULE_ROW) RULE_FIELD_COUNT };
-_Static_assert(RULE_FIELD_COUNT < 32, "a bit for each");
+_Static_assert(RULE_FIELD_COUNT <= 32, "a bit for each");
 
 #define WEIR_SETTING_ROW(constant, ...) SETTING_##constant,
 enum weir_setting { WEIR_SETTINGS(WEIR_SETTING_ROW) WEIR_SETTING_COUNT };

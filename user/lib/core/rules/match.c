@@ -563,6 +563,15 @@ void weir_read_per(struct weir_reader *reader, const struct weir_node *node, con
 	check_ends(reader, node, match, flow);
 }
 
+void weir_read_fair_by(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
+		       struct weir_flow *flow)
+{
+	const struct flow_draft draft = {reader, flow, match->families, "write the field that tells those apart who share"};
+
+	read_key(reader, node, "fairBy", &draft);
+	check_ends(reader, node, match, flow);
+}
+
 bool weir_match_holds_tcp(const struct weir_match *match)
 {
 	return !match->has_protocol || match->protocol[IPPROTO_TCP / 8] >> IPPROTO_TCP % 8 & 1;

@@ -160,6 +160,10 @@ void weir_read_excepts(struct weir_reader *reader);
 void weir_read_per(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
 		   struct weir_flow *flow);
 
+/* Read fairBy: fields as in a resource's `flow`. */
+void weir_read_fair_by(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
+		       struct weir_flow *flow);
+
 /* Append a rule to the rule set, with its name or the default name. */
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node);
 

@@ -86,6 +86,16 @@ static void read_per(struct weir_reader *reader, struct weir_draft *draft)
 	rule->has_own_key = true;
 }
 
+/* Read who shares the threshold fairly; weir_check_fair_by says which rules cannot have it. */
+static void read_fair_by(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_FAIR_BY];
+	struct weir_ruleset_rule *rule = draft->rule;
+
+	if (value && draft->has_resource)
+		weir_read_fair_by(reader, value, &reader->ruleset->resources[rule->resource].match, &rule->fair_by);
+}
+
 static char *default_name(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	struct weir_refusal refusal;
@@ -411,6 +421,7 @@ static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 {
 	weir_read_identity(reader, draft);
 	read_per(reader, draft);
+	read_fair_by(reader, draft);
 	read_threshold(reader, draft);
 	read_burst(reader, draft);
 	read_interval(reader, draft);

@@ -9,7 +9,7 @@
 #include "rules/parse.h"
 #include "rules/quantity.h"
 
-#define WEIR_RULE_FIELDS_ALL ((1u << RULE_FIELD_COUNT) - 1) /* a bit for each field */
+#define WEIR_RULE_FIELDS_ALL (~0u >> (32 - RULE_FIELD_COUNT)) /* a bit for each field */
 
 /* Fields of rules that reject. */
 #define WEIR_RULE_PENALTY_FIELDS (1u << RULE_BLOCK_DURATION | 1u << RULE_BLOCK_DURATION_MAX)

@@ -35,6 +35,8 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 		is_used = rule->cluster;
 		condition = "clusterMode true";
 		break;
+	case RULE_FAIR_BY: /* refused where it is impossible */
+		return true;
 	case RULE_CLUSTER_MODE: /* `false` is valid everywhere, and `true` is refused where it is impossible */
 		return true;
 	case RULE_SAMPLES:
@@ -185,7 +187,7 @@ static bool counts_the_same(const struct weir_ruleset *ruleset, const struct wei
 static bool is_plain(const struct weir_ruleset_rule *rule)
 {
 	return !rule->system && rule->metric == WEIR_METRIC_RATE && rule->strategy == WEIR_STRATEGY_DIRECT &&
-	       rule->behavior == WEIR_BEHAVIOR_REJECT && rule->ref_resource == WEIR_NO_RESOURCE && !rule->cluster &&
+	       !rule->fair_by.fields && rule->behavior == WEIR_BEHAVIOR_REJECT && rule->ref_resource == WEIR_NO_RESOURCE && !rule->cluster &&
 	       !rule->override_count && !rule->observes && !rule->occupies;
 }
 
@@ -229,6 +231,55 @@ static void check_when_full(struct weir_reader *reader, const struct weir_draft 
 			  WEIR_SHOWN(rule->has_own_key ? rule->name : weir_resource_of(reader->ruleset, rule)->name));
 }
 
+/* Does one key have an end by its address or a set, and the other by another set? No key can have both. */
+static bool ends_clash(const struct weir_flow *key, const struct weir_flow *fair_by)
+{
+	for (int place = WEIR_KEY_PLACE_SOURCE; place <= WEIR_KEY_PLACE_DESTINATION; place++) {
+		const char *set = weir_flow_set(key, place), *other = weir_flow_set(fair_by, place);
+
+		if (key->fields & fair_by->fields & 1u << place && (set || other) &&
+		    (!set || !other || strcmp(set, other)))
+			return true;
+	}
+	return false;
+}
+
+/* A user who asks for fair shares where they are impossible must not believe in them. */
+static void check_fair_by(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_FAIR_BY];
+	const struct weir_ruleset_rule *rule = draft->rule;
+	const size_t name_max = WEIR_NAME_BYTES - 1 - strlen(WEIR_FAIR_PREFIX);
+	struct weir_flow children;
+
+	if (!draft->has_resource || reader->mistakes != draft->mistakes_before)
+		return;
+	children = weir_child_flow_of(reader->ruleset, rule);
+	if (!weir_kind_of(rule)->keeps_window || rule->strategy == WEIR_STRATEGY_WARM_UP || rule->system)
+		weir_complain(reader, value, "use Direct or MemoryAdaptive, Reject, and 'window: leap', strict or smooth",
+			      "'fairBy' needs a window of the rule's own resource, and a threshold that does not warm up");
+	else if (!rule->fair_by.fields)
+		weir_complain(reader, value, "name at least one field, as 'fairBy: source'",
+			      "'fairBy' does not say who shares the threshold");
+	else if (ends_clash(weir_flow_of(reader->ruleset, rule), &rule->fair_by))
+		weir_complain(reader, value, "write 'per: all', or another field",
+			      "the rule's key has that end of a packet already, in another way");
+	else if (!memcmp(&children, weir_flow_of(reader->ruleset, rule), sizeof(children)))
+		weir_complain(reader, value,
+			      rule->has_own_key ? "leave it out of 'per': 'per: all' shares one threshold"
+						: "write 'per: all' to share one threshold, or leave it out of 'flow'",
+			      "each flow of the rule has a threshold of its own, and 'fairBy' does not divide it further");
+	else if (draft->value[RULE_OVERRIDES])
+		weir_complain(reader, draft->value[RULE_OVERRIDES], "leave one of them out",
+			      "a rule with 'fairBy' cannot have overrides");
+	else if (draft->value[RULE_BLOCK_DURATION])
+		weir_complain(reader, draft->value[RULE_BLOCK_DURATION], "leave one of them out",
+			      "a rule with 'fairBy' cannot have penalties: they would block all who share it");
+	else if (rule->name && strlen(rule->name) > name_max)
+		weir_complain(reader, weir_draft_at(draft, RULE_NAME), NULL,
+			      "the name of a rule with 'fairBy' has at most %zu bytes", name_max);
+}
+
 void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
@@ -250,6 +301,8 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 		weir_check_cluster(reader, draft);
 	if (draft->value[RULE_WHEN_FULL])
 		check_when_full(reader, draft);
+	if (draft->value[RULE_FAIR_BY])
+		check_fair_by(reader, draft);
 	if (draft->has_resource)
 		weir_check_on_block(reader, draft->value[RULE_ON_BLOCK], rule, weir_resource_of(reader->ruleset, rule));
 	/* If a mistake left a value out, the remaining values must not be blamed. */

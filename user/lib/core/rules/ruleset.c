@@ -121,6 +121,24 @@ const struct weir_flow *weir_flow_of(const struct weir_ruleset *ruleset, const s
 	return rule->has_own_key ? &rule->own_key : &weir_resource_of(ruleset, rule)->flow;
 }
 
+struct weir_flow weir_child_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	struct weir_flow key = *weir_flow_of(ruleset, rule);
+
+	key.fields |= rule->fair_by.fields;
+	if (rule->fair_by.source_set[0])
+		memcpy(key.source_set, rule->fair_by.source_set, sizeof(key.source_set));
+	if (rule->fair_by.destination_set[0])
+		memcpy(key.destination_set, rule->fair_by.destination_set, sizeof(key.destination_set));
+	for (int i = 0; i < 2; i++) {
+		if (key.source_bits[i] < rule->fair_by.source_bits[i])
+			key.source_bits[i] = rule->fair_by.source_bits[i];
+		if (key.destination_bits[i] < rule->fair_by.destination_bits[i])
+			key.destination_bits[i] = rule->fair_by.destination_bits[i];
+	}
+	return key;
+}
+
 struct weir_flow weir_flow_by_ends(const struct weir_flow *flow, uint8_t directions)
 {
 	const uint32_t ends = flow->fields & WEIR_KEY_ENDS, own = ends & ~(ends & flow->fields >> 16);

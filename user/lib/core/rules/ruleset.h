@@ -218,6 +218,7 @@ struct weir_ruleset_rule {
 	size_t resource;		/* index into resources; WEIR_NO_RESOURCE for a system rule */
 	bool has_own_key;		/* `per`: its flows differ from its resource's */
 	struct weir_flow own_key;	/* ... its flow key; otherwise zero */
+	struct weir_flow fair_by;	/* fairBy: what tells its children apart, beside its key; otherwise zero */
 	enum weir_system_metric system; /* for a system rule; system rules come before all others */
 	bool is_bbr;			/* ... for Load and CpuUsage: strategy BBR */
 	enum weir_metric metric;	/* Concurrency counts connections, a breaker requests: docs/connections.md */
@@ -437,6 +438,12 @@ const struct weir_ruleset_resource *weir_resource_of(const struct weir_ruleset *
 
 /* The flow key of a rule: its own, or its resource's. */
 const struct weir_flow *weir_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
+
+/* The hidden rule that describes a rule's children has its name behind this. No name of the user's has a ';'. */
+#define WEIR_FAIR_PREFIX "fair;"
+
+/* The key of the children that share a rule's threshold fairly: its flow key and fairBy together. */
+struct weir_flow weir_child_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
 
 /* The flow key whose traffic is compared with the threshold: the rule's, or a refResource's, which without a key counts
  * all its traffic.

@@ -79,6 +79,7 @@ struct weir_shown_rule weir_shown_rule_of_info(const struct weir_rule_info *info
 	FIELD(NAME, "name", WORD, rule->name, true, false)                                                             \
 	FIELD(RESOURCE, "resource", WORD, shown->resource, true, false)                                                \
 	FIELD(PER, "per", KEY, NULL, rule->has_own_key, !rule->has_own_key)                                            \
+	FIELD(FAIR_BY, "fairBy", FAIR_KEY, NULL, rule->fair_by.fields, !rule->fair_by.fields)                          \
 	FIELD(METRIC, "metricType", WORD, kind->metric_name, true, !kind->metric_name)                                 \
 	FIELD(RATE, "rate", RATE, NULL, false, !is_rate)                                                               \
 	FIELD(THRESHOLD, "threshold", MICRO, rule->threshold_micro, !adapts, adapts || is_rate)                        \
@@ -134,7 +135,7 @@ enum shown_field { SHOWN_FIELDS(RULE_ID, BREAKER_ID, RULE_ID) SHOWN_COUNT };
 struct said {
 	const struct weir_field_row *row; /* or */
 	const char *name;
-	enum { FORM_WORD, FORM_NUMBER, FORM_MICRO, FORM_TRUTH, FORM_RATE, FORM_KEY, FORM_CLUSTER, FORM_OVERRIDES } form;
+	enum { FORM_WORD, FORM_NUMBER, FORM_MICRO, FORM_TRUTH, FORM_RATE, FORM_KEY, FORM_FAIR_KEY, FORM_CLUSTER, FORM_OVERRIDES } form;
 	const char *word;
 	uint64_t number;
 	bool is_used, is_usual;
@@ -146,6 +147,7 @@ struct said {
 #define VALUE_OF_TRUTH(value) .number = (value)
 #define VALUE_OF_RATE(value) .word = (value)
 #define VALUE_OF_KEY(value) .word = (value)
+#define VALUE_OF_FAIR_KEY(value) .word = (value)
 #define VALUE_OF_CLUSTER(value) .word = (value)
 #define VALUE_OF_OVERRIDES(value) .word = (value)
 
@@ -192,7 +194,7 @@ static enum sort sort_of(const struct weir_ruleset_rule *rule)
 #define F(field) SHOWN_##field
 #define WRITTEN_LIMIT                                                                                                  \
 	{                                                                                                              \
-		F(NAME), F(RESOURCE), F(PER), F(METRIC), F(RATE), F(THRESHOLD), F(INTERVAL), F(SAMPLES), F(WINDOW),    \
+		F(NAME), F(RESOURCE), F(PER), F(FAIR_BY), F(METRIC), F(RATE), F(THRESHOLD), F(INTERVAL), F(SAMPLES), F(WINDOW),    \
 			F(BURST), F(BURST_COUNT), F(UNIT), F(STRATEGY), F(WARM_UP_PERIOD), F(COLD_FACTOR),             \
 			F(LOW_USAGE), F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(BEHAVIOR), F(MAX_QUEUEING),          \
 			F(RELATION), F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(MODE), F(ON_BLOCK),  \
@@ -223,7 +225,7 @@ static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 					 F(BEHAVIOR),	F(RELATION), F(STORAGE),   F(THRESHOLD),      F(LOW_USAGE),
 					 F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(WARM_UP_PERIOD), F(COLD_FACTOR),
 					 F(WINDOW),	F(BUCKET),   F(SAMPLES),   F(MAX_QUEUEING),   F(OCCUPIES),
-					 LAST_OF_RATE,	F(PER),	     F(OVERRIDES), F(COUNT)},
+					 LAST_OF_RATE,	F(PER),	     F(FAIR_BY),   F(OVERRIDES), F(COUNT)},
 				[SORT_COUNT] = {F(NAME), F(METRIC), F(MODE), F(ON_BLOCK), F(THRESHOLD), F(STORAGE),
 						F(PER), F(OVERRIDES), F(COUNT)},
 				[SORT_BREAKER] = {F(NAME), F(MODE), F(ON_BLOCK), F(STORAGE), BREAKER,
@@ -338,6 +340,9 @@ static void write_said(struct weir_writer *writer, const struct said *said, cons
 			weir_write_word(writer, weir_rule_fields[RULE_PER], "all");
 		else
 			weir_write_empty_list(writer, weir_rule_fields[RULE_PER]);
+		break;
+	case FORM_FAIR_KEY:
+		weir_write_key(writer, weir_rule_fields[RULE_FAIR_BY], &rule->fair_by);
 		break;
 	case FORM_CLUSTER:
 		weir_write_map(writer, weir_rule_fields[RULE_CLUSTER_CONFIG]);

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Fair shares: before a rule with fairBy takes a packet into its window, the packet's child of the flow is asked. While
+ * the flow (the parent) is contended, each child is limited to the level (include/weir_fair.h), and a packet above it is
+ * dropped by the rule without being counted in the parent's window, which is evaluated as that of any other rule: so
+ * children can be counted approximately, and the parent is exact all the same. (docs/semantics.md, 15)
+ *
+ * Children are described by a hidden rule of kind FAIR, whose key is that of the rule and fairBy together. No packet has
+ * the hidden rule in its list; the rule itself asks.
+ */
+#ifndef WEIR_BPF_FAIR_H
+#define WEIR_BPF_FAIR_H
+
+#include "kinds/flow_set.h"
+#include "observe/drops.h"
+#include "observe/key_samples.h"
+#include "window/threshold.h"
+#include "weir_fair.h"
+
+/* Do children share the rule's threshold? The verifier removes what follows in a load without such rules. */
+static __always_inline bool weir_is_fair(const struct weir_rule *rule)
+{
+	return WEIR_PART_KIND(FAIR) && rule->is_fair;
+}
+
+static __always_inline void weir_add(__u64 *count, __u64 units)
+{
+	__sync_fetch_and_add(count, units);
+}
+
+/* ---- parents ---- */
+
+static __always_inline struct weir_fair_parent *weir_fair_parent_at(struct weir_fair_parent_set *set, __u32 way)
+{
+	return WEIR_ELEMENT(set->parent, way);
+}
+
+/* The set of the packet's parent. */
+static __always_inline struct weir_fair_parent_set *weir_parent_set(const struct weir_scratch *s)
+{
+	__u32 index = WEIR_FAIR_FIRST_PARENTS(config.sizes[WEIR_TABLE_FAIR_SHARES]) + s->fair.parent.set;
+	struct weir_fair_chunk *chunk = bpf_map_lookup_elem(&fair_shares, &index);
+
+	return chunk ? &chunk->parents : NULL;
+}
+
+/* The entry of the packet's parent, or NULL: it has had no drops. */
+static __always_inline struct weir_fair_parent *weir_find_parent(struct weir_scratch *s)
+{
+	struct weir_fair_parent_set *set = weir_parent_set(s);
+	__u32 way;
+
+	if (!set)
+		return NULL;
+	way = weir_find_tag(set->tag, WEIR_FAIR_PARENT_WAYS, s->fair.parent.tag);
+	if (likely(way == WEIR_FAIR_PARENT_WAYS))
+		return NULL;
+	FORGET(s->forgotten, way);
+	return weir_fair_parent_at(set, way);
+}
+
+/* Drops in one interval make the parent contended until the end of the next. */
+static __always_inline bool weir_is_contended(const struct weir_fair_parent *parent, __u64 interval)
+{
+	return READ_ONCE(parent->contended) + 1 > interval;
+}
+
+/* Give the packet's parent an entry: a free one, or that of a parent that is not contended any more. */
+static __always_inline struct weir_fair_parent *weir_begin_parent(struct weir_scratch *s, __u32 place)
+{
+	struct weir_fair_parent_set *set = weir_parent_set(s);
+	__u32 found = WEIR_FAIR_PARENT_WAYS;
+	struct weir_fair_parent *parent;
+	__u32 *tag;
+
+	if (!set)
+		return NULL;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_FAIR_PARENT_WAYS; way++)
+		if (!READ_ONCE(set->tag[way]) || !weir_is_contended(&set->parent[way], s->fair.interval))
+			found = way;
+	FORGET(s->forgotten, found);
+	parent = weir_fair_parent_at(set, found);
+	tag = WEIR_ELEMENT(set->tag, found);
+	if (!parent || !tag)
+		return NULL;
+	WRITE_ONCE(*tag, 0);
+	parent->contended = 0;
+	parent->step = 0;
+	parent->level = 0;
+	parent->margin = 0;
+	parent->margin_at = 0;
+	parent->newcomer_tat_ns = 0;
+	parent->counts[0].interval = 0;
+	parent->counts[1].interval = 0;
+	parent->rule_slot = weir_rule(place)->slot;
+	weir_make_key(&parent->key, weir_rule(place), s);
+	weir_order(s);
+	WRITE_ONCE(*tag, s->fair.parent.tag);
+	return parent;
+}
+
+/* The counts of an interval. */
+static __always_inline struct weir_fair_counts *weir_counts_of(struct weir_fair_parent *parent, __u64 interval)
+{
+	return interval & 1 ? &parent->counts[1] : &parent->counts[0];
+}
+
+/* Begin to count in the interval with this number. What other CPUs count meanwhile may be lost. */
+__noinline int weir_begin_counts(struct weir_fair_counts *counts, __u64 interval)
+{
+	__u64 before;
+
+	WEIR_GLOBAL(KIND(FAIR), counts, 0);
+	before = READ_ONCE(counts->interval);
+	if (before == interval + 1 || __sync_val_compare_and_swap(&counts->interval, before, interval + 1) != before)
+		return 0;
+	WRITE_ONCE(counts->offered, 0);
+	WRITE_ONCE(counts->lost, 0);
+	WRITE_ONCE(counts->children, 0);
+	WRITE_ONCE(counts->newcomers, 0);
+	WRITE_ONCE(counts->newcomer_units, 0);
+#pragma nounroll
+	for (__u32 i = 0; i < WEIR_FAIR_BUCKETS; i++) {
+		WRITE_ONCE(counts->units[i], 0);
+		WRITE_ONCE(counts->joined[i], 0);
+	}
+	return 0;
+}
+
+/* The rule's window has dropped a packet of the parent. Its child does not get back what the packet has taken: so children
+ * that offer too much owe something, and do not fill the window at once when it has room again.
+ */
+__noinline int weir_note_fair_drop(struct weir_scratch *s, __u32 place)
+{
+	struct weir_fair_parent *parent;
+	struct weir_fair_counts *counts;
+	__u64 interval;
+
+	WEIR_GLOBAL(KIND(FAIR), s && !s->fair.is_above, 0);
+	interval = s->fair.interval;
+	parent = weir_find_parent(s) ?: weir_begin_parent(s, place);
+	if (!parent)
+		return 0;
+	if (!weir_is_contended(parent, interval))
+		WRITE_ONCE(parent->level, 0); /* of long ago */
+	if (READ_ONCE(parent->contended) != interval + 1)
+		WRITE_ONCE(parent->contended, interval + 1);
+	counts = weir_counts_of(parent, interval);
+	if (READ_ONCE(counts->interval) == interval + 1)
+		weir_add(&counts->lost, weir_units(s, weir_rule(place)));
+	return 0;
+}
+
+/* ---- the level ---- */
+
+__noinline __u64 weir_find_level(const struct weir_fair_counts *counts, __u64 aim, __u32 shift)
+{
+	WEIR_GLOBAL(KIND(FAIR), counts && shift < 32, 0);
+	return weir_fair_find_level(counts, aim, shift);
+}
+
+/* The level aims at less than the threshold, so that packets that arrive unevenly are not dropped by the parent's window,
+ * which does not know whose they are: by 1/256, and by a margin that grows with what the window drops although there is
+ * a level, and falls in an interval without such drops. Chosen, not derived.
+ */
+#define WEIR_FAIR_AIM_SHIFT 8
+#define WEIR_FAIR_LOST_SHIFT 9	/* less than this part of the threshold is no reason for a larger margin */
+#define WEIR_FAIR_MARGIN_PARTS 24 /* the largest margin is this part of the threshold */
+#define WEIR_FAIR_DECAY_SHIFT 2
+
+/* Once in an interval. `lost`: what the window dropped in the one before, or 0. */
+static __always_inline void weir_move_margin(struct weir_fair_parent *parent, __u64 interval, __u64 lost, __u64 limit)
+{
+	__u64 margin = parent->margin;
+
+	if (parent->margin_at == interval)
+		return;
+	parent->margin_at = interval;
+	if (lost <= (limit >> WEIR_FAIR_LOST_SHIFT) + 1)
+		margin -= margin >> WEIR_FAIR_DECAY_SHIFT;
+	else
+		margin += lost;
+	parent->margin = weir_lesser(margin, limit / WEIR_FAIR_MARGIN_PARTS);
+}
+
+/* Work out the level from what was offered in the last interval, and so far in this one, which can only lower it. */
+__noinline int weir_work_out_level(struct weir_scratch *s, struct weir_fair_parent *parent, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	const struct weir_fair_terms *terms = &weir_rule(rule->shadow)->fair;
+	__u64 limit, aim, level = 0, sooner = 0, groups, interval;
+	struct weir_fair_counts *last, *present;
+
+	WEIR_GLOBAL(KIND(FAIR), s && parent && terms->aim_den, 0);
+	interval = s->fair.interval;
+	limit = (weir_threshold_word(s, rule, WEIR_WIDE) & WEIR_THRESHOLD_MASK) * terms->scale;
+	last = weir_counts_of(parent, interval - 1);
+	present = weir_counts_of(parent, interval);
+	groups = weir_fair_groups(present->newcomers, present->children);
+	aim = limit * terms->aim_num / terms->aim_den;
+	aim -= aim >> WEIR_FAIR_AIM_SHIFT;
+	if (READ_ONCE(last->interval) == interval) {
+		/* In the first intervals with a level, the window still drops what came before it. */
+		weir_move_margin(parent, interval, parent->since + 2 < interval ? last->lost : 0, limit);
+		aim -= weir_lesser(parent->margin, aim);
+		groups = weir_greater(groups, weir_fair_groups(last->newcomers, last->children));
+		if (last->offered > limit)
+			level = weir_find_level(last, aim, terms->shift);
+	}
+	if (present->offered > aim)
+		sooner = weir_find_level(present, aim, terms->shift);
+	if (!level || (sooner && sooner < level))
+		level = sooner;
+	WRITE_ONCE(parent->limit, limit);
+	if (level) {
+		if (!parent->level)
+			parent->since = interval;
+		WRITE_ONCE(parent->cost, weir_fair_cost(level, terms->interval_ns));
+		WRITE_ONCE(parent->newcomer_cost, weir_fair_cost(level, terms->interval_ns) / (groups ?: 1));
+	}
+	WRITE_ONCE(parent->level, level);
+	return 0;
+}
+
+/* ---- children ---- */
+
+/* Find a way for the packet's child, which has none. WEIR_FLOW_WAYS: there is none. */
+__noinline __u32 weir_begin_child(struct weir_scratch *s, struct weir_fair_set *set, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_fair_child *child;
+	struct weir_flow_id parent;
+	__u32 way;
+
+	WEIR_GLOBAL(KIND(FAIR), s && set, WEIR_FLOW_WAYS);
+	parent = weir_shared_id(weir_hash_key(s, place), WEIR_FAIR_PARENT_SETS);
+	s->fair.parent = parent;
+	way = weir_insert_flow(s, &set->flows, s->fair.child.tag, weir_rule(rule->shadow)->slot);
+	if (!(way & WEIR_WAY_IS_NEW))
+		return way;
+	way = WEIR_WAY(way);
+	child = WEIR_ELEMENT(set->child, way);
+	if (!child)
+		return WEIR_FLOW_WAYS;
+	/* The number of no interval near this one, so that its first packet begins one. */
+	WRITE_ONCE(child->offered, (s->fair.interval ^ 1ull << 21) << WEIR_FAIR_STAMP_SHIFT);
+	WRITE_ONCE(child->before, 0);
+	WRITE_ONCE(child->tat_ns, 0);
+	WRITE_ONCE(child->parent_tag, parent.tag);
+	WRITE_ONCE(child->parent_set, parent.set);
+	WRITE_ONCE(child->weight, 1);
+	return way;
+}
+
+/* The child's first packet in an interval. An entry is kept for as long as the child does not count as new. */
+__noinline int weir_begin_child_interval(struct weir_scratch *s, struct weir_fair_set *set, __u32 way, __u32 place)
+{
+	struct weir_fair_child *child;
+	__u64 before, word, interval_ns;
+
+	WEIR_GLOBAL(KIND(FAIR), s && set, 0);
+	child = WEIR_ELEMENT(set->child, way);
+	if (!child)
+		return 0;
+	before = READ_ONCE(child->offered);
+	word = s->fair.interval << WEIR_FAIR_STAMP_SHIFT;
+	/* The difference of the numbers, at the top of the word, where it wraps. */
+	if (word - (before & ~(WEIR_FAIR_UNITS | WEIR_FAIR_NEW | WEIR_FAIR_COUNTED)) > 2ull << WEIR_FAIR_STAMP_SHIFT)
+		word |= WEIR_FAIR_NEW;
+	if (__sync_val_compare_and_swap(&child->offered, before, word) != before)
+		return 0;
+	WRITE_ONCE(child->before, before);
+	interval_ns = weir_rule(weir_rule(place)->shadow)->fair.interval_ns;
+	weir_keep_until(s, &set->flows, way, s->fair.now_ns + (word & WEIR_FAIR_NEW ? interval_ns : 3 * interval_ns));
+	return 0;
+}
+
+/* Count a packet of a contended parent, whose child had offered `word` before it. */
+static __always_inline void weir_count_offer(struct weir_scratch *s, struct weir_fair_counts *counts,
+					     struct weir_fair_child *child, __u32 shift, __u64 batch)
+{
+	__u64 word = s->fair.word, before = word & WEIR_FAIR_UNITS, *units;
+	__u32 weight = child->weight ?: 1, *joined;
+
+	weir_add(&counts->offered, batch);
+	if (!(word & WEIR_FAIR_COUNTED)) {
+		__sync_fetch_and_or(&child->offered, WEIR_FAIR_COUNTED);
+		weir_add(&counts->children, 1);
+		weir_add(&counts->offered, before);
+		if (word & WEIR_FAIR_NEW) {
+			weir_add(&counts->newcomers, 1);
+			weir_add(&counts->newcomer_units, before);
+		} else if (before) {
+			joined = WEIR_ELEMENT(counts->joined, weir_fair_bucket(weir_fair_ordinal(before, weight), shift));
+			if (joined)
+				__sync_fetch_and_add(joined, weight);
+		}
+	}
+	if (word & WEIR_FAIR_NEW) {
+		weir_add(&counts->newcomer_units, batch);
+		return;
+	}
+	/* A packet of bytes is counted in the middle of its ordinals. */
+	units = WEIR_ELEMENT(counts->units,
+			     weir_fair_bucket(weir_fair_ordinal(before + batch - batch / 2, weight), shift));
+	if (units)
+		weir_add(units, batch);
+}
+
+/* May `units` more be admitted? `spent`: what they would have used up by now, had there been a level before. */
+static __always_inline bool weir_take_share(__u64 *tat_ns, __u64 now_ns, __u64 interval_ns, __u64 cost_ns,
+					    __u64 spent_ns)
+{
+	__u64 tat = READ_ONCE(*tat_ns), from = now_ns;
+
+	if ((__s64)(tat + interval_ns - now_ns) < 0) /* not limited for an interval and more */
+		from += spent_ns < interval_ns ? spent_ns : interval_ns;
+	else if (tat > now_ns)
+		from = tat;
+	if (from - now_ns >= interval_ns) {
+		/* No more is owed than under the level in force. It may have been lower; or the clock went back. */
+		from = weir_lesser(from, now_ns + interval_ns + cost_ns);
+		if (from != tat)
+			__sync_val_compare_and_swap(tat_ns, tat, from);
+		return false;
+	}
+	if (from != tat)
+		__sync_val_compare_and_swap(tat_ns, tat, from);
+	__sync_fetch_and_add(tat_ns, cost_ns);
+	return true;
+}
+
+/* Is the packet above the level of its child? */
+__noinline int weir_judge_child(struct weir_scratch *s, struct weir_fair_set *set, struct weir_fair_parent *parent,
+				__u32 way, __u32 place)
+{
+	const struct weir_rule *share;
+	struct weir_fair_counts *counts;
+	struct weir_fair_child *child;
+	__u64 batch, cost, before, word, interval_ns, spent_ns, step;
+	bool is_taken;
+
+	WEIR_GLOBAL(KIND(FAIR), s && set && parent, false);
+	child = WEIR_ELEMENT(set->child, way);
+	if (!child)
+		return false;
+	share = weir_rule(weir_rule(place)->shadow);
+	batch = weir_units(s, share);
+	counts = weir_counts_of(parent, s->fair.interval);
+	if (READ_ONCE(counts->interval) != s->fair.interval + 1)
+		weir_begin_counts(counts, s->fair.interval);
+	weir_count_offer(s, counts, child, share->fair.shift & 31, batch);
+	interval_ns = share->fair.interval_ns;
+	step = READ_ONCE(parent->step);
+	if (share->fair.step_ns && step != s->fair.now_ns / share->fair.step_ns &&
+	    __sync_val_compare_and_swap(&parent->step, step, s->fair.now_ns / share->fair.step_ns) == step)
+		weir_work_out_level(s, parent, place);
+	if (!READ_ONCE(parent->level))
+		return false;
+	if (s->fair.word & WEIR_FAIR_NEW) {
+		cost = READ_ONCE(parent->newcomer_cost);
+		is_taken = weir_take_share(&parent->newcomer_tat_ns, s->fair.now_ns, interval_ns,
+					   batch * cost >> WEIR_FAIR_COST_BITS, 0);
+	} else {
+		cost = READ_ONCE(parent->cost) / (child->weight ?: 1);
+		before = s->fair.word & WEIR_FAIR_UNITS;
+		word = READ_ONCE(child->before);
+		if (!((word ^ (s->fair.interval - 1) << WEIR_FAIR_STAMP_SHIFT) >> WEIR_FAIR_STAMP_SHIFT))
+			before = weir_greater(before, word & WEIR_FAIR_UNITS);
+		spent_ns = before ? interval_ns : 0;
+		if (before < READ_ONCE(parent->level) >> WEIR_FAIR_LEVEL_BITS)
+			spent_ns = before * cost >> WEIR_FAIR_COST_BITS;
+		is_taken = weir_take_share(&child->tat_ns, s->fair.now_ns, interval_ns,
+					   batch * cost >> WEIR_FAIR_COST_BITS, spent_ns);
+	}
+	if (is_taken)
+		return false;
+	if (READ_ONCE(parent->contended) != s->fair.interval + 1)
+		WRITE_ONCE(parent->contended, s->fair.interval + 1);
+	weir_keep_refused(&set->flows, way);
+	s->fair.is_above = true;
+	weir_refuse(s, s->fair.word & WEIR_FAIR_UNITS, READ_ONCE(parent->level) >> WEIR_FAIR_LEVEL_BITS);
+	return true;
+}
+
+/* Count what the packet's child offers. Returns whether that is above the level of a contended parent. */
+__noinline int weir_is_above_level(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place), *share;
+	struct weir_fair_parent *parent;
+	struct weir_fair_child *child;
+	struct weir_fair_chunk *chunk;
+	struct weir_fair_set *set;
+	__u64 interval_ns;
+	__u32 index, way;
+
+	WEIR_GLOBAL(KIND(FAIR), s, false);
+	share = weir_rule(rule->shadow);
+	s->fair.is_above = false;
+	s->fair.child = weir_shared_id(weir_flow_hash(s, share), config.sizes[WEIR_TABLE_FAIR_SHARES]);
+	index = s->fair.child.set / WEIR_FAIR_SETS_PER_CHUNK;
+	chunk = bpf_map_lookup_elem(&fair_shares, &index);
+	set = chunk ? WEIR_ELEMENT(chunk->children, s->fair.child.set % WEIR_FAIR_SETS_PER_CHUNK) : NULL;
+	interval_ns = share->fair.interval_ns;
+	if (!set || !interval_ns)
+		return false;
+	s->fair.now_ns = weir_rule_time_ns(s, rule);
+	s->fair.interval = s->fair.now_ns / interval_ns;
+	way = weir_way_of(&set->flows, s->fair.child.tag);
+	if (unlikely(way == WEIR_FLOW_WAYS))
+		way = weir_begin_child(s, set, place);
+	FORGET(s->forgotten, way);
+	child = WEIR_ELEMENT(set->child, way);
+	if (!child) /* the set changes too fast: the parent's window decides */
+		return false;
+	s->fair.parent.tag = READ_ONCE(child->parent_tag);
+	s->fair.parent.set = READ_ONCE(child->parent_set);
+	if (unlikely((READ_ONCE(child->offered) ^ s->fair.interval << WEIR_FAIR_STAMP_SHIFT) >> WEIR_FAIR_STAMP_SHIFT))
+		weir_begin_child_interval(s, set, way, place);
+	s->fair.word = __sync_fetch_and_add(&child->offered, weir_units(s, share));
+	parent = weir_find_parent(s);
+	if (likely(!parent) || !weir_is_contended(parent, s->fair.interval))
+		return false;
+	return weir_judge_child(s, set, parent, way, place);
+}
+
+#endif
