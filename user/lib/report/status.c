@@ -7,6 +7,7 @@
 #include "network/netns.h"
 #include "network/tc.h"
 #include "pace/pace.h"
+#include "report/keys.h"
 #include "rules/scalars.h"
 #include "state/directions.h"
 #include "state/open_connections.h"
@@ -78,6 +79,8 @@ int weir_status_read(const struct weir_instance *instance, struct weir_status_vi
 		err = weir_signals_look(instance, &view.signals, diag);
 	if (!err)
 		err = weir_ghosts_look(instance, &view.ghosts, diag);
+	if (!err)
+		err = weir_fair_read(instance, &view.fair, diag);
 	if (!err && !instance->is_incompatible[WEIR_TABLE_SHARES])
 		err = weir_cluster_view_look(instance, &view.cluster, diag);
 	if (!err && !instance->is_incompatible[WEIR_TABLE_REQUESTS])
@@ -97,6 +100,7 @@ void weir_status_free(struct weir_status_view *view)
 {
 	weir_penalised_flows_free(&view->penalties);
 	free(view->controller.thresholds);
+	weir_fair_uses_free(&view->fair);
 	free(view->breakers);
 	free(view->repeats);
 	weir_cluster_view_free(&view->cluster);
@@ -201,6 +205,26 @@ static json_t *describe_flow(const struct weir_rule_info *rule, const struct wei
 	return names;
 }
 
+/* A rule with fairBy: what its children are told apart by, and its contended parents. */
+static json_t *describe_fair(const struct weir_status_view *view, uint32_t slot, const struct weir_rule_info *children)
+{
+	const struct weir_rule_info *rule = &view->instance->rules[slot];
+	json_t *parents = json_array();
+
+	for (size_t i = 0; i < view->fair.count; i++) {
+		const struct weir_fair_use *use = &view->fair.uses[i];
+
+		if (use->rule_slot == slot)
+			weir_json_append(&parents,
+					 json_pack("{s:o, s:f, s:I, s:I, s:I}", "key",
+						   weir_flow_key_describe(view->instance, rule, &use->key), "level",
+						   use->level, "offered", (json_int_t)use->offered, "children",
+						   (json_int_t)use->children, "newChildren",
+						   (json_int_t)use->newcomers));
+	}
+	return json_pack("{s:o, s:o}", "children", describe_flow(children, view->instance->labels), "contended", parents);
+}
+
 /* The threshold now, for people. */
 static const char *format_now(const struct weir_status_view *view, const uint32_t *slot, char words[WEIR_WORDS_BYTES])
 {
@@ -249,6 +273,8 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 	WEIR_FIELD(line, "isPerFlow", json_boolean(weir_warms_flows(rule)));
 	if (!line->put && rule->penalty_ms && view->penalties.by_rule)
 		WEIR_FIELD(line, "penalisedFlows", json_integer(view->penalties.by_rule[*slot]));
+	if (!line->put && weir_children_of(instance, rule))
+		WEIR_FIELD(line, "fairShares", describe_fair(view, *slot, weir_children_of(instance, rule)));
 	if (!line->put && weir_is_breaker(rule) && view->breakers)
 		WEIR_FIELD(line, "breaker",
 			   weir_figures_describe(weir_describe_breaker_sum, NULL, &view->breakers[*slot]));

@@ -13,6 +13,7 @@
 #include "instance/instance.h"
 #include "report/shared_limits.h"
 #include "state/breakers.h"
+#include "state/fair.h"
 #include "state/penalised_flows.h"
 #include "state/set_sizes.h"
 #include "state/ghosts.h"
@@ -29,6 +30,7 @@ struct weir_status_view {
 	bool has_timed;			   /* `timed` could be read */
 	struct weir_timed_counts timed;
 	struct weir_ghosts ghosts;
+	struct weir_fair_uses fair;	   /* contended parents of rules with fairBy */
 	struct weir_cluster_view cluster;  /* read without the store; no rules if hosts share none */
 	const struct weir_sets_view *sets; /* the caller's; NULL: not asked for, since it takes long to read */
 	bool has_repeats;		   /* the next two were asked for: finding them scans all links */
