@@ -29,7 +29,7 @@ struct weir_fair_child {
 	__u64 tat_ns; /* when what it has been admitted is used up, at the level in force */
 	__u32 parent_tag;
 	__u32 parent_set;
-	__u32 weight; /* it counts as so many children */
+	__u32 weight; /* it counts as so many children; as of its last interval's first packet */
 	__u32 pad;
 };
 
@@ -113,7 +113,8 @@ struct weir_fair_terms {
 	__u32 aim_num;	   /* what may be admitted in such an interval: the threshold, times num / den */
 	__u32 aim_den;
 	__u32 scale; /* intervals of the rule */
-	__u32 shift; /* of ordinals */
+	__u16 shift; /* of ordinals */
+	__u16 weighs; /* ends whose labels have weights: 1 the source, 2 the destination, both multiply */
 };
 
 /* Offers are counted over at least this long, in whole intervals of the rule: so many. Chosen, not derived. */

@@ -32,12 +32,17 @@ struct weir_prefix_node {
 };
 _Static_assert(sizeof(struct weir_prefix_node) == 104, "an array map stores it without holes");
 
-/* Behind the nodes, from element weir_config.label_first on: the hashes of labels (tables/labels.h) by their numbers,
- * so many in an element. Number 0 stands for addresses without a label; its hash is 0. (They have no map of their own,
- * because a program may use only 64.)
+/* Behind the nodes, from element weir_config.label_first on: what is known of labels, by their numbers, so many in an
+ * element. Number 0 stands for addresses without a label. (They have no map of their own, because a program may use only
+ * 64.)
  */
 #define WEIR_LABELS_PER_NODE 8
-_Static_assert(WEIR_LABELS_PER_NODE * sizeof(__u64) <= sizeof(struct weir_prefix_node), "");
+struct weir_label_node {
+	__u64 hash[WEIR_LABELS_PER_NODE];   /* tables/labels.h; 0 of number 0 */
+	__u16 weight[WEIR_LABELS_PER_NODE]; /* 1 to 1,000; 0: not given, which means 1 */
+	__u64 pad[3];
+};
+_Static_assert(sizeof(struct weir_label_node) == sizeof(struct weir_prefix_node), "they are elements of one map");
 
 /* The entry that a node has for an address. */
 static __always_inline __u32 weir_prefix_step(const struct weir_prefix_node *node, __u64 high, __u64 low)

@@ -256,8 +256,10 @@ __noinline __u32 weir_begin_child(struct weir_scratch *s, struct weir_fair_set *
 /* The child's first packet in an interval. An entry is kept for as long as the child does not count as new. */
 __noinline int weir_begin_child_interval(struct weir_scratch *s, struct weir_fair_set *set, __u32 way, __u32 place)
 {
+	const __u32 share = weir_rule(place)->shadow;
 	struct weir_fair_child *child;
 	__u64 before, word, interval_ns;
+	__u32 weight = 1;
 
 	WEIR_GLOBAL(KIND(FAIR), s && set, 0);
 	child = WEIR_ELEMENT(set->child, way);
@@ -271,7 +273,13 @@ __noinline int weir_begin_child_interval(struct weir_scratch *s, struct weir_fai
 	if (__sync_val_compare_and_swap(&child->offered, before, word) != before)
 		return 0;
 	WRITE_ONCE(child->before, before);
-	interval_ns = weir_rule(weir_rule(place)->shadow)->fair.interval_ns;
+	/* Here, so that a weight that a reload has changed holds from the next interval on. */
+	if (WEIR_PART_LABELS && weir_rule(share)->fair.weighs & 1)
+		weight = weir_find_weight(s, share, 0);
+	if (WEIR_PART_LABELS && weir_rule(share)->fair.weighs & 2)
+		weight *= weir_find_weight(s, share, 1);
+	WRITE_ONCE(child->weight, weight);
+	interval_ns = weir_rule(share)->fair.interval_ns;
 	weir_keep_until(s, &set->flows, way, s->fair.now_ns + (word & WEIR_FAIR_NEW ? interval_ns : 3 * interval_ns));
 	return 0;
 }
@@ -338,7 +346,7 @@ __noinline int weir_judge_child(struct weir_scratch *s, struct weir_fair_set *se
 	const struct weir_rule *share;
 	struct weir_fair_counts *counts;
 	struct weir_fair_child *child;
-	__u64 batch, cost, before, word, interval_ns, spent_ns, step;
+	__u64 batch, cost, before, word, interval_ns, spent_ns, step, level, weight;
 	bool is_taken;
 
 	WEIR_GLOBAL(KIND(FAIR), s && set && parent, false);
@@ -356,20 +364,23 @@ __noinline int weir_judge_child(struct weir_scratch *s, struct weir_fair_set *se
 	if (share->fair.step_ns && step != s->fair.now_ns / share->fair.step_ns &&
 	    __sync_val_compare_and_swap(&parent->step, step, s->fair.now_ns / share->fair.step_ns) == step)
 		weir_work_out_level(s, parent, place);
-	if (!READ_ONCE(parent->level))
+	level = READ_ONCE(parent->level);
+	if (!level)
 		return false;
+	weight = child->weight ?: 1;
 	if (s->fair.word & WEIR_FAIR_NEW) {
 		cost = READ_ONCE(parent->newcomer_cost);
 		is_taken = weir_take_share(&parent->newcomer_tat_ns, s->fair.now_ns, interval_ns,
 					   batch * cost >> WEIR_FAIR_COST_BITS, 0);
 	} else {
-		cost = READ_ONCE(parent->cost) / (child->weight ?: 1);
+		level *= weight;
+		cost = READ_ONCE(parent->cost) / weight;
 		before = s->fair.word & WEIR_FAIR_UNITS;
 		word = READ_ONCE(child->before);
 		if (!((word ^ (s->fair.interval - 1) << WEIR_FAIR_STAMP_SHIFT) >> WEIR_FAIR_STAMP_SHIFT))
 			before = weir_greater(before, word & WEIR_FAIR_UNITS);
 		spent_ns = before ? interval_ns : 0;
-		if (before < READ_ONCE(parent->level) >> WEIR_FAIR_LEVEL_BITS)
+		if (before < level >> WEIR_FAIR_LEVEL_BITS)
 			spent_ns = before * cost >> WEIR_FAIR_COST_BITS;
 		is_taken = weir_take_share(&child->tat_ns, s->fair.now_ns, interval_ns,
 					   batch * cost >> WEIR_FAIR_COST_BITS, spent_ns);
@@ -380,7 +391,7 @@ __noinline int weir_judge_child(struct weir_scratch *s, struct weir_fair_set *se
 		WRITE_ONCE(parent->contended, s->fair.interval + 1);
 	weir_keep_refused(&set->flows, way);
 	s->fair.is_above = true;
-	weir_refuse(s, s->fair.word & WEIR_FAIR_UNITS, READ_ONCE(parent->level) >> WEIR_FAIR_LEVEL_BITS);
+	weir_refuse(s, s->fair.word & WEIR_FAIR_UNITS, level >> WEIR_FAIR_LEVEL_BITS);
 	return true;
 }
 

@@ -84,17 +84,16 @@ static __always_inline void weir_turn_key(struct weir_flow_key *key, const struc
 #define weir_turn_key(key, rule, pkt) ((void)0)
 #endif
 
-/* The hash of the label that a set gives the packet's source (end 0) or destination (end 1), under a rule whose key has
- * WEIR_KEY_LABEL; 0 if it has none.
+/* The number of the label that a set gives the packet's source (end 0) or destination (end 1), under a rule whose key
+ * has WEIR_KEY_LABEL; 0 if it has none. *ret_node: what is known of labels with this number (weir_prefixes.h), or NULL.
  */
-__noinline __u64 weir_find_label(struct weir_scratch *s, __u32 place, __u32 end)
+static __always_inline __u32 weir_label_number(struct weir_scratch *s, __u32 place, __u32 end,
+					       const struct weir_label_node **ret_node)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	const __u64 *hashes;
 	__u32 set, number, element;
 	bool is_turned;
 
-	WEIR_GLOBAL(LABELS, s, 0);
 	is_turned = WEIR_IS_TURNED(rule, &s->packet, end ? WEIR_KEY_DESTINATION : WEIR_KEY_SOURCE);
 	set = end ? rule->label_set[1] : rule->label_set[0];
 	OPAQUE(set);
@@ -102,8 +101,30 @@ __noinline __u64 weir_find_label(struct weir_scratch *s, __u32 place, __u32 end)
 	number = weir_prefix_vector((end != 0) != is_turned ? s->packet.destination : s->packet.source,
 				    s->packet.is_ipv6, generation.label_root[set][0], generation.label_root[set][1]);
 	element = config.label_first + number / WEIR_LABELS_PER_NODE;
-	hashes = bpf_map_lookup_elem(&prefix_nodes, &element);
-	return hashes ? hashes[number % WEIR_LABELS_PER_NODE] : 0;
+	*ret_node = bpf_map_lookup_elem(&prefix_nodes, &element);
+	return number;
+}
+
+/* The hash of that label, 0 if there is none. */
+__noinline __u64 weir_find_label(struct weir_scratch *s, __u32 place, __u32 end)
+{
+	const struct weir_label_node *node;
+	__u32 number;
+
+	WEIR_GLOBAL(LABELS, s, 0);
+	number = weir_label_number(s, place, end, &node);
+	return node ? node->hash[number % WEIR_LABELS_PER_NODE] : 0;
+}
+
+/* Its weight, 1 if there is none. */
+__noinline __u32 weir_find_weight(struct weir_scratch *s, __u32 place, __u32 end)
+{
+	const struct weir_label_node *node;
+	__u32 number;
+
+	WEIR_GLOBAL(LABELS, s, 1);
+	number = weir_label_number(s, place, end, &node);
+	return node ? node->weight[number % WEIR_LABELS_PER_NODE] ?: 1 : 1;
 }
 
 /* In the place of the address. A flow key is aligned to four bytes. */

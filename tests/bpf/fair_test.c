@@ -3,6 +3,7 @@
  * Fair shares (docs/fair.md): the promises of docs/semantics.md, 15, on traffic made for them, by the shipped BPF object
  * under the virtual clock. What children are due is known by hand. The parent's window is exact, whatever children do.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../lib/claims.h"
@@ -334,6 +335,69 @@ CLAIM(a_spoofed_flood_leaves_children_that_have_been_there_their_level)
 		assert_true(bench.fullest <= LIMIT);
 		rig_end(&bench.rig);
 	}
+}
+
+/* A label of weight 6, 2 and 5, two addresses of the first, and two without a label, which are one child of weight 1. */
+static void load_tenants(struct bench *bench, const struct rig *before, const char *weight)
+{
+	struct weir_diag diag = {};
+	char *text = NULL;
+
+	begin(bench);
+	assert_true(asprintf(&text,
+			     "sets:\n  t:\n    labels: true\n    prefixes:\n"
+			     "    - {prefix: 10.0.0.0/31, label: gold, weight: %s}\n"
+			     "    - {prefix: 10.0.0.2/32, label: silver, weight: 2}\n"
+			     "    - {prefix: 10.0.0.5/32, label: bronze, weight: 5}\n"
+			     "resources: [{name: r, match: {protocol: udp}}]\n"
+			     "rules: [{name: limit, resource: r, rate: 1k/s, fairBy: source@t}]\n",
+			     weight) > 0);
+	weir_ruleset_free(bench->rig.ruleset);
+	bench->rig.ruleset = NULL;
+	assert_int_equal(weir_ruleset_parse("rules.yaml", text, strlen(text), &bench->rig.ruleset, &diag), 0);
+	free(text);
+	bench->rig.reloads = before;
+	rig_load_here(&bench->rig);
+}
+
+static void assert_shares(struct bench *bench, double gold_share)
+{
+	/* Bronze wants 300, and loses nothing: five levels are more. */
+	const double level = 700.0 / (gold_share + 2 + 1);
+
+	for (uint32_t i = 0; i < 6; i++)
+		add_source(bench, i == 5 ? 300 : 1000);
+	run_for(bench, 3 * SECOND);
+	count_from_now(bench);
+	run_for(bench, 4 * SECOND);
+	assert_near(passed_of(bench, 0, 2), 4 * gold_share * level);
+	assert_near(bench->source[2].passed, 4 * 2 * level);
+	assert_near(passed_of(bench, 3, 5), 4 * level);
+	assert_lossless(bench, 5, 6);
+	assert_true(bench->fullest <= LIMIT);
+}
+
+CLAIM(labels_share_by_their_weights)
+{
+	struct bench bench;
+
+	load_tenants(&bench, NULL, "6");
+	assert_shares(&bench, 6);
+	rig_end(&bench.rig);
+}
+
+/* The children go on in the new load, and their weights are its own. */
+CLAIM(a_reload_may_change_a_weight)
+{
+	struct bench before, after;
+
+	load_tenants(&before, NULL, "6");
+	assert_shares(&before, 6);
+	load_tenants(&after, &before.rig, "2");
+	after.now_ns = before.now_ns;
+	assert_shares(&after, 2);
+	rig_end(&after.rig);
+	rig_end(&before.rig);
 }
 
 /* An observing rule says what it would have dropped, and drops nothing. */

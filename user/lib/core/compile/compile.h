@@ -124,7 +124,7 @@ struct weir_image {
 	uint32_t override_count;
 	struct weir_resource *resources;
 	uint32_t resource_count;
-	struct weir_prefix_node *prefix_nodes; /* and, from config.label_first on, room for the hashes of labels */
+	struct weir_prefix_node *prefix_nodes; /* and, from config.label_first on, struct weir_label_node */
 	uint32_t prefix_node_count;
 	struct weir_key_labels *labels; /* by their numbers minus 1, without hashes; NULL: no flow key has a set */
 	uint32_t label_root[WEIR_KEY_SETS_MAX + 1][2]; /* as in struct weir_generation */

@@ -62,19 +62,26 @@ static int add_trie(struct weir_image *image, const struct weir_set *set, uint32
 	return weir_compile_prefixes(image, entries, count, 0, ret_roots);
 }
 
-/* Room for the labels' hashes, which the loader knows. Number 0 is that of addresses without a label. No load has them
- * in element 0, because label_first is 0 where there are none.
+/* Room for the labels' hashes, which the loader knows, and their weights. Number 0 is that of addresses without a
+ * label. No load has them in element 0, because label_first is 0 where there are none.
  */
-static int add_room(struct weir_image *image)
+static int add_room(struct weir_image *image, const struct key_sets *keys)
 {
 	const uint32_t first = image->prefix_node_count ?: 1;
 	const uint32_t count = first + image->labels->count / WEIR_LABELS_PER_NODE + 1;
+	struct weir_label_node *nodes;
+	uint64_t number = 1;
 
 	for (; image->prefix_node_count < count; image->prefix_node_count++)
 		if (!weir_array_add((void **)&image->prefix_nodes, image->prefix_node_count,
 				    sizeof(*image->prefix_nodes)))
 			return -ENOMEM;
 	image->config.label_first = first;
+	nodes = (struct weir_label_node *)&image->prefix_nodes[first];
+	for (uint32_t i = 0; i < keys->count; i++)
+		for (size_t k = 0; k < keys->sets[i]->label_count; k++, number++)
+			nodes[number / WEIR_LABELS_PER_NODE].weight[number % WEIR_LABELS_PER_NODE] =
+				keys->sets[i]->labels[k].weight;
 	return 0;
 }
 
@@ -101,7 +108,7 @@ int weir_compile_labels(const struct weir_ruleset *ruleset, struct weir_image *i
 		for (size_t k = 0; k < set->label_count; k++, labels->count++)
 			memcpy(labels->label[labels->count].text, set->labels[k].text, strlen(set->labels[k].text));
 	}
-	return err || add_room(image) ? weir_compile_no_memory(diag) : 0;
+	return err || add_room(image, &keys) ? weir_compile_no_memory(diag) : 0;
 }
 
 uint32_t weir_number_key_sets(const struct weir_key_labels *labels, const struct weir_flow *flow)

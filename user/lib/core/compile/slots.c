@@ -355,6 +355,18 @@ static uint8_t work_of(enum weir_system_metric metric)
 #define FAIR_STEP_NS_MIN (WEIR_NSEC_PER_SEC / 50)
 #define FAIR_STEP_NS_MAX (WEIR_NSEC_PER_SEC / 10)
 
+/* Does the set by whose labels children are told apart give any a weight? */
+static bool has_weights(const struct slotting *slotting, const struct weir_flow *fair_by, int place)
+{
+	const char *name = weir_flow_set(fair_by, place);
+	const struct weir_set *set = name ? weir_find_set(slotting->ruleset, name, strlen(name)) : NULL;
+
+	for (size_t i = 0; set && i < set->label_count; i++)
+		if (set->labels[i].weight > 1)
+			return true;
+	return false;
+}
+
 /* How the children of this rule share its threshold. A strict window counts one bucket more than an interval has. */
 static struct weir_fair_terms fair_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
@@ -369,6 +381,10 @@ static struct weir_fair_terms fair_terms(const struct slotting *slotting, const 
 	};
 
 	fair.interval_ns = rule->interval_ns * fair.scale;
+	if (has_weights(slotting, &rule->fair_by, WEIR_KEY_PLACE_SOURCE))
+		fair.weighs |= 1;
+	if (has_weights(slotting, &rule->fair_by, WEIR_KEY_PLACE_DESTINATION))
+		fair.weighs |= 2;
 	while (weir_slot_terms_of(slotting, rule)->units_max * fair.scale >> (fair.shift + WEIR_FAIR_ORDINAL_BITS))
 		fair.shift++;
 	return fair;

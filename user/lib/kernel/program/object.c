@@ -190,20 +190,21 @@ static int fill_overrides(const struct bpf_map *map, const struct weir_image *im
 	return err;
 }
 
-/* Write the hashes of labels behind the nodes of tries (weir_prefixes.h). */
+/* Write the hashes of labels behind the nodes of tries (weir_prefixes.h), beside their weights. */
 static int fill_labels(const struct bpf_map *map, const struct weir_image *image, const uint64_t *hashes,
 		       struct weir_diag *diag)
 {
 	const uint32_t first = image->config.label_first, count = image->prefix_node_count - first;
-	_cleanup_(weir_freep) struct weir_prefix_node *nodes = calloc(count, sizeof(*nodes));
+	_cleanup_(weir_freep) struct weir_label_node *nodes = calloc(count, sizeof(*nodes));
 	_cleanup_(weir_freep) uint32_t *keys = calloc(count, sizeof(*keys));
 	int err = nodes && keys ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !err && i < count; i++)
 		keys[i] = first + i;
+	if (!err)
+		memcpy(nodes, &image->prefix_nodes[first], count * sizeof(*nodes));
 	for (uint64_t number = 1; !err && number <= image->labels->count; number++)
-		memcpy((char *)&nodes[number / WEIR_LABELS_PER_NODE] + number % WEIR_LABELS_PER_NODE * sizeof(*hashes),
-		       &hashes[number - 1], sizeof(*hashes));
+		nodes[number / WEIR_LABELS_PER_NODE].hash[number % WEIR_LABELS_PER_NODE] = hashes[number - 1];
 	if (!err)
 		err = weir_array_write_some(bpf_map__fd(map), keys, nodes, count, sizeof(*nodes));
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
