@@ -76,7 +76,7 @@ struct weir_fair_parent {
 	__u64 newcomer_tat_ns;
 	struct weir_flow_key key; /* whose it is, for commands */
 	__u32 rule_slot;
-	__u32 pad;
+	__u32 shift; /* of the ordinals that are counted, for commands */
 	struct weir_fair_counts counts[2]; /* of an interval with an even number, and an odd one */
 };
 
@@ -209,6 +209,22 @@ static inline __u64 weir_fair_find_level(const struct weir_fair_counts *counts, 
 		last_sum = sum;
 	}
 	return 0;
+}
+
+/* How many children want more than a level of which the counts know, each as many as its weight. New ones are left out. */
+static inline __u64 weir_fair_above(const struct weir_fair_counts *counts, __u64 level_units, __u32 shift)
+{
+	const __u32 bucket = weir_fair_bucket(level_units, shift);
+	__u64 above, before;
+
+	if (bucket >= WEIR_FAIR_BUCKETS)
+		return 0;
+	/* Who wants more has all units of the level's bucket. */
+	before = bucket ? weir_fair_top(bucket - 1, shift) : 0;
+	above = counts->units[bucket] / (weir_fair_top(bucket, shift) - before ?: 1);
+	for (__u32 i = bucket + 1; i < WEIR_FAIR_BUCKETS; i++)
+		above += counts->joined[i];
+	return above;
 }
 
 /* How much of an interval a unit takes, in 1/256 ns, if `level` units may be admitted in one. At most so much that the

@@ -13,6 +13,7 @@
 
 #include "kinds/flow_set.h"
 #include "observe/drops.h"
+#include "observe/events.h"
 #include "observe/key_samples.h"
 #include "window/threshold.h"
 #include "weir_fair.h"
@@ -135,7 +136,7 @@ __noinline int weir_note_fair_drop(struct weir_scratch *s, __u32 place)
 {
 	struct weir_fair_parent *parent;
 	struct weir_fair_counts *counts;
-	__u64 interval;
+	__u64 interval, before;
 
 	WEIR_GLOBAL(KIND(FAIR), s && !s->fair.is_above, 0);
 	interval = s->fair.interval;
@@ -144,8 +145,10 @@ __noinline int weir_note_fair_drop(struct weir_scratch *s, __u32 place)
 		return 0;
 	if (!weir_is_contended(parent, interval))
 		WRITE_ONCE(parent->level, 0); /* of long ago */
-	if (READ_ONCE(parent->contended) != interval + 1)
-		WRITE_ONCE(parent->contended, interval + 1);
+	before = READ_ONCE(parent->contended);
+	if (before != interval + 1 &&
+	    __sync_val_compare_and_swap(&parent->contended, before, interval + 1) == before && before + 1 <= interval)
+		weir_emit_shares_event(s, parent, 1);
 	counts = weir_counts_of(parent, interval);
 	if (READ_ONCE(counts->interval) == interval + 1)
 		weir_add(&counts->lost, weir_units(s, weir_rule(place)));
@@ -213,6 +216,7 @@ __noinline int weir_work_out_level(struct weir_scratch *s, struct weir_fair_pare
 	if (!level || (sooner && sooner < level))
 		level = sooner;
 	WRITE_ONCE(parent->limit, limit);
+	WRITE_ONCE(parent->shift, terms->shift);
 	if (level) {
 		if (!parent->level)
 			parent->since = interval;
@@ -403,7 +407,7 @@ __noinline int weir_is_above_level(struct weir_scratch *s, __u32 place)
 	struct weir_fair_child *child;
 	struct weir_fair_chunk *chunk;
 	struct weir_fair_set *set;
-	__u64 interval_ns;
+	__u64 interval_ns, contended;
 	__u32 index, way;
 
 	WEIR_GLOBAL(KIND(FAIR), s, false);
@@ -431,8 +435,14 @@ __noinline int weir_is_above_level(struct weir_scratch *s, __u32 place)
 		weir_begin_child_interval(s, set, way, place);
 	s->fair.word = __sync_fetch_and_add(&child->offered, weir_units(s, share));
 	parent = weir_find_parent(s);
-	if (likely(!parent) || !weir_is_contended(parent, s->fair.interval))
+	if (likely(!parent))
 		return false;
+	if (!weir_is_contended(parent, s->fair.interval)) {
+		contended = READ_ONCE(parent->contended);
+		if (contended && __sync_val_compare_and_swap(&parent->contended, contended, 0) == contended)
+			weir_emit_shares_event(s, parent, 0);
+		return false;
+	}
 	return weir_judge_child(s, set, parent, way, place);
 }
 

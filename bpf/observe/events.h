@@ -143,6 +143,24 @@ __noinline int weir_emit_penalty_event(struct weir_scratch *s, __u32 place, __u6
 	return 0;
 }
 
+/* A flow under a rule with fairBy is contended, or not any more. */
+__noinline int weir_emit_shares_event(struct weir_scratch *s, const struct weir_fair_parent *parent, __u32 is_contended)
+{
+	struct weir_event *event;
+	__u64 number;
+
+	WEIR_GLOBAL(KIND(FAIR), s && parent, 0);
+	event = weir_begin_change(s, WEIR_LANE_PENALTIES, parent->rule_slot, &number);
+	if (!event)
+		return 0;
+	event->value = is_contended;
+	event->flags = WEIR_EVENT_SHARES;
+	event->key = parent->key;
+	event->rule_slot = parent->rule_slot;
+	weir_end_event(s, event, number);
+	return 0;
+}
+
 /* A breaker has changed to this state (enum weir_breaker_kind). The breaker itself says which flow it belongs to,
  * because the current packet may be an answer.
  */

@@ -19,6 +19,8 @@ static __always_inline void weir_report_nothing(struct weir_scratch *s, const st
 static __always_inline void weir_report_row(struct weir_scratch *s, const struct weir_rule *rule,
 					    struct weir_harness_flow *flow)
 {
+	if (weir_is_fair(rule))
+		flow->other = weir_hash_key(s, rule->shadow);
 	if (rule->storage == WEIR_STORAGE_NARROW || rule->storage == WEIR_STORAGE_MEDIUM)
 		flow->tag = weir_flow_id(s, rule, WEIR_NARROW).tag;
 	else if (rule->storage == WEIR_STORAGE_WIDE)

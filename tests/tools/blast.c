@@ -36,7 +36,7 @@
 #include "tool.h"
 
 #define SECOND_NS 1000000000ull
-#define SOURCES_MAX 32
+#define SOURCES_MAX 64
 #define THREADS_MAX 64
 #define FRAME_BYTES_MAX 128
 #define BATCH 64 /* packets handed to the kernel in one call */

@@ -37,7 +37,7 @@
 #include "tool.h"
 
 #define SECOND_NS 1000000000ull
-#define SOURCES_MAX 32
+#define SOURCES_MAX 64
 #define BATCH 256
 #define HEAD_BYTES 128 /* all of what blast sends */
 #define BUFFER_BYTES (64 << 20)

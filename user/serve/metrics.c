@@ -174,6 +174,7 @@ static void write_rules(struct book *book)
 	weir_metrics_write_thresholds(book);
 	weir_metrics_write_rule_counters(book);
 	weir_metrics_write_penalties(book);
+	weir_metrics_write_fair(book);
 	weir_metrics_write_limited(book);
 	weir_metrics_write_connections(book);
 	weir_metrics_write_breakers(book);

@@ -53,6 +53,7 @@ void weir_metrics_write_rule_info(struct book *book);
 void weir_metrics_write_thresholds(struct book *book);
 void weir_metrics_write_rule_counters(struct book *book);
 void weir_metrics_write_penalties(struct book *book);
+void weir_metrics_write_fair(struct book *book);
 void weir_metrics_write_limited(struct book *book);
 void weir_metrics_write_connections(struct book *book);
 void weir_metrics_write_breakers(struct book *book);

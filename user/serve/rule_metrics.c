@@ -120,6 +120,34 @@ void weir_metrics_write_penalties(struct book *book)
 					      penalties->by_rule[book->instance->rule_order[i]]);
 }
 
+/* Of rules with fairBy. */
+void weir_metrics_write_fair(struct book *book)
+{
+	static const struct weir_metric_family families[] = {
+		{"weir_rule_contended_flows", WEIR_METRIC_GAUGE, NULL,
+		 "Flows whose threshold is shared by children that want more than there is."},
+		{"weir_rule_fair_level", WEIR_METRIC_GAUGE, NULL,
+		 "What each child of the rule's contended flows may have, in units per interval; the lowest level."},
+		{"weir_rule_fair_children", WEIR_METRIC_GAUGE, NULL, "Children of the rule's contended flows."},
+		{"weir_rule_fair_children_new", WEIR_METRIC_GAUGE, NULL,
+		 "Children of the rule's contended flows that sent nothing in the two intervals before."},
+		{"weir_rule_fair_children_above", WEIR_METRIC_GAUGE, NULL,
+		 "Children of the rule's contended flows that want more than the level, each as many as its weight."},
+	};
+
+	for (size_t family = 0; family < ARRAY_SIZE(families); family++) {
+		weir_exposition_begin(book->out, &families[family]);
+		for (uint32_t i = 0; i < book->instance->rule_count; i++) {
+			const struct weir_fair_sum sum =
+				weir_fair_sum_of(&book->reading->status.fair, book->instance->rule_order[i]);
+			const double values[] = {sum.contended, sum.level, sum.children, sum.newcomers, sum.above};
+
+			if (weir_children_of(book->instance, weir_metrics_rule_at(book, i)) && (family != 1 || sum.level))
+				weir_exposition_value(book->out, &book->rule_labels[i], values[family]);
+		}
+	}
+}
+
 /* Long enough that one scrape a minute misses no limited flow. */
 #define LIMITED_NS (60 * WEIR_NSEC_PER_SEC)
 

@@ -85,6 +85,7 @@ struct rule_table {
 	weir_describer *describe;
 	const void *by_slot;
 	size_t record_bytes;
+	bool needs_children; /* only rules with fairBy */
 };
 
 static void print_rules(const struct weir_stats_view *view, const struct rule_table *wanted)
@@ -98,7 +99,7 @@ static void print_rules(const struct weir_stats_view *view, const struct rule_ta
 		const uint32_t slot = view->instance->rule_order[i];
 		const struct weir_rule_info *rule = &view->instance->rules[slot];
 
-		if (!wanted->has(rule))
+		if (!wanted->has(rule) || (wanted->needs_children && !weir_children_of(view->instance, rule)))
 			continue;
 		weir_table_cell(&table, "%s", rule->name);
 		if (wanted->shows_limit)
@@ -118,13 +119,15 @@ static void print_rules(const struct weir_stats_view *view, const struct rule_ta
 static void print_text(const struct weir_stats_view *view)
 {
 	const struct rule_table tables[] = {
-		{"rule", is_any, true, weir_describe_rule_counters, NULL, 0},
+		{"rule", is_any, true, weir_describe_rule_counters, NULL, 0, false},
 		{"rule", weir_has_connections, true, weir_describe_connections, view->connections,
-		 sizeof(*view->connections)},
+		 sizeof(*view->connections), false},
 		{"rule", weir_has_connections, false, weir_describe_connection_ends, view->connections,
-		 sizeof(*view->connections)},
-		{"rule", weir_penalises, false, weir_describe_rule_penalties, NULL, 0},
-		{"breaker", weir_is_breaker, true, weir_describe_breaker_sum, view->breakers, sizeof(*view->breakers)},
+		 sizeof(*view->connections), false},
+		{"rule", weir_penalises, false, weir_describe_rule_penalties, NULL, 0, false},
+		{"rule", is_any, false, weir_describe_rule_shares, NULL, 0, true},
+		{"breaker", weir_is_breaker, true, weir_describe_breaker_sum, view->breakers, sizeof(*view->breakers),
+		 false},
 	};
 
 	if (view->instance->info.observes)

@@ -30,6 +30,8 @@ const char *weir_reported_name(const struct weir_reported *reported)
 	case WEIR_REPORTED_DROP:
 		return reported->event.flags & WEIR_EVENT_OBSERVED ? "wouldDrop" : "drop";
 	case WEIR_REPORTED_PENALTY:
+		if (reported->event.flags & WEIR_EVENT_SHARES)
+			return reported->event.value ? "contended" : "calm";
 		return "penalty";
 	case WEIR_REPORTED_BREAKER:
 		return "breaker";
@@ -147,7 +149,7 @@ json_t *weir_reported_describe(const struct weir_instance *instance, const struc
 		add_rule(instance, reported, rule, fields);
 	if (reported->kind == WEIR_REPORTED_DROP)
 		add_drop(instance, reported, rule, fields);
-	if (reported->kind == WEIR_REPORTED_PENALTY)
+	if (reported->kind == WEIR_REPORTED_PENALTY && !(reported->event.flags & WEIR_EVENT_SHARES))
 		json_object_set_new(fields, "untilNs",
 				    json_integer((json_int_t)weir_host_wall_ns(reported->event.value)));
 	if (reported->kind == WEIR_REPORTED_BREAKER)
@@ -230,7 +232,10 @@ static void print_change(const struct weir_instance *instance, const struct weir
 	char words[WEIR_WORDS_BYTES];
 
 	print_flow(instance, rule, event, text);
-	if (reported->kind == WEIR_REPORTED_PENALTY)
+	if (event->flags & WEIR_EVENT_SHARES)
+		fprintf(text, "%s", event->value ? ": those who share it want more than there is"
+					   : ": everybody gets what he wants");
+	else if (reported->kind == WEIR_REPORTED_PENALTY)
 		fprintf(text, ": blocked for %s",
 			weir_format_age(event->value > event->time_ns ? event->value - event->time_ns : 0, words));
 	else

@@ -43,6 +43,8 @@ int weir_stats_read(const struct weir_instance *instance, struct weir_stats_view
 	if (!err)
 		err = weir_breakers_read(instance, &view.breakers, diag);
 	if (!err)
+		err = weir_fair_read(instance, &view.fair, diag);
+	if (!err)
 		err = read_pace(&view, diag);
 	if (err)
 		return err;
@@ -55,6 +57,7 @@ void weir_stats_free(struct weir_stats_view *view)
 {
 	weir_counters_free(&view->counters);
 	weir_penalised_flows_free(&view->penalties);
+	weir_fair_uses_free(&view->fair);
 	free(view->connections);
 	free(view->breakers);
 	*view = (struct weir_stats_view){};
@@ -273,6 +276,20 @@ void weir_describe_rule_penalties(struct weir_figures *line, const void *context
 	WEIR_COUNT(line, "penalties.active", ">penalised now", view->penalties.by_rule[*(const uint32_t *)record]);
 }
 
+void weir_describe_rule_shares(struct weir_figures *line, const void *context, const void *record)
+{
+	const struct weir_stats_view *view = context;
+	const struct weir_fair_sum sum =
+		line->is_heading ? (struct weir_fair_sum){} : weir_fair_sum_of(&view->fair, *(const uint32_t *)record);
+
+	WEIR_COUNT(line, "fairShares.contended", ">contended", sum.contended);
+	WEIR_FIGURE(line, "fairShares.level", ">lowest level", sum.level ? json_real(sum.level) : json_null(), "%s%.4g",
+		    sum.level ? "" : "-", sum.level);
+	WEIR_COUNT(line, "fairShares.children", ">children", sum.children);
+	WEIR_COUNT(line, "fairShares.newChildren", ">new", sum.newcomers);
+	WEIR_COUNT(line, "fairShares.aboveLevel", ">above", sum.above);
+}
+
 static json_t *describe_rules(const struct weir_stats_view *view)
 {
 	json_t *rules = json_array();
@@ -287,6 +304,8 @@ static json_t *describe_rules(const struct weir_stats_view *view)
 			json_object_set_new(rule, "connections", weir_json_connections(&view->connections[slot]));
 		if (weir_penalises(info))
 			weir_figures_add(weir_describe_rule_penalties, view, &slot, &rule);
+		if (weir_children_of(view->instance, info))
+			weir_figures_add(weir_describe_rule_shares, view, &slot, &rule);
 		if (weir_is_breaker(info))
 			json_object_set_new(rule, "breaker",
 					    weir_figures_describe(weir_describe_breaker_sum, NULL,

@@ -9,6 +9,7 @@
 #include "pace/pace.h"
 #include "state/breakers.h"
 #include "state/counters.h"
+#include "state/fair.h"
 #include "state/open_connections.h"
 #include "state/penalised_flows.h"
 #include "words/figures.h"
@@ -19,6 +20,7 @@ struct weir_stats_view {
 	struct weir_connection_figures *connections; /* by rule slot */
 	struct weir_penalised_flows penalties;
 	struct weir_breaker_sum *breakers; /* by rule slot */
+	struct weir_fair_uses fair;	   /* contended parents of rules with fairBy */
 	bool paces;			   /* the instance holds packets back, and their number can be read */
 	bool has_pace;			   /* ... and was read */
 	struct weir_pace_state pace;
@@ -38,8 +40,11 @@ uint64_t weir_verdict_sum(const struct weir_totals *totals);
 /* The counters of rules, each in documents, tables and metrics: a new one is a row. */
 extern const struct weir_column weir_rule_counters[], weir_rule_answers[];
 
-/* Resources and rules by their slots (uint32_t); the context is the view. Penalties have a table of their own. */
-weir_describer weir_describe_resource, weir_describe_rule_counters, weir_describe_rule_penalties;
+/* Resources and rules by their slots (uint32_t); the context is the view. Penalties and fair shares
+ * have tables of their own.
+ */
+weir_describer weir_describe_resource, weir_describe_rule_counters, weir_describe_rule_penalties,
+	weir_describe_rule_shares;
 
 /* What `weir stats --json` prints (docs/json.md). NULL: out of memory. */
 json_t *weir_stats_describe(const struct weir_stats_view *view);

@@ -216,11 +216,12 @@ static json_t *describe_fair(const struct weir_status_view *view, uint32_t slot,
 
 		if (use->rule_slot == slot)
 			weir_json_append(&parents,
-					 json_pack("{s:o, s:f, s:I, s:I, s:I}", "key",
+					 json_pack("{s:o, s:f, s:I, s:I, s:I, s:I}", "key",
 						   weir_flow_key_describe(view->instance, rule, &use->key), "level",
 						   use->level, "offered", (json_int_t)use->offered, "children",
 						   (json_int_t)use->children, "newChildren",
-						   (json_int_t)use->newcomers));
+						   (json_int_t)use->newcomers, "aboveLevel",
+						   (json_int_t)use->above));
 	}
 	return json_pack("{s:o, s:o}", "children", describe_flow(children, view->instance->labels), "contended", parents);
 }

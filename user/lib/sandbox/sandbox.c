@@ -280,11 +280,27 @@ const struct weir_rule *weir_sandbox_counted(const struct weir_sandbox *sandbox,
 	return rule->kind == WEIR_KIND_ASSOCIATED ? &generation->rules[rule->shadow % WEIR_RULES_MAX] : NULL;
 }
 
+/* Copy the chunks with the packet's child and its parent. */
+static int add_fair(struct weir_sandbox *sandbox, const struct weir_harness_flow *flow)
+{
+	const uint32_t sets = weir_object_config(sandbox->object)->sizes[WEIR_TABLE_FAIR_SHARES];
+	int err;
+
+	if (!sets)
+		return 0;
+	err = add_element(sandbox, WEIR_TABLE_FAIR_SHARES, weir_shared_set(flow->other, sets) / WEIR_FAIR_SETS_PER_CHUNK);
+	return err ?: add_element(sandbox, WEIR_TABLE_FAIR_SHARES,
+				  WEIR_FAIR_FIRST_PARENTS(sets) + weir_shared_set(flow->hash, WEIR_FAIR_PARENT_SETS));
+}
+
 static int add_window(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_harness_flow *flow)
 {
 	uint64_t hash;
 	const struct weir_rule *counted = weir_sandbox_counted(sandbox, flow, &hash);
+	int err = rule->is_fair ? add_fair(sandbox, flow) : 0;
 
+	if (err)
+		return err;
 	if (counted->storage == WEIR_STORAGE_LONE)
 		return add_element(sandbox, WEIR_TABLE_LONE_ROWS, counted->slot);
 	return add_rows(sandbox, counted, hash, flow->tag);

@@ -34,36 +34,46 @@ const struct weir_rule_info *weir_children_of(const struct weir_instance *instan
 	return NULL;
 }
 
-/* The parent as it is now, if it is contended. */
-static bool look_at_parent(const struct weir_instance *instance, const struct weir_fair_parent *parent, uint64_t now_ns,
-			   struct weir_fair_use *ret_use)
+bool weir_fair_look(const struct weir_rule_info *rule, const struct weir_fair_parent *parent, uint64_t now_ns,
+		    struct weir_fair_use *ret_use)
 {
-	const struct weir_fair_counts *counts;
-	const struct weir_rule_info *rule;
-	uint64_t interval_ns, interval;
-	uint32_t scale;
+	const uint32_t scale = rule->identity.interval_ns ? weir_fair_scale(rule->identity.interval_ns) : 0;
+	const uint64_t interval = scale ? now_ns / (rule->identity.interval_ns * scale) : 0;
+	const struct weir_fair_counts *counts = &parent->counts[(interval - 1) & 1];
 
-	if (parent->rule_slot >= instance->info.rule_slots)
+	if (!scale || parent->contended + 1 <= interval)
 		return false;
-	rule = &instance->rules[parent->rule_slot];
-	if (rule->state != WEIR_SLOT_USED || !rule->identity.interval_ns)
-		return false;
-	scale = weir_fair_scale(rule->identity.interval_ns);
-	interval_ns = rule->identity.interval_ns * scale;
-	interval = now_ns / interval_ns;
-	if (parent->contended + 1 <= interval)
-		return false;
-	counts = &parent->counts[(interval - 1) & 1];
 	*ret_use = (struct weir_fair_use){
 		.rule_slot = parent->rule_slot,
 		.key = parent->key,
 		.level = (double)parent->level / (1 << WEIR_FAIR_LEVEL_BITS) / scale,
+		.limit = parent->limit / scale,
 	};
 	if (counts->interval == interval) {
 		ret_use->offered = counts->offered / scale;
 		ret_use->children = counts->children;
 		ret_use->newcomers = counts->newcomers;
+		ret_use->above = parent->level ? weir_fair_above(counts, parent->level >> WEIR_FAIR_LEVEL_BITS,
+								 parent->shift & 31)
+					       : 0;
 	}
+	return true;
+}
+
+bool weir_fair_look_at_child(const struct weir_rule_info *rule, const struct weir_fair_child *child, uint64_t now_ns,
+			     struct weir_fair_child_use *ret_use)
+{
+	const uint32_t scale = rule->identity.interval_ns ? weir_fair_scale(rule->identity.interval_ns) : 0;
+	const uint64_t interval = scale ? now_ns / (rule->identity.interval_ns * scale) : 0;
+	const uint64_t stamp = UINT64_MAX >> WEIR_FAIR_STAMP_SHIFT;
+	uint64_t word = child->offered;
+
+	if (!scale || ((interval - (word >> WEIR_FAIR_STAMP_SHIFT)) & stamp) > 1)
+		return false;
+	*ret_use = (struct weir_fair_child_use){.weight = child->weight ?: 1, .is_new = word & WEIR_FAIR_NEW};
+	if (child->before >> WEIR_FAIR_STAMP_SHIFT == ((interval - 1) & stamp))
+		word = child->before;
+	ret_use->offered = (word & WEIR_FAIR_UNITS) / scale;
 	return true;
 }
 
@@ -93,10 +103,12 @@ int weir_fair_read(const struct weir_instance *instance, struct weir_fair_uses *
 		for (uint32_t i = 0; i < WEIR_FAIR_PARENT_SETS * WEIR_FAIR_PARENT_WAYS; i++) {
 			const struct weir_fair_parent_set *set =
 				&table[WEIR_FAIR_FIRST_PARENTS(sets) + i / WEIR_FAIR_PARENT_WAYS].parents;
+			const struct weir_fair_parent *parent = &set->parent[i % WEIR_FAIR_PARENT_WAYS];
 			struct weir_fair_use use, *added;
 
-			if (!set->tag[i % WEIR_FAIR_PARENT_WAYS] ||
-			    !look_at_parent(instance, &set->parent[i % WEIR_FAIR_PARENT_WAYS], now_ns, &use))
+			if (!set->tag[i % WEIR_FAIR_PARENT_WAYS] || parent->rule_slot >= instance->info.rule_slots ||
+			    instance->rules[parent->rule_slot].state != WEIR_SLOT_USED ||
+			    !weir_fair_look(&instance->rules[parent->rule_slot], parent, now_ns, &use))
 				continue;
 			added = weir_array_add((void **)&found.uses, found.count, sizeof(*added));
 			is_out_of_memory |= !added;
@@ -113,6 +125,25 @@ int weir_fair_read(const struct weir_instance *instance, struct weir_fair_uses *
 	*ret_uses = found;
 	found = (struct weir_fair_uses){};
 	return 0;
+}
+
+struct weir_fair_sum weir_fair_sum_of(const struct weir_fair_uses *uses, uint32_t rule_slot)
+{
+	struct weir_fair_sum sum = {};
+
+	for (size_t i = 0; i < uses->count; i++) {
+		const struct weir_fair_use *use = &uses->uses[i];
+
+		if (use->rule_slot != rule_slot)
+			continue;
+		sum.contended++;
+		if (use->level && (!sum.level || use->level < sum.level))
+			sum.level = use->level;
+		sum.children += use->children;
+		sum.newcomers += use->newcomers;
+		sum.above += use->above;
+	}
+	return sum;
 }
 
 void weir_fair_uses_free(struct weir_fair_uses *uses)

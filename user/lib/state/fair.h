@@ -8,10 +8,20 @@
 struct weir_fair_use {
 	uint32_t rule_slot;
 	struct weir_flow_key key; /* of the parent; zero if the rule has no key */
-	double level;		  /* units of the rule's interval that each child may have; 0: worked out as yet */
+	/* Of the rule's intervals: */
+	double level;	/* units that each child may have, times its weight; 0: not worked out yet */
+	uint64_t limit; /* units that all may have together; 0: not known yet */
 	/* In the last whole interval: */
 	uint64_t offered; /* units */
 	uint64_t children, newcomers;
+	uint64_t above; /* children that want more than the level, without new ones; each as many as its weight */
+};
+
+/* What a child does. */
+struct weir_fair_child_use {
+	uint64_t offered; /* units of an interval: in the last whole one, or, if it began later, so far */
+	uint32_t weight;
+	bool is_new; /* it offered nothing in the two intervals before */
 };
 
 struct weir_fair_uses {
@@ -19,9 +29,25 @@ struct weir_fair_uses {
 	size_t count;
 };
 
+/* Of one rule. */
+struct weir_fair_sum {
+	uint64_t contended; /* parents; the rest is about these */
+	double level;	    /* the lowest; 0: none is known */
+	uint64_t children, newcomers, above;
+};
+struct weir_fair_sum weir_fair_sum_of(const struct weir_fair_uses *uses, uint32_t rule_slot);
+
 /* Parents that are contended now. None if no rule has fairBy. The caller frees *ret_uses. */
 int weir_fair_read(const struct weir_instance *instance, struct weir_fair_uses *ret_uses, struct weir_diag *diag);
 void weir_fair_uses_free(struct weir_fair_uses *uses);
+
+/* A parent as it is now, for a rule with fairBy. Returns whether it is contended. */
+bool weir_fair_look(const struct weir_rule_info *rule, const struct weir_fair_parent *parent, uint64_t now_ns,
+		    struct weir_fair_use *ret_use);
+
+/* A child of such a rule. Returns whether it has offered anything in the last interval or this one. */
+bool weir_fair_look_at_child(const struct weir_rule_info *rule, const struct weir_fair_child *child, uint64_t now_ns,
+			     struct weir_fair_child_use *ret_use);
 
 /* The hidden rule that describes the children of a rule; NULL: it has no fairBy. */
 const struct weir_rule_info *weir_children_of(const struct weir_instance *instance, const struct weir_rule_info *rule);

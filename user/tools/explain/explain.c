@@ -228,6 +228,18 @@ static int find_all_flows(struct work *work)
 
 /* ---- each rule ---- */
 
+/* Fields that the rule's key needs, and those that tell its children apart. */
+static uint32_t fields_of(const struct work *work, const struct weir_rule *rule)
+{
+	const struct weir_generation *generation = weir_object_generation(work->result->object);
+	uint32_t fields = weir_fields_of_key(rule, work->question->direction);
+
+	if (rule->is_fair)
+		fields |= weir_fields_of_key(&generation->rules[rule->shadow % WEIR_RULES_MAX],
+					     work->question->direction);
+	return fields;
+}
+
 /* Run the packet with this rule alone. */
 static int try_rule(struct work *work, const struct weir_harness_flow *flow, struct weir_explained_rule *explained)
 {
@@ -273,7 +285,7 @@ static int explain_rule(struct work *work, const struct weir_harness_flow *flow,
 	explained->info = &work->infos[rule->slot];
 	if (work->ruleset)
 		explained->place = work->ruleset->rules[flow->place].place;
-	explained->missing = weir_fields_of_key(rule, work->question->direction) & ~work->question->known;
+	explained->missing = fields_of(work, rule) & ~work->question->known;
 	if (explained->missing)
 		return 0;
 	explained->key = flow->key;
@@ -315,8 +327,7 @@ static void note_fields_of_rules(struct work *work)
 		if (work->question->is_new)
 			of_kind &= ~(WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |
 				     WEIR_MATCH_DESTINATION_PORT);
-		work->result->unknown |=
-			(weir_fields_of_key(rule, work->question->direction) | of_kind) & ~work->question->known;
+		work->result->unknown |= (fields_of(work, rule) | of_kind) & ~work->question->known;
 	}
 }
 

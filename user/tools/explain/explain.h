@@ -14,6 +14,7 @@
 #include "instance/instance.h"
 #include "program/top_drops.h"
 #include "rules/ruleset.h"
+#include "state/fair.h"
 #include "tables/entry_state.h"
 
 /* A packet, as far as it is described. */
@@ -78,6 +79,10 @@ struct weir_explained_rule {
 	uint64_t learned;     /* total so far of connections whose opening was not seen, which do not count */
 	bool has_breaker;
 	struct weir_breaker_view breaker;
+	bool has_shares; /* fairBy: */
+	bool is_contended;
+	struct weir_fair_use shares;	   /* if it is */
+	struct weir_fair_child_use child; /* who sends the packet; weight 0: it has sent nothing lately */
 	uint64_t penalty_left_ns;      /* 0: none */
 	struct weir_dropped_flow lost; /* what the flow has lost to the rule, on all CPUs; 0 packets: unknown */
 	/* The rule's own answer to the packet, now. */

@@ -119,6 +119,34 @@ static void look_at_window(const struct weir_flow_reader *reader, const struct w
 	explained->units = weir_row_units(&spec, reader->now_ns, &sum);
 }
 
+/* The packet's child and its parent. */
+static void look_at_shares(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
+			   struct weir_explained_rule *explained)
+{
+	const uint32_t sets = weir_object_config(reader->sandbox->object)->sizes[WEIR_TABLE_FAIR_SHARES];
+	const uint32_t set = sets ? weir_shared_set(flow->other, sets) : 0;
+	const struct weir_fair_chunk *children, *parents;
+	int way;
+
+	explained->has_shares = true;
+	if (!sets)
+		return;
+	children = weir_sandbox_find(reader->sandbox, WEIR_TABLE_FAIR_SHARES, set / WEIR_FAIR_SETS_PER_CHUNK);
+	parents = weir_sandbox_find(reader->sandbox, WEIR_TABLE_FAIR_SHARES,
+				    WEIR_FAIR_FIRST_PARENTS(sets) + weir_shared_set(flow->hash, WEIR_FAIR_PARENT_SETS));
+	way = parents ? find_way(parents->parents.tag, WEIR_FAIR_PARENT_WAYS, weir_shared_tag(flow->hash)) : -1;
+	if (way >= 0)
+		explained->is_contended = weir_fair_look(explained->info, &parents->parents.parent[way], reader->now_ns,
+							 &explained->shares);
+	if (children) {
+		const struct weir_fair_set *of = &children->children[set % WEIR_FAIR_SETS_PER_CHUNK];
+
+		way = find_way(of->flows.tag, WEIR_FLOW_WAYS, weir_shared_tag(flow->other));
+		if (way >= 0)
+			weir_fair_look_at_child(explained->info, &of->child[way], reader->now_ns, &explained->child);
+	}
+}
+
 static void look_at_occupy(const struct weir_flow_reader *reader, const struct weir_harness_flow *flow,
 			   const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
@@ -365,6 +393,8 @@ int weir_read_flow_state(const struct weir_flow_reader *reader, const struct wei
 		explained->is_override_by_label = overrides_labels(rule);
 	}
 	look_at_penalty(reader, flow, explained);
+	if (rule->is_fair)
+		look_at_shares(reader, flow, explained);
 	if (look_at[rule->kind % WEIR_KIND_COUNT])
 		look_at[rule->kind % WEIR_KIND_COUNT](reader, flow, is_override ? &units : NULL, explained);
 	return err;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "explain/explain_packet.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -272,11 +273,45 @@ static void print_window(const struct weir_explained_rule *rule)
 		print_buckets(rule);
 }
 
+/* Rounded down, but what is less than one packet is not nothing. */
+static const char *format_level(double level, char words[WEIR_WORDS_BYTES])
+{
+	snprintf(words, WEIR_WORDS_BYTES, level < 10 ? "%.2g" : "%.0f", level < 10 ? level : floor(level));
+	return words;
+}
+
+/* Who shares the threshold of a rule with fairBy, and what the packet's sender may have of it. */
+static void print_shares(const struct weir_explained_rule *rule)
+{
+	const struct weir_fair_use *shares = &rule->shares;
+	char level[WEIR_WORDS_BYTES], interval[WEIR_WORDS_BYTES];
+
+	if (!rule->has_shares)
+		return;
+	format_time(rule->info->identity.interval_ns, interval);
+	if (!rule->is_contended) {
+		line("share", "not contended: whoever shares it gets all he wants");
+	} else if (!shares->level || !shares->limit || !shares->children) {
+		line("share", "contended; the level is not known yet");
+	} else {
+		line("share", "one of %llu; each may have %s %s per %s now,", (unsigned long long)shares->children,
+		     format_level(shares->level, level), unit_of(rule), interval);
+		line("", "since all together want %.1f times what there is", (double)shares->offered / shares->limit);
+	}
+	if (rule->child.weight)
+		line("", "this one wants %llu%s", (unsigned long long)rule->child.offered,
+		     rule->child.is_new ? "; it is new, and new ones share fewer levels" : "");
+	if (rule->child.weight > 1 && shares->level)
+		line("", "its weight is %u, so it may have %s", rule->child.weight,
+		     format_level(shares->level * rule->child.weight, level));
+}
+
 static void print_used(const struct weir_explained_rule *rule)
 {
 	char words[WEIR_WORDS_BYTES];
 
 	print_window(rule);
+	print_shares(rule);
 	if (rule->has_plan && rule->tat_ns > 0)
 		line("TAT", "the latest packet leaves in %s", format_time(rule->tat_ns, words));
 	if (rule->has_tokens)
@@ -434,11 +469,32 @@ static json_t *json_threshold(const struct weir_explained_rule *rule)
 	return threshold;
 }
 
+static json_t *json_shares(const struct weir_explained_rule *rule)
+{
+	const struct weir_fair_use *shares = &rule->shares;
+	json_t *fields = json_pack("{s:b}", "isContended", rule->is_contended);
+
+	if (rule->is_contended) {
+		json_object_set_new(fields, "level", json_real(shares->level));
+		json_object_set_new(fields, "offered", json_integer(shares->offered));
+		json_object_set_new(fields, "children", json_integer(shares->children));
+		json_object_set_new(fields, "newChildren", json_integer(shares->newcomers));
+		json_object_set_new(fields, "aboveLevel", json_integer(shares->above));
+	}
+	if (rule->child.weight)
+		json_object_set_new(fields, "child",
+				    json_pack("{s:I, s:i, s:b}", "offered", (json_int_t)rule->child.offered, "weight",
+					      (int)rule->child.weight, "isNew", rule->child.is_new));
+	return fields;
+}
+
 /* Add what the flow has used. With a rule file instead of an instance, nothing has been used. */
 static void add_used(const struct weir_explained_rule *rule, json_t *fields)
 {
 	if (rule->has_window)
 		json_object_set_new(fields, "used", json_window(rule));
+	if (rule->has_shares)
+		json_object_set_new(fields, "fairShare", json_shares(rule));
 	if (rule->has_plan)
 		json_object_set_new(fields, "tatInNs", json_integer(rule->tat_ns));
 	if (rule->has_tokens)
