@@ -62,8 +62,11 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 		if (weir_penalises(rule) && weir_is_penalised(s, rule->place))
 			return WEIR_ANSWER_PENALISED;
 		if (rule->storage == WEIR_STORAGE_NARROW) {
-			if (weir_is_fair(rule) && weir_is_above_level(s, rule->place))
-				return WEIR_ANSWER_ABOVE;
+			if (weir_is_fair(rule)) {
+				weir_enter_narrow(s, rule, nth); /* drops are counted for its flow */
+				if (weir_is_above_level(s, rule->place))
+					return WEIR_ANSWER_ABOVE;
+			}
 			return weir_shortcut(s, rule, reservation, false, WEIR_NARROW);
 		}
 		weir_enter_other(s, rule);

@@ -394,6 +394,13 @@ __noinline int weir_judge_child(struct weir_scratch *s, struct weir_fair_set *se
 	if (READ_ONCE(parent->contended) != s->fair.interval + 1)
 		WRITE_ONCE(parent->contended, s->fair.interval + 1);
 	weir_keep_refused(&set->flows, way);
+	if (weir_take_key_sample_turn(s)) { /* for `weir flows` */
+		struct weir_flow_id flow = s->flow;
+
+		s->flow = s->fair.child;
+		weir_write_key_sample(s, share->place);
+		s->flow = flow;
+	}
 	s->fair.is_above = true;
 	weir_refuse(s, s->fair.word & WEIR_FAIR_UNITS, level >> WEIR_FAIR_LEVEL_BITS);
 	return true;

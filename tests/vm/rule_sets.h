@@ -77,6 +77,7 @@ static const char all_flow_control[] =
 	"  - {name: by-memory, resource: all, tokenCalculateStrategy: MemoryAdaptive, statIntervalInMs: 86400000,\n"
 	"     lowMemUsageThreshold: 8, highMemUsageThreshold: 6, memLowWaterMarkBytes: 1,\n"
 	"     memHighWaterMarkBytes: 2, blockDurationInMs: 3600000}\n"
+	"  - {name: shared, resource: mail, threshold: 1000000, statIntervalInMs: 86400000, fairBy: sourcePort}\n"
 	"  - {name: of-all-hosts, resource: service, threshold: 5, clusterMode: true,\n"
 	"     clusterConfig: {thresholdType: GLOBAL}}\n"
 	"  - {name: of-all-hosts-wide, resource: service, threshold: 100000, clusterMode: true,\n"

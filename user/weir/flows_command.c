@@ -31,9 +31,11 @@ static const struct weir_command weir_flows_command = {
 		 "the units are how long the flow's latest packet still has to wait, and the threshold is "
 		 "maxQueueingTimeMs. For rules with AssociatedResource, the units are what passed on the other "
 		 "resource. For prioritized resources, 'occupied' counts units of later buckets.\n\n"
-		 "Three kinds of rules have tables of their own. For metricType Concurrency, it lists the flows with "
+		 "Four kinds of rules have tables of their own. For metricType Concurrency, it lists the flows with "
 		 "the most connections; for blockDurationInMs, the penalised flows, longest remaining penalty first; "
-		 "for circuit breakers, those that are open or closest to opening.\n\n"
+		 "for circuit breakers, those that are open or closest to opening; for fairBy, the children of "
+		 "contended flows that want most: what they offered in an interval, about what they got, and what each "
+		 "may have.\n\n"
 		 "--dropped shows which flows have lost packets since the attach, how many, and when. For rules that "
 		 "observe, it shows what would have been dropped.",
 	.example = "  weir flows -n 5\n"
@@ -63,6 +65,13 @@ static void print_breakers(const struct weir_instance *instance, const struct we
 	print_list(weir_describe_breaker_use, instance, flows->most, flows->count, sizeof(*flows->most), "");
 	printf("%s%llu open, %llu half-open\n", flows->count ? "\n" : "", (unsigned long long)flows->open,
 	       (unsigned long long)flows->half_open);
+}
+
+static void print_children(const struct weir_instance *instance, const struct weir_fair_flows *flows)
+{
+	print_list(weir_describe_fair_flow, instance, flows->most, flows->count, sizeof(*flows->most), "");
+	printf("%s%llu child%s of contended flows\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
+	       flows->active == 1 ? "" : "ren");
 }
 
 static void print_penalties(const struct weir_instance *instance, const struct weir_penalised_flows *flows)
@@ -191,6 +200,10 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	if (view.has_penalties) {
 		putchar('\n');
 		print_penalties(instance, &view.penalties);
+	}
+	if (view.has_children) {
+		putchar('\n');
+		print_children(instance, &view.children);
 	}
 	return weir_flush_results(diag);
 }

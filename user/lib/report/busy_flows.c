@@ -28,6 +28,7 @@ static void note_sorts(struct weir_flows_view *view, uint32_t rule_slot)
 		view->has_connections |= weir_has_connections(rule);
 		view->has_breakers |= weir_is_breaker(rule);
 		view->has_penalties |= rule->penalty_ms != 0;
+		view->has_children |= weir_children_of(view->instance, rule) != NULL;
 		view->has_windows |= !weir_has_connections(rule) && !weir_is_breaker(rule);
 	}
 	/* If there is no rule at all, show the empty table of windows. */
@@ -47,6 +48,8 @@ int weir_flows_view_read(const struct weir_instance *instance, uint32_t rule_slo
 		err = weir_breakers_read_flows(instance, rule_slot, most, &view.breakers, diag);
 	if (!err)
 		err = weir_penalties_read(instance, rule_slot, most, &view.penalties, diag);
+	if (!err && view.has_children)
+		err = weir_fair_read_flows(instance, rule_slot, most, &view.children, diag);
 	if (err)
 		return err;
 	*ret_view = view;
@@ -60,6 +63,7 @@ void weir_flows_view_free(struct weir_flows_view *view)
 	weir_connection_flows_free(&view->connections);
 	weir_breaker_flows_free(&view->breakers);
 	weir_penalised_flows_free(&view->penalties);
+	weir_fair_flows_free(&view->children);
 	*view = (struct weir_flows_view){};
 }
 
@@ -143,6 +147,30 @@ void weir_describe_flow_use(struct weir_figures *line, const void *context, cons
 	WEIR_CELL(line, "flow", "%s", weir_flow_words(context, use, words));
 	if (rule && weir_reads_shadow(rule))
 		WEIR_FIELD(line, "refResource", json_string(rule->ref_resource_name));
+}
+
+/* What a child gets is worked out, not counted: all it wants, or what it is due. */
+void weir_describe_fair_flow(struct weir_figures *line, const void *context, const void *record)
+{
+	const struct weir_fair_flow *flow = record;
+	const struct weir_instance *instance = context;
+	const struct weir_rule_info *rule = line->is_heading ? NULL : &instance->rules[flow->rule_slot];
+	const struct weir_rule_info *children =
+		line->is_heading || !flow->has_key ? NULL : &instance->rules[flow->children_slot];
+	const double got = flow && flow->due && flow->due < flow->use.offered ? flow->due : flow ? flow->use.offered : 0;
+	char words[WEIR_WORDS_BYTES];
+
+	WEIR_FIGURE(line, "rule", "rule", text_or_null(rule ? rule->name : NULL), "%s", rule ? rule->name : "?");
+	WEIR_FIELD(line, "key", children ? weir_flow_key_describe(instance, children, &flow->key) : json_null());
+	WEIR_COUNT(line, "offered", ">offered", flow->use.offered);
+	WEIR_FIGURE(line, "got", ">got", flow->due ? json_real(got) : json_null(), flow->due ? "~%.0f" : "?", got);
+	WEIR_FIGURE(line, "mayHave", ">may have", flow->due ? json_real(flow->due) : json_null(),
+		    flow->due ? "%.4g" : "?", flow->due);
+	WEIR_COUNT(line, "weight", ">weight", flow->use.weight);
+	WEIR_FIELD(line, "isNew", json_boolean(flow->use.is_new));
+	WEIR_CELL(line, "child", "%s%s",
+		  children ? weir_flow_key_words(instance, children, &flow->key, words) : "?",
+		  flow->use.is_new ? " (new)" : "");
 }
 
 /* The flow's name: its rule, resource and key. */
@@ -249,5 +277,10 @@ json_t *weir_flows_describe(const struct weir_flows_view *view)
 				    json_pack("{s:I, s:o}", "active", (json_int_t)penalties->active, "flows",
 					      weir_figures_list(weir_describe_penalty, instance, penalties->longest,
 								penalties->count, sizeof(*penalties->longest))));
+	if (view->has_children)
+		json_object_set_new(fields, "children",
+				    json_pack("{s:I, s:o}", "active", (json_int_t)view->children.active, "flows",
+					      weir_figures_list(weir_describe_fair_flow, instance, view->children.most,
+								view->children.count, sizeof(*view->children.most))));
 	return fields;
 }

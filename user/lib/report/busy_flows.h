@@ -8,6 +8,7 @@
 
 #include "instance/instance.h"
 #include "state/breakers.h"
+#include "state/fair.h"
 #include "state/flows.h"
 #include "state/open_connections.h"
 #include "state/penalised_flows.h"
@@ -19,7 +20,8 @@ struct weir_flows_view {
 	struct weir_connection_flows connections;
 	struct weir_breaker_flows breakers;
 	struct weir_penalised_flows penalties;
-	bool has_connections, has_breakers, has_penalties; /* rules ask for them */
+	struct weir_fair_flows children;
+	bool has_connections, has_breakers, has_penalties, has_children; /* rules ask for them */
 	bool has_windows; /* there are rules that count neither connections nor requests, or no rules that do */
 };
 
@@ -45,8 +47,11 @@ const char *weir_flow_amount(const struct weir_flow_use *use, uint64_t amount, c
 /* The part of its threshold that a flow has used; 0 without a threshold. */
 double weir_connection_share(const struct weir_connection_use *use);
 
-/* A struct weir_flow_use, weir_connection_use, weir_breaker_use and weir_penalty; the context is the instance. */
-weir_describer weir_describe_flow_use, weir_describe_connection_use, weir_describe_breaker_use, weir_describe_penalty;
+/* A struct weir_flow_use, weir_connection_use, weir_breaker_use, weir_penalty and weir_fair_flow; the context is the
+ * instance.
+ */
+weir_describer weir_describe_flow_use, weir_describe_connection_use, weir_describe_breaker_use, weir_describe_penalty,
+	weir_describe_fair_flow;
 
 /* What `weir flows --json` prints (docs/json.md). NULL: out of memory. */
 json_t *weir_flows_describe(const struct weir_flows_view *view);

@@ -9,6 +9,7 @@
 #include "compile/build_steps.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "state/flow_keys.h"
 #include "state/observe.h"
 #include "tables/rule_kind.h"
 #include "weir_fair.h"
@@ -150,4 +151,119 @@ void weir_fair_uses_free(struct weir_fair_uses *uses)
 {
 	free(uses->uses);
 	*uses = (struct weir_fair_uses){};
+}
+
+/* ---- children ---- */
+
+static int compare_flows(const void *left, const void *right)
+{
+	const struct weir_fair_flow *a = left, *b = right;
+
+	return (a->use.offered < b->use.offered) - (a->use.offered > b->use.offered);
+}
+
+/* Sort them, and keep those that were asked for. */
+static void keep_most(struct weir_fair_flows *flows, size_t most)
+{
+	if (flows->count)
+		qsort(flows->most, flows->count, sizeof(*flows->most), compare_flows);
+	if (flows->count > most)
+		flows->count = most;
+}
+
+/* The child in a way of a set, if its parent is contended and is of the wanted rule. */
+static bool look_at_way(const struct weir_instance *instance, const struct weir_fair_chunk *table, uint32_t rule_slot,
+			const struct weir_fair_child *child, uint64_t now_ns, struct weir_fair_flow *ret_flow)
+{
+	const uint32_t sets = instance->info.tables[WEIR_TABLE_FAIR_SHARES].size;
+	const struct weir_fair_parent_set *parents =
+		&table[WEIR_FAIR_FIRST_PARENTS(sets) + child->parent_set % WEIR_FAIR_PARENT_SETS].parents;
+	const struct weir_rule_info *rule;
+	struct weir_fair_use shares;
+	int way = 0;
+
+	while (way < WEIR_FAIR_PARENT_WAYS && parents->tag[way] != child->parent_tag)
+		way++;
+	if (way == WEIR_FAIR_PARENT_WAYS || parents->parent[way].rule_slot >= instance->info.rule_slots)
+		return false;
+	rule = &instance->rules[parents->parent[way].rule_slot];
+	*ret_flow = (struct weir_fair_flow){.rule_slot = parents->parent[way].rule_slot};
+	if (rule->state != WEIR_SLOT_USED || (rule_slot != WEIR_ANY_RULE && rule_slot != ret_flow->rule_slot) ||
+	    !weir_fair_look(rule, &parents->parent[way], now_ns, &shares) ||
+	    !weir_fair_look_at_child(rule, child, now_ns, &ret_flow->use))
+		return false;
+	ret_flow->due = ret_flow->use.is_new ? 0 : shares.level * ret_flow->use.weight;
+	return true;
+}
+
+static void scan_children(const struct weir_instance *instance, const struct weir_fair_chunk *table, uint32_t rule_slot,
+			 size_t most, const struct weir_flow_keys *keys, struct weir_fair_flows *flows)
+{
+	const uint32_t sets = instance->info.tables[WEIR_TABLE_FAIR_SHARES].size;
+	const uint64_t now_ns = weir_host_now_ns();
+
+	for (uint32_t set = 0; set < sets; set++) {
+		const struct weir_fair_set *at =
+			&table[set / WEIR_FAIR_SETS_PER_CHUNK].children[set % WEIR_FAIR_SETS_PER_CHUNK];
+
+		for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
+			const uint32_t tag = at->flows.tag[way];
+			const struct weir_rule_info *children;
+			const struct weir_named_flow *name;
+			struct weir_fair_flow flow;
+
+			if (!tag || !look_at_way(instance, table, rule_slot, &at->child[way], now_ns, &flow))
+				continue;
+			flows->active++;
+			children = weir_children_of(instance, &instance->rules[flow.rule_slot]);
+			name = weir_flow_keys_find(keys, WEIR_FLOW_OF_KIND + WEIR_KIND_FAIR, set, tag);
+			flow.has_key = name && children && name->rule_slot == (uint32_t)(children - instance->rules);
+			if (flow.has_key) {
+				flow.children_slot = name->rule_slot;
+				flow.key = name->key;
+			}
+			if (flows->count == 2 * most)
+				keep_most(flows, most);
+			flows->most[flows->count++] = flow;
+		}
+	}
+}
+
+int weir_fair_read_flows(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
+			 struct weir_fair_flows *ret_flows, struct weir_diag *diag)
+{
+	const uint32_t sets = instance->info.tables[WEIR_TABLE_FAIR_SHARES].size;
+	_cleanup_(weir_fair_flows_free) struct weir_fair_flows found = {};
+	_cleanup_(weir_flow_keys_free) struct weir_flow_keys keys = {};
+	const struct weir_fair_chunk *table;
+	int err = 0;
+
+	most = most ?: 1;
+	*ret_flows = (struct weir_fair_flows){};
+	if (!sets || instance->is_incompatible[WEIR_TABLE_FAIR_SHARES] ||
+	    !weir_any_rule(weir_has_fair_flows, instance->rules, instance->info.rule_slots))
+		return 0;
+	table = weir_array_map(instance->map_fd[WEIR_TABLE_FAIR_SHARES], WEIR_FAIR_CHUNKS(sets), sizeof(*table), false);
+	if (!table)
+		err = -errno;
+	found.most = calloc(2 * most, sizeof(*found.most));
+	if (!err && !found.most)
+		err = -ENOMEM;
+	if (!err)
+		err = weir_flow_keys_read(instance, weir_host_cpus(), &keys);
+	if (!err)
+		scan_children(instance, table, rule_slot, most, &keys, &found);
+	weir_array_unmap((void *)(uintptr_t)table, WEIR_FAIR_CHUNKS(sets), sizeof(*table));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the fair shares of instance '%s'", instance->name);
+	keep_most(&found, most);
+	*ret_flows = found;
+	found = (struct weir_fair_flows){};
+	return 0;
+}
+
+void weir_fair_flows_free(struct weir_fair_flows *flows)
+{
+	free(flows->most);
+	*flows = (struct weir_fair_flows){};
 }

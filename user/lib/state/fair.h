@@ -41,6 +41,24 @@ struct weir_fair_sum weir_fair_sum_of(const struct weir_fair_uses *uses, uint32_
 int weir_fair_read(const struct weir_instance *instance, struct weir_fair_uses *ret_uses, struct weir_diag *diag);
 void weir_fair_uses_free(struct weir_fair_uses *uses);
 
+/* The children that want most, of contended parents of one rule or of WEIR_ANY_RULE. */
+struct weir_fair_flow {
+	uint32_t rule_slot;	  /* of the rule with fairBy */
+	uint32_t children_slot;	  /* of the hidden rule, whose key `key` has */
+	bool has_key;		  /* it is known by samples of packets above the level */
+	struct weir_flow_key key;
+	struct weir_fair_child_use use;
+	double due; /* units of the rule's interval: the level, times its weight; 0: not known, or the child is new */
+};
+struct weir_fair_flows {
+	struct weir_fair_flow *most;
+	size_t count;
+	uint64_t active; /* children of contended parents */
+};
+int weir_fair_read_flows(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
+			 struct weir_fair_flows *ret_flows, struct weir_diag *diag);
+void weir_fair_flows_free(struct weir_fair_flows *flows);
+
 /* A parent as it is now, for a rule with fairBy. Returns whether it is contended. */
 bool weir_fair_look(const struct weir_rule_info *rule, const struct weir_fair_parent *parent, uint64_t now_ns,
 		    struct weir_fair_use *ret_use);
