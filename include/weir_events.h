@@ -15,12 +15,12 @@
 #include "weir_state.h"
 
 enum weir_event_lane {
-	WEIR_LANE_DROPS,     /* a sample of them, and only while a reader listens */
-	/* That begin: all of them, unless a rule has more than its ring accepts. Rules with fairBy have no penalties: of
-	 * these, flows that become contended and calm (WEIR_EVENT_SHARES).
+	WEIR_LANE_DROPS, /* a sample of them, and only while a reader listens */
+	/* That begin: all of them, unless a rule has more than its ring accepts. Rules with fairBy have no penalties:
+	 * of these, flows that become contended and calm (WEIR_EVENT_SHARES).
 	 */
 	WEIR_LANE_PENALTIES,
-	WEIR_LANE_BREAKERS,  /* that change: the same */
+	WEIR_LANE_BREAKERS, /* that change: the same */
 	WEIR_LANES
 };
 
@@ -52,7 +52,7 @@ enum weir_event_flag {
 	WEIR_EVENT_PENALISED = 1 << 1, /* because a penalty was running */
 	WEIR_EVENT_OUT = 1 << 2,       /* an outgoing packet */
 	WEIR_EVENT_SEVERAL = 1 << 3,   /* a super-frame: `value` is how many packets it stands for */
-	WEIR_EVENT_SHARES = 1 << 4,    /* in the lane of penalties: the flow is contended (value 1), or not any more (0) */
+	WEIR_EVENT_SHARES = 1 << 4, /* in the lane of penalties: the flow is contended (value 1), or not any more (0) */
 };
 
 struct weir_event {

@@ -22,7 +22,7 @@
 #define WEIR_FAIR_COUNTED (1ull << 41) /* its parent's counts of this interval have it */
 #define WEIR_FAIR_STAMP_SHIFT 42
 
-/* A child, in map `fair_shares`. CPUs change a child without locks; two that do so at once may lose a packet's count. */
+/* A child, in map `fair_shares`. CPUs change it without locks; two that do so at once may lose a packet's count. */
 struct weir_fair_child {
 	__u64 offered;
 	__u64 before; /* the last of these words of an earlier interval */
@@ -64,19 +64,19 @@ struct weir_fair_counts {
 #define WEIR_FAIR_LEVEL_BITS 16 /* of fraction */
 
 struct weir_fair_parent {
-	__u64 contended;   /* the latest interval in which a packet was dropped, + 1; 0: none */
-	__u64 step;	   /* when the level was worked out last, in steps */
-	__u64 level;	   /* units of an interval, with WEIR_FAIR_LEVEL_BITS of fraction; 0: children are not limited */
-	__u64 since;	   /* the interval in which there began to be a level */
-	__u64 limit;	   /* units of an interval, when the level was worked out */
-	__u64 margin;	   /* the level aims at so much less */
-	__u64 margin_at;   /* the interval in which that has changed last */
-	__u64 cost;	   /* of a unit under the level, in 1/256 ns */
+	__u64 contended; /* the latest interval in which a packet was dropped, + 1; 0: none */
+	__u64 step;	 /* when the level was worked out last, in steps */
+	__u64 level;	 /* units of an interval, with WEIR_FAIR_LEVEL_BITS of fraction; 0: children are not limited */
+	__u64 since;	 /* the interval in which there began to be a level */
+	__u64 limit;	 /* units of an interval, when the level was worked out */
+	__u64 margin;	 /* the level aims at so much less */
+	__u64 margin_at; /* the interval in which that has changed last */
+	__u64 cost;	 /* of a unit under the level, in 1/256 ns */
 	__u64 newcomer_cost;
 	__u64 newcomer_tat_ns;
 	struct weir_flow_key key; /* whose it is, for commands */
 	__u32 rule_slot;
-	__u32 shift; /* of the ordinals that are counted, for commands */
+	__u32 shift;			   /* of the ordinals that are counted, for commands */
 	struct weir_fair_counts counts[2]; /* of an interval with an even number, and an odd one */
 };
 
@@ -89,8 +89,8 @@ struct weir_fair_parent_set {
 #define WEIR_FAIR_PARENT_SETS 512 /* 1,536 parents. Chosen, not derived */
 
 /*
- * Map `fair_shares`: first the children, in chunks of sets, then the sets of parents. One map, because a program can use
- * 64 of them (MAX_USED_MAPS of the kernel), and ours uses as many.
+ * Map `fair_shares`: first the children, in chunks of sets, then the sets of parents. One map, because a program can
+ * use 64 of them (MAX_USED_MAPS of the kernel), and ours uses as many.
  */
 #define WEIR_FAIR_SETS_PER_CHUNK 32
 struct weir_fair_chunk {
@@ -112,8 +112,8 @@ struct weir_fair_terms {
 	__u64 step_ns;	   /* how often the level is worked out */
 	__u32 aim_num;	   /* what may be admitted in such an interval: the threshold, times num / den */
 	__u32 aim_den;
-	__u32 scale; /* intervals of the rule */
-	__u16 shift; /* of ordinals */
+	__u32 scale;  /* intervals of the rule */
+	__u16 shift;  /* of ordinals */
 	__u16 weighs; /* ends whose labels have weights: 1 the source, 2 the destination, both multiply */
 };
 
@@ -211,7 +211,7 @@ static inline __u64 weir_fair_find_level(const struct weir_fair_counts *counts, 
 	return 0;
 }
 
-/* How many children want more than a level of which the counts know, each as many as its weight. New ones are left out. */
+/* How many children want more than this level, each as many as its weight. New ones are left out. */
 static inline __u64 weir_fair_above(const struct weir_fair_counts *counts, __u64 level_units, __u32 shift)
 {
 	const __u32 bucket = weir_fair_bucket(level_units, shift);

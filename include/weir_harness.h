@@ -13,7 +13,7 @@
 /* The packet's flow under one of its rules, in the form by which each table finds its state. */
 struct weir_harness_flow {
 	struct weir_flow_key key;
-	__u64 hash;  /* in shared sets: the tag, and in the lowest bits the set */
+	__u64 hash; /* in shared sets: the tag, and in the lowest bits the set */
 	/* The same of an associated rule's shadow window, of the packet's connection, or of the child with fairBy. */
 	__u64 other;
 	__u32 tag; /* of its rows (for an associated rule, of the shadow window's). 0: it has no rows, or a lone one */

@@ -33,8 +33,8 @@ struct weir_prefix_node {
 _Static_assert(sizeof(struct weir_prefix_node) == 104, "an array map stores it without holes");
 
 /* Behind the nodes, from element weir_config.label_first on: what is known of labels, by their numbers, so many in an
- * element. Number 0 stands for addresses without a label. (They have no map of their own, because a program may use only
- * 64.)
+ * element. Number 0 stands for addresses without a label. (They have no map of their own, because a program may use
+ * only 64.)
  */
 #define WEIR_LABELS_PER_NODE 8
 struct weir_label_node {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fair shares: before a rule with fairBy takes a packet into its window, the packet's child of the flow is asked. While
- * the flow (the parent) is contended, each child is limited to the level (include/weir_fair.h), and a packet above it is
- * dropped by the rule without being counted in the parent's window, which is evaluated as that of any other rule: so
- * children can be counted approximately, and the parent is exact all the same. (docs/semantics.md, 15)
+ * Fair shares: before a rule with fairBy takes a packet into its window, the packet's child of the flow is asked.
+ * While the flow (the parent) is contended, each child is limited to the level (include/weir_fair.h), and a packet
+ * above it is dropped by the rule without being counted in the parent's window, which is evaluated as that of any
+ * other rule: so children can be counted approximately, and the parent is exact all the same. (docs/semantics.md, 14)
  *
- * Children are described by a hidden rule of kind FAIR, whose key is that of the rule and fairBy together. No packet has
- * the hidden rule in its list; the rule itself asks.
+ * Children are described by a hidden rule of kind FAIR, whose key is that of the rule and fairBy together. No packet
+ * has the hidden rule in its list; the rule itself asks.
  */
 #ifndef WEIR_BPF_FAIR_H
 #define WEIR_BPF_FAIR_H
@@ -129,8 +129,8 @@ __noinline int weir_begin_counts(struct weir_fair_counts *counts, __u64 interval
 	return 0;
 }
 
-/* The rule's window has dropped a packet of the parent. Its child does not get back what the packet has taken: so children
- * that offer too much owe something, and do not fill the window at once when it has room again.
+/* The rule's window has dropped a packet of the parent. Its child does not get back what the packet has taken: so
+ * children that offer too much owe something, and do not fill the window at once when it has room again.
  */
 __noinline int weir_note_fair_drop(struct weir_scratch *s, __u32 place)
 {
@@ -146,8 +146,8 @@ __noinline int weir_note_fair_drop(struct weir_scratch *s, __u32 place)
 	if (!weir_is_contended(parent, interval))
 		WRITE_ONCE(parent->level, 0); /* of long ago */
 	before = READ_ONCE(parent->contended);
-	if (before != interval + 1 &&
-	    __sync_val_compare_and_swap(&parent->contended, before, interval + 1) == before && before + 1 <= interval)
+	if (before != interval + 1 && __sync_val_compare_and_swap(&parent->contended, before, interval + 1) == before &&
+	    before + 1 <= interval)
 		weir_emit_shares_event(s, parent, 1);
 	counts = weir_counts_of(parent, interval);
 	if (READ_ONCE(counts->interval) == interval + 1)
@@ -163,12 +163,12 @@ __noinline __u64 weir_find_level(const struct weir_fair_counts *counts, __u64 ai
 	return weir_fair_find_level(counts, aim, shift);
 }
 
-/* The level aims at less than the threshold, so that packets that arrive unevenly are not dropped by the parent's window,
- * which does not know whose they are: by 1/256, and by a margin that grows with what the window drops although there is
- * a level, and falls in an interval without such drops. Chosen, not derived.
+/* The level aims at less than the threshold, so that packets that arrive unevenly are not dropped by the parent's
+ * window, which does not know whose they are: by 1/256, and by a margin that grows with what the window drops
+ * although there is a level, and falls in an interval without such drops. Chosen, not derived.
  */
 #define WEIR_FAIR_AIM_SHIFT 8
-#define WEIR_FAIR_LOST_SHIFT 9	/* less than this part of the threshold is no reason for a larger margin */
+#define WEIR_FAIR_LOST_SHIFT 9	  /* less than this part of the threshold is no reason for a larger margin */
 #define WEIR_FAIR_MARGIN_PARTS 24 /* the largest margin is this part of the threshold */
 #define WEIR_FAIR_DECAY_SHIFT 2
 
@@ -304,7 +304,8 @@ static __always_inline void weir_count_offer(struct weir_scratch *s, struct weir
 			weir_add(&counts->newcomers, 1);
 			weir_add(&counts->newcomer_units, before);
 		} else if (before) {
-			joined = WEIR_ELEMENT(counts->joined, weir_fair_bucket(weir_fair_ordinal(before, weight), shift));
+			joined = WEIR_ELEMENT(counts->joined,
+					      weir_fair_bucket(weir_fair_ordinal(before, weight), shift));
 			if (joined)
 				__sync_fetch_and_add(joined, weight);
 		}
@@ -344,8 +345,8 @@ static __always_inline bool weir_take_share(__u64 *tat_ns, __u64 now_ns, __u64 i
 }
 
 /* Is the packet above the level of its child? */
-__noinline int weir_judge_child(struct weir_scratch *s, struct weir_fair_set *set, struct weir_fair_parent *parent,
-				__u32 way, __u32 place)
+__noinline int weir_evaluate_child(struct weir_scratch *s, struct weir_fair_set *set, struct weir_fair_parent *parent,
+				   __u32 way, __u32 place)
 {
 	const struct weir_rule *share;
 	struct weir_fair_counts *counts;
@@ -450,7 +451,7 @@ __noinline int weir_is_above_level(struct weir_scratch *s, __u32 place)
 			weir_emit_shares_event(s, parent, 0);
 		return false;
 	}
-	return weir_judge_child(s, set, parent, way, place);
+	return weir_evaluate_child(s, set, parent, way, place);
 }
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Fair shares (docs/fair.md): the promises of docs/semantics.md, 15, on traffic made for them, by the shipped BPF object
- * under the virtual clock. What children are due is known by hand. The parent's window is exact, whatever children do.
+ * Fair shares (docs/fair.md): the promises of docs/semantics.md, 14, on traffic made for them, by the shipped BPF
+ * object under the virtual clock. What children are due is known by hand. The parent's window is exact, whatever
+ * children do.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -337,7 +338,7 @@ CLAIM(a_spoofed_flood_leaves_children_that_have_been_there_their_level)
 	}
 }
 
-/* A label of weight 6, 2 and 5, two addresses of the first, and two without a label, which are one child of weight 1. */
+/* Labels of weight 6, 2 and 5, two addresses of the first, and two without a label, which are one child. */
 static void load_tenants(struct bench *bench, const struct rig *before, const char *weight)
 {
 	struct weir_diag diag = {};
@@ -386,7 +387,7 @@ CLAIM(labels_share_by_their_weights)
 	rig_end(&bench.rig);
 }
 
-/* The children go on in the new load, and their weights are its own. */
+/* The children stay in the new load, and their weights are its own. */
 CLAIM(a_reload_may_change_a_weight)
 {
 	struct bench before, after;
@@ -401,7 +402,7 @@ CLAIM(a_reload_may_change_a_weight)
 }
 
 /* An observing rule says what it would have dropped, and drops nothing. */
-CLAIM(an_observing_rule_judges_by_the_same_level)
+CLAIM(an_observing_rule_goes_by_the_same_level)
 {
 	struct bench bench;
 	uint64_t before;

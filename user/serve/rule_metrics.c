@@ -142,7 +142,8 @@ void weir_metrics_write_fair(struct book *book)
 				weir_fair_sum_of(&book->reading->status.fair, book->instance->rule_order[i]);
 			const double values[] = {sum.contended, sum.level, sum.children, sum.newcomers, sum.above};
 
-			if (weir_children_of(book->instance, weir_metrics_rule_at(book, i)) && (family != 1 || sum.level))
+			if (weir_children_of(book->instance, weir_metrics_rule_at(book, i)) &&
+			    (family != 1 || sum.level))
 				weir_exposition_value(book->out, &book->rule_labels[i], values[family]);
 		}
 	}

@@ -111,8 +111,8 @@ static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_di
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
-		/* Outgoing packets do not matter here: a sender on this host learns of each drop at once. Nor fairBy, which
-		 * tokens cannot have.
+		/* Outgoing packets do not matter here: a sender on this host learns of each drop at once. Nor
+		 * does fairBy, which tokens cannot have.
 		 */
 		if (!rule->counts_bytes || rule->fair_by.fields || !weir_kind_of(rule)->keeps_window || rule->system ||
 		    !weir_match_limits_tcp(&ruleset->resources[rule->resource].match) ||

@@ -108,7 +108,8 @@ static void print_fair(const struct weir_status_view *view)
 		       "want more); together they want %llu\n",
 		       rule->name, weir_flow_key_words(view->instance, rule, &use->key, whose), use->level,
 		       rule->identity.counts_bytes ? "bytes" : "packets", (unsigned long long)use->children,
-		       (unsigned long long)use->newcomers, (unsigned long long)use->above, (unsigned long long)use->offered);
+		       (unsigned long long)use->newcomers, (unsigned long long)use->above,
+		       (unsigned long long)use->offered);
 	}
 	if (view->fair.count > FAIR_LINES_MAX)
 		printf("  and %zu more contended flows\n", view->fair.count - FAIR_LINES_MAX);

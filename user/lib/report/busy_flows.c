@@ -157,7 +157,9 @@ void weir_describe_fair_flow(struct weir_figures *line, const void *context, con
 	const struct weir_rule_info *rule = line->is_heading ? NULL : &instance->rules[flow->rule_slot];
 	const struct weir_rule_info *children =
 		line->is_heading || !flow->has_key ? NULL : &instance->rules[flow->children_slot];
-	const double got = flow && flow->due && flow->due < flow->use.offered ? flow->due : flow ? flow->use.offered : 0;
+	const double got = flow && flow->due && flow->due < flow->use.offered ? flow->due
+			   : flow					      ? flow->use.offered
+									      : 0;
 	char words[WEIR_WORDS_BYTES];
 
 	WEIR_FIGURE(line, "rule", "rule", text_or_null(rule ? rule->name : NULL), "%s", rule ? rule->name : "?");
@@ -168,8 +170,7 @@ void weir_describe_fair_flow(struct weir_figures *line, const void *context, con
 		    flow->due ? "%.4g" : "?", flow->due);
 	WEIR_COUNT(line, "weight", ">weight", flow->use.weight);
 	WEIR_FIELD(line, "isNew", json_boolean(flow->use.is_new));
-	WEIR_CELL(line, "child", "%s%s",
-		  children ? weir_flow_key_words(instance, children, &flow->key, words) : "?",
+	WEIR_CELL(line, "child", "%s%s", children ? weir_flow_key_words(instance, children, &flow->key, words) : "?",
 		  flow->use.is_new ? " (new)" : "");
 }
 

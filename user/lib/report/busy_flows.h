@@ -8,7 +8,7 @@
 
 #include "instance/instance.h"
 #include "state/breakers.h"
-#include "state/fair.h"
+#include "state/fair_shares.h"
 #include "state/flows.h"
 #include "state/open_connections.h"
 #include "state/penalised_flows.h"

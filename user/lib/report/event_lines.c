@@ -233,8 +233,9 @@ static void print_change(const struct weir_instance *instance, const struct weir
 
 	print_flow(instance, rule, event, text);
 	if (event->flags & WEIR_EVENT_SHARES)
-		fprintf(text, "%s", event->value ? ": those who share it want more than there is"
-					   : ": everybody gets what he wants");
+		fprintf(text, "%s",
+			event->value ? ": those who share it want more than there is"
+				     : ": everybody gets what he wants");
 	else if (reported->kind == WEIR_REPORTED_PENALTY)
 		fprintf(text, ": blocked for %s",
 			weir_format_age(event->value > event->time_ns ? event->value - event->time_ns : 0, words));

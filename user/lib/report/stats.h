@@ -9,7 +9,7 @@
 #include "pace/pace.h"
 #include "state/breakers.h"
 #include "state/counters.h"
-#include "state/fair.h"
+#include "state/fair_shares.h"
 #include "state/open_connections.h"
 #include "state/penalised_flows.h"
 #include "words/figures.h"

@@ -205,7 +205,7 @@ static json_t *describe_flow(const struct weir_rule_info *rule, const struct wei
 	return names;
 }
 
-/* A rule with fairBy: what its children are told apart by, and its contended parents. */
+/* A rule with fairBy: what distinguishes its children, and its contended parents. */
 static json_t *describe_fair(const struct weir_status_view *view, uint32_t slot, const struct weir_rule_info *children)
 {
 	const struct weir_rule_info *rule = &view->instance->rules[slot];
@@ -219,11 +219,11 @@ static json_t *describe_fair(const struct weir_status_view *view, uint32_t slot,
 					 json_pack("{s:o, s:f, s:I, s:I, s:I, s:I}", "key",
 						   weir_flow_key_describe(view->instance, rule, &use->key), "level",
 						   use->level, "offered", (json_int_t)use->offered, "children",
-						   (json_int_t)use->children, "newChildren",
-						   (json_int_t)use->newcomers, "aboveLevel",
-						   (json_int_t)use->above));
+						   (json_int_t)use->children, "newChildren", (json_int_t)use->newcomers,
+						   "aboveLevel", (json_int_t)use->above));
 	}
-	return json_pack("{s:o, s:o}", "children", describe_flow(children, view->instance->labels), "contended", parents);
+	return json_pack("{s:o, s:o}", "children", describe_flow(children, view->instance->labels), "contended",
+			 parents);
 }
 
 /* The threshold now, for people. */

@@ -13,7 +13,7 @@
 #include "instance/instance.h"
 #include "report/shared_limits.h"
 #include "state/breakers.h"
-#include "state/fair.h"
+#include "state/fair_shares.h"
 #include "state/penalised_flows.h"
 #include "state/set_sizes.h"
 #include "state/ghosts.h"

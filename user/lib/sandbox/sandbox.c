@@ -288,9 +288,12 @@ static int add_fair(struct weir_sandbox *sandbox, const struct weir_harness_flow
 
 	if (!sets)
 		return 0;
-	err = add_element(sandbox, WEIR_TABLE_FAIR_SHARES, weir_shared_set(flow->other, sets) / WEIR_FAIR_SETS_PER_CHUNK);
-	return err ?: add_element(sandbox, WEIR_TABLE_FAIR_SHARES,
-				  WEIR_FAIR_FIRST_PARENTS(sets) + weir_shared_set(flow->hash, WEIR_FAIR_PARENT_SETS));
+	err = add_element(sandbox, WEIR_TABLE_FAIR_SHARES,
+			  weir_shared_set(flow->other, sets) / WEIR_FAIR_SETS_PER_CHUNK);
+	return err
+		       ?: add_element(sandbox, WEIR_TABLE_FAIR_SHARES,
+				      WEIR_FAIR_FIRST_PARENTS(sets) +
+					      weir_shared_set(flow->hash, WEIR_FAIR_PARENT_SETS));
 }
 
 static int add_window(struct weir_sandbox *sandbox, const struct weir_rule *rule, const struct weir_harness_flow *flow)

@@ -14,7 +14,7 @@
 #include "instance/instance.h"
 #include "program/top_drops.h"
 #include "rules/ruleset.h"
-#include "state/fair.h"
+#include "state/fair_shares.h"
 #include "tables/entry_state.h"
 
 /* A packet, as far as it is described. */
@@ -81,10 +81,10 @@ struct weir_explained_rule {
 	struct weir_breaker_view breaker;
 	bool has_shares; /* fairBy: */
 	bool is_contended;
-	struct weir_fair_use shares;	   /* if it is */
+	struct weir_fair_use shares;	  /* if it is */
 	struct weir_fair_child_use child; /* who sends the packet; weight 0: it has sent nothing lately */
-	uint64_t penalty_left_ns;      /* 0: none */
-	struct weir_dropped_flow lost; /* what the flow has lost to the rule, on all CPUs; 0 packets: unknown */
+	uint64_t penalty_left_ns;	  /* 0: none */
+	struct weir_dropped_flow lost;	  /* what the flow has lost to the rule, on all CPUs; 0 packets: unknown */
 	/* The rule's own answer to the packet, now. */
 	bool admits;
 	uint64_t delay_ns; /* how long the packet would wait (throttling) */

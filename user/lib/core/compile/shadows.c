@@ -180,9 +180,10 @@ static int add_children(struct shadowing *shadowing, size_t place)
 	const size_t hidden = ruleset->rule_count;
 
 	if (hidden == WEIR_RULES_MAX)
-		return weir_diag_error(shadowing->diag, &rule->place, NULL, "use fewer rules",
-				       "rule '%s' has no room for 'fairBy': at most %d rules, one more for each with it",
-				       rule->name, WEIR_RULES_MAX);
+		return weir_diag_error(
+			shadowing->diag, &rule->place, NULL, "use fewer rules",
+			"rule '%s' has no room for 'fairBy': at most %d rules, one more for each with it", rule->name,
+			WEIR_RULES_MAX);
 	if (asprintf(&children.name, WEIR_FAIR_PREFIX "%s", rule->name) < 0)
 		return weir_compile_no_memory(shadowing->diag);
 	ruleset->rules[hidden] = children;

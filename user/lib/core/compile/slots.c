@@ -355,7 +355,7 @@ static uint8_t work_of(enum weir_system_metric metric)
 #define FAIR_STEP_NS_MIN (WEIR_NSEC_PER_SEC / 50)
 #define FAIR_STEP_NS_MAX (WEIR_NSEC_PER_SEC / 10)
 
-/* Does the set by whose labels children are told apart give any a weight? */
+/* Does the set whose labels are children give any of them a weight? */
 static bool has_weights(const struct slotting *slotting, const struct weir_flow *fair_by, int place)
 {
 	const char *name = weir_flow_set(fair_by, place);
@@ -373,7 +373,7 @@ static struct weir_fair_terms fair_terms(const struct slotting *slotting, const 
 	const uint64_t bucket_ns = weir_slot_bucket_ns(rule);
 	struct weir_fair_terms fair = {
 		.scale = weir_fair_scale(rule->interval_ns),
-		.step_ns = bucket_ns < FAIR_STEP_NS_MIN   ? FAIR_STEP_NS_MIN
+		.step_ns = bucket_ns < FAIR_STEP_NS_MIN	  ? FAIR_STEP_NS_MIN
 			   : bucket_ns > FAIR_STEP_NS_MAX ? FAIR_STEP_NS_MAX
 							  : bucket_ns,
 		.aim_num = rule->samples,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Kind FAIR: a hidden rule that describes the children of a rule with fairBy. That rule's window limits the parent, and
- * asks about the packet's child first (docs/semantics.md, 15).
+ * asks about the packet's child first (docs/semantics.md, 14).
  */
 #include "compile/build_steps.h"
 #include "kinds/kinds.h"

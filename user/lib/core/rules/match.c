@@ -566,7 +566,8 @@ void weir_read_per(struct weir_reader *reader, const struct weir_node *node, con
 void weir_read_fair_by(struct weir_reader *reader, const struct weir_node *node, const struct weir_match *match,
 		       struct weir_flow *flow)
 {
-	const struct flow_draft draft = {reader, flow, match->families, "write the field that tells those apart who share"};
+	const struct flow_draft draft = {reader, flow, match->families,
+					 "write the field that distinguishes those who share"};
 
 	read_key(reader, node, "fairBy", &draft);
 	check_ends(reader, node, match, flow);

@@ -86,7 +86,7 @@ static void read_per(struct weir_reader *reader, struct weir_draft *draft)
 	rule->has_own_key = true;
 }
 
-/* Read who shares the threshold fairly; weir_check_fair_by says which rules cannot have it. */
+/* Read who shares the threshold fairly; check_fair_by() says which rules cannot have it. */
 static void read_fair_by(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_FAIR_BY];

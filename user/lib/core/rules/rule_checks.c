@@ -187,8 +187,9 @@ static bool counts_the_same(const struct weir_ruleset *ruleset, const struct wei
 static bool is_plain(const struct weir_ruleset_rule *rule)
 {
 	return !rule->system && rule->metric == WEIR_METRIC_RATE && rule->strategy == WEIR_STRATEGY_DIRECT &&
-	       !rule->fair_by.fields && rule->behavior == WEIR_BEHAVIOR_REJECT && rule->ref_resource == WEIR_NO_RESOURCE && !rule->cluster &&
-	       !rule->override_count && !rule->observes && !rule->occupies;
+	       !rule->fair_by.fields && rule->behavior == WEIR_BEHAVIOR_REJECT &&
+	       rule->ref_resource == WEIR_NO_RESOURCE && !rule->cluster && !rule->override_count && !rule->observes &&
+	       !rule->occupies;
 }
 
 /* Warn about a rule that can never block a packet: an earlier rule counts the same, and admits no more. */
@@ -256,8 +257,9 @@ static void check_fair_by(struct weir_reader *reader, const struct weir_draft *d
 		return;
 	children = weir_child_flow_of(reader->ruleset, rule);
 	if (!weir_kind_of(rule)->keeps_window || rule->strategy == WEIR_STRATEGY_WARM_UP || rule->system)
-		weir_complain(reader, value, "use Direct or MemoryAdaptive, Reject, and 'window: leap', strict or smooth",
-			      "'fairBy' needs a window of the rule's own resource, and a threshold that does not warm up");
+		weir_complain(
+			reader, value, "use Direct or MemoryAdaptive, Reject, and 'window: leap', strict or smooth",
+			"'fairBy' needs a window of the rule's own resource, and a threshold that does not warm up");
 	else if (!rule->fair_by.fields)
 		weir_complain(reader, value, "name at least one field, as 'fairBy: source'",
 			      "'fairBy' does not say who shares the threshold");
@@ -265,10 +267,11 @@ static void check_fair_by(struct weir_reader *reader, const struct weir_draft *d
 		weir_complain(reader, value, "write 'per: all', or another field",
 			      "the rule's key has that end of a packet already, in another way");
 	else if (!memcmp(&children, weir_flow_of(reader->ruleset, rule), sizeof(children)))
-		weir_complain(reader, value,
-			      rule->has_own_key ? "leave it out of 'per': 'per: all' shares one threshold"
-						: "write 'per: all' to share one threshold, or leave it out of 'flow'",
-			      "each flow of the rule has a threshold of its own, and 'fairBy' does not divide it further");
+		weir_complain(
+			reader, value,
+			rule->has_own_key ? "leave it out of 'per': 'per: all' shares one threshold"
+					  : "write 'per: all' to share one threshold, or leave it out of 'flow'",
+			"each flow of the rule has a threshold of its own, and 'fairBy' does not divide it further");
 	else if (draft->value[RULE_OVERRIDES])
 		weir_complain(reader, draft->value[RULE_OVERRIDES], "leave one of them out",
 			      "a rule with 'fairBy' cannot have overrides");

@@ -218,7 +218,7 @@ struct weir_ruleset_rule {
 	size_t resource;		/* index into resources; WEIR_NO_RESOURCE for a system rule */
 	bool has_own_key;		/* `per`: its flows differ from its resource's */
 	struct weir_flow own_key;	/* ... its flow key; otherwise zero */
-	struct weir_flow fair_by;	/* fairBy: what tells its children apart, beside its key; otherwise zero */
+	struct weir_flow fair_by;	/* fairBy: what distinguishes its children, beside its key; otherwise zero */
 	enum weir_system_metric system; /* for a system rule; system rules come before all others */
 	bool is_bbr;			/* ... for Load and CpuUsage: strategy BBR */
 	enum weir_metric metric;	/* Concurrency counts connections, a breaker requests: docs/connections.md */

@@ -135,7 +135,17 @@ enum shown_field { SHOWN_FIELDS(RULE_ID, BREAKER_ID, RULE_ID) SHOWN_COUNT };
 struct said {
 	const struct weir_field_row *row; /* or */
 	const char *name;
-	enum { FORM_WORD, FORM_NUMBER, FORM_MICRO, FORM_TRUTH, FORM_RATE, FORM_KEY, FORM_FAIR_KEY, FORM_CLUSTER, FORM_OVERRIDES } form;
+	enum {
+		FORM_WORD,
+		FORM_NUMBER,
+		FORM_MICRO,
+		FORM_TRUTH,
+		FORM_RATE,
+		FORM_KEY,
+		FORM_FAIR_KEY,
+		FORM_CLUSTER,
+		FORM_OVERRIDES
+	} form;
 	const char *word;
 	uint64_t number;
 	bool is_used, is_usual;
@@ -194,8 +204,8 @@ static enum sort sort_of(const struct weir_ruleset_rule *rule)
 #define F(field) SHOWN_##field
 #define WRITTEN_LIMIT                                                                                                  \
 	{                                                                                                              \
-		F(NAME), F(RESOURCE), F(PER), F(FAIR_BY), F(METRIC), F(RATE), F(THRESHOLD), F(INTERVAL), F(SAMPLES), F(WINDOW),    \
-			F(BURST), F(BURST_COUNT), F(UNIT), F(STRATEGY), F(WARM_UP_PERIOD), F(COLD_FACTOR),             \
+		F(NAME), F(RESOURCE), F(PER), F(FAIR_BY), F(METRIC), F(RATE), F(THRESHOLD), F(INTERVAL), F(SAMPLES),   \
+			F(WINDOW), F(BURST), F(BURST_COUNT), F(UNIT), F(STRATEGY), F(WARM_UP_PERIOD), F(COLD_FACTOR),  \
 			F(LOW_USAGE), F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(BEHAVIOR), F(MAX_QUEUEING),          \
 			F(RELATION), F(REF_RESOURCE), F(BLOCK_DURATION), F(BLOCK_DURATION_MAX), F(MODE), F(ON_BLOCK),  \
 			F(CLUSTER_MODE), F(CLUSTER_CONFIG), F(WHEN_FULL), F(OVERRIDES), F(COUNT)                       \
@@ -225,7 +235,7 @@ static const uint8_t documents[][SORTS][SHOWN_COUNT] =
 					 F(BEHAVIOR),	F(RELATION), F(STORAGE),   F(THRESHOLD),      F(LOW_USAGE),
 					 F(HIGH_USAGE), F(LOW_MARK), F(HIGH_MARK), F(WARM_UP_PERIOD), F(COLD_FACTOR),
 					 F(WINDOW),	F(BUCKET),   F(SAMPLES),   F(MAX_QUEUEING),   F(OCCUPIES),
-					 LAST_OF_RATE,	F(PER),	     F(FAIR_BY),   F(OVERRIDES), F(COUNT)},
+					 LAST_OF_RATE,	F(PER),	     F(FAIR_BY),   F(OVERRIDES),      F(COUNT)},
 				[SORT_COUNT] = {F(NAME), F(METRIC), F(MODE), F(ON_BLOCK), F(THRESHOLD), F(STORAGE),
 						F(PER), F(OVERRIDES), F(COUNT)},
 				[SORT_BREAKER] = {F(NAME), F(MODE), F(ON_BLOCK), F(STORAGE), BREAKER,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "state/fair.h"
+#include "state/fair_shares.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +97,8 @@ int weir_fair_read(const struct weir_instance *instance, struct weir_fair_uses *
 
 	if (sets && !instance->is_incompatible[WEIR_TABLE_FAIR_SHARES] &&
 	    weir_any_rule(weir_has_fair_flows, instance->rules, instance->info.rule_slots)) {
-		table = weir_array_map(instance->map_fd[WEIR_TABLE_FAIR_SHARES], WEIR_FAIR_CHUNKS(sets), sizeof(*table), false);
+		table = weir_array_map(instance->map_fd[WEIR_TABLE_FAIR_SHARES], WEIR_FAIR_CHUNKS(sets), sizeof(*table),
+				       false);
 		if (!table)
 			return weir_diag_fail(diag, errno, NULL, "cannot read the fair shares of instance '%s'",
 					      instance->name);
@@ -197,7 +198,7 @@ static bool look_at_way(const struct weir_instance *instance, const struct weir_
 }
 
 static void scan_children(const struct weir_instance *instance, const struct weir_fair_chunk *table, uint32_t rule_slot,
-			 size_t most, const struct weir_flow_keys *keys, struct weir_fair_flows *flows)
+			  size_t most, const struct weir_flow_keys *keys, struct weir_fair_flows *flows)
 {
 	const uint32_t sets = instance->info.tables[WEIR_TABLE_FAIR_SHARES].size;
 	const uint64_t now_ns = weir_host_now_ns();

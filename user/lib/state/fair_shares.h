@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Fair shares: parents whose children want more than there is, and the level of each (include/weir_fair.h). */
-#ifndef WEIR_STATE_FAIR_H
-#define WEIR_STATE_FAIR_H
+#ifndef WEIR_STATE_FAIR_SHARES_H
+#define WEIR_STATE_FAIR_SHARES_H
 
 #include "instance/instance.h"
 
@@ -43,9 +43,9 @@ void weir_fair_uses_free(struct weir_fair_uses *uses);
 
 /* The children that want most, of contended parents of one rule or of WEIR_ANY_RULE. */
 struct weir_fair_flow {
-	uint32_t rule_slot;	  /* of the rule with fairBy */
-	uint32_t children_slot;	  /* of the hidden rule, whose key `key` has */
-	bool has_key;		  /* it is known by samples of packets above the level */
+	uint32_t rule_slot;	/* of the rule with fairBy */
+	uint32_t children_slot; /* of the hidden rule, whose key `key` has */
+	bool has_key;		/* it is known by samples of packets above the level */
 	struct weir_flow_key key;
 	struct weir_fair_child_use use;
 	double due; /* units of the rule's interval: the level, times its weight; 0: not known, or the child is new */
