@@ -106,8 +106,10 @@ static void print_fair(const struct weir_status_view *view)
 
 		printf("  %s: contended (%s): at most %.4g %s per interval for each of %llu children (%llu new, %llu "
 		       "want more); together they want %llu\n",
-		       rule->name, weir_flow_key_words(view->instance, rule, &use->key, whose), use->level,
-		       rule->identity.counts_bytes ? "bytes" : "packets", (unsigned long long)use->children,
+		       rule->name,
+		       rule->identity.key_fields ? weir_flow_key_words(view->instance, rule, &use->key, whose)
+						 : "the whole resource",
+		       use->level, rule->identity.counts_bytes ? "bytes" : "packets", (unsigned long long)use->children,
 		       (unsigned long long)use->newcomers, (unsigned long long)use->above,
 		       (unsigned long long)use->offered);
 	}
