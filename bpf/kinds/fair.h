@@ -148,7 +148,7 @@ __noinline int weir_note_fair_drop(struct weir_scratch *s, __u32 place)
 	before = READ_ONCE(parent->contended);
 	if (before != interval + 1 && __sync_val_compare_and_swap(&parent->contended, before, interval + 1) == before &&
 	    before + 1 <= interval)
-		weir_emit_shares_event(s, parent, 1);
+		weir_emit_penalty_event(s, place, 1);
 	counts = weir_counts_of(parent, interval);
 	if (READ_ONCE(counts->interval) == interval + 1)
 		weir_add(&counts->lost, weir_units(s, weir_rule(place)));
@@ -448,7 +448,7 @@ __noinline int weir_is_above_level(struct weir_scratch *s, __u32 place)
 	if (!weir_is_contended(parent, s->fair.interval)) {
 		contended = READ_ONCE(parent->contended);
 		if (contended && __sync_val_compare_and_swap(&parent->contended, contended, 0) == contended)
-			weir_emit_shares_event(s, parent, 0);
+			weir_emit_penalty_event(s, place, 0);
 		return false;
 	}
 	return weir_evaluate_child(s, set, parent, way, place);

@@ -124,39 +124,25 @@ static __always_inline struct weir_event *weir_begin_change(struct weir_scratch 
 	return weir_begin_event(s, event) ? event : NULL;
 }
 
-/* A penalty begins for the packet's flow. */
+/* A penalty begins for the packet's flow. Or, under a rule with fairBy, it becomes contended (1) or calm (0): one
+ * function for both, because the verifier looks at each.
+ */
 __noinline int weir_emit_penalty_event(struct weir_scratch *s, __u32 place, __u64 until_ns)
 {
 	__u32 slot = weir_rule(place)->slot;
 	struct weir_event *event;
 	__u64 number;
 
-	WEIR_GLOBAL(PENALTIES, s, 0);
+	WEIR_GLOBAL(PENALTIES_OR_SHARES, s, 0);
 	event = weir_begin_change(s, WEIR_LANE_PENALTIES, slot, &number);
 	if (!event)
 		return 0;
 	weir_hash_key(s, place); /* makes s->key */
 	event->value = until_ns;
+	if (WEIR_PART_KIND(FAIR) && weir_rule(place)->is_fair)
+		event->flags = WEIR_EVENT_SHARES;
 	event->key = s->key;
 	event->rule_slot = slot;
-	weir_end_event(s, event, number);
-	return 0;
-}
-
-/* A flow under a rule with fairBy is contended, or not any more. */
-__noinline int weir_emit_shares_event(struct weir_scratch *s, const struct weir_fair_parent *parent, __u32 is_contended)
-{
-	struct weir_event *event;
-	__u64 number;
-
-	WEIR_GLOBAL(KIND(FAIR), s && parent, 0);
-	event = weir_begin_change(s, WEIR_LANE_PENALTIES, parent->rule_slot, &number);
-	if (!event)
-		return 0;
-	event->value = is_contended;
-	event->flags = WEIR_EVENT_SHARES;
-	event->key = parent->key;
-	event->rule_slot = parent->rule_slot;
 	weir_end_event(s, event, number);
 	return 0;
 }
