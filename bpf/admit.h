@@ -26,12 +26,24 @@ static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const
 	weir_note_block(s, rule);
 	if (unlikely(has_listener))
 		weir_note_drop(s, rule->place, (observes ? WEIR_EVENT_OBSERVED : 0) | weir_penalised_flag(s, rule));
-	if (weir_is_fair(rule))
-		weir_note_fair_drop(s, rule->place);
 	if (observes)
 		return WEIR_ANSWER_ADMIT;
 	s->blocking_rule = rule->place;
 	return WEIR_ANSWER_BLOCK;
+}
+
+/* What is asked before a rule's window, and before a flow that is over its limit is blocked? The verifier removes what
+ * follows in a load without such rules.
+ */
+static __always_inline bool weir_has_bar(const struct weir_rule *rule)
+{
+	return config.bars && rule->bar;
+}
+
+/* Does it block the packet: a running penalty, or the level of the packet's child? */
+static __always_inline bool weir_ask_bar(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	return rule->bar == WEIR_BAR_LEVEL ? weir_is_above_level(s, rule->place) : weir_is_penalised(s, rule->place);
 }
 
 /* How many rules with wide rows one call asks. Each costs the verifier of Linux 6.1 15,000 instructions of its million.
@@ -59,19 +71,11 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 			break;
 		s->nth = nth;
 		reservation->kind = WEIR_RESERVATION_NONE;
-		if (weir_penalises(rule) && weir_is_penalised(s, rule->place))
-			return WEIR_ANSWER_PENALISED;
-		if (rule->storage == WEIR_STORAGE_NARROW) {
-			if (weir_is_fair(rule)) {
-				weir_enter_narrow(s, rule, nth); /* drops are counted for its flow */
-				if (weir_is_above_level(s, rule->place))
-					return WEIR_ANSWER_ABOVE;
-			}
+		if (weir_has_bar(rule) && weir_ask_bar(s, rule))
+			return WEIR_ANSWER_BARRED;
+		if (rule->storage == WEIR_STORAGE_NARROW)
 			return weir_shortcut(s, rule, reservation, false, WEIR_NARROW);
-		}
 		weir_enter_other(s, rule);
-		if (weir_is_fair(rule) && weir_is_above_level(s, rule->place))
-			return WEIR_ANSWER_ABOVE;
 		if (rule->storage == WEIR_STORAGE_MEDIUM)
 			answer = weir_shortcut(s, rule, reservation, false, WEIR_MEDIUM);
 		else
@@ -112,8 +116,6 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 {
 	bool has_listener = false;
 
-	if (WEIR_PART_KIND(FAIR) && answer == WEIR_ANSWER_ABOVE)
-		return weir_block(s, rule, rule->observes, s->has_listener);
 	if (answer == WEIR_ANSWER_BLOCK && unlikely(s->has_listener))
 		answer = weir_doubt_shortcut(s);
 	if (answer == WEIR_ANSWER_UNSURE && rule->storage == WEIR_STORAGE_MEDIUM && weir_takes(WEIR_SHORTCUT_FIRST))
@@ -122,14 +124,14 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 		answer = weir_ask_kind(s, rule);
 		has_listener = answer == WEIR_ANSWER_BLOCK && s->has_listener;
 	}
-	if (weir_penalises(rule)) {
+	if (weir_has_bar(rule)) {
 		if (answer == WEIR_ANSWER_BLOCK) {
-			s->was_penalised = false;
-			weir_start_penalty(s, rule->place);
-		} else if (answer == WEIR_ANSWER_PENALISED) {
-			s->was_penalised = true;
+			s->was_barred = false;
+			weir_begin_bar(s, rule->place);
+		} else if (answer == WEIR_ANSWER_BARRED) {
+			s->was_barred = true;
 			has_listener = s->has_listener;
-			answer = weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
+			answer = WEIR_ANSWER_BLOCK;
 		}
 	}
 	if (answer == WEIR_ANSWER_BLOCK)
@@ -143,18 +145,14 @@ static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch 
 	enum weir_answer answer;
 
 	s->reservation[0].kind = WEIR_RESERVATION_NONE;
-	if (WEIR_PART_OUT_OF_LINE && weir_penalises(rule)) {
-		answer = WEIR_ANSWER_PENALISED;
-		if (!weir_is_over_source(s, rule)) { /* else found penalised just now */
+	if (WEIR_PART_OUT_OF_LINE && weir_has_bar(rule)) {
+		answer = WEIR_ANSWER_BARRED;
+		if (!weir_is_over_source(s, rule)) { /* else found penalised just now; of children none is remembered */
 			s->expects_admission = true;
 			answer = weir_try_rules(s, 0);
 		}
-		s->expects_admission = answer != WEIR_ANSWER_PENALISED || rule->observes;
+		s->expects_admission = answer != WEIR_ANSWER_BARRED || rule->observes;
 		return answer;
-	}
-	if (weir_is_fair(rule)) { /* its children are asked before a flow that is over its limit is blocked */
-		s->expects_admission = true;
-		return weir_try_rules(s, 0);
 	}
 	if (WEIR_PART_OUT_OF_LINE && unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
 		s->expects_admission = true;
@@ -191,7 +189,7 @@ static __always_inline enum weir_answer weir_ask_rules(weir_context *ctx, struct
 		return answer;
 	if (WEIR_PART_SEVERAL_RULES && s->nth)
 		rule = weir_asked_rule(s);
-	if (answer == WEIR_ANSWER_BLOCK && !s->has_listener && !rule->penalty_ms && !rule->observes)
+	if (answer == WEIR_ANSWER_BLOCK && !s->has_listener && !rule->bar && !rule->observes)
 		return weir_block(s, rule, false, false);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
 		answer = weir_finish_rule(s, rule, answer);

@@ -46,6 +46,7 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 		if (answer == WEIR_ANSWER_FOUND)                                                                       \
 			answer = evaluate(s, place, nth);                                                              \
 	}
+#define HIDDEN_KIND(...)
 #include "weir_kinds.def"
 	return answer;
 }
@@ -65,6 +66,7 @@ static __always_inline void weir_end_kind_reservation(struct weir_scratch *s, __
 		else                                                                                                   \
 			abort(s, nth);                                                                                 \
 	}
+#define HIDDEN_KIND(...)
 #include "weir_kinds.def"
 }
 

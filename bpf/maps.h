@@ -42,7 +42,7 @@ enum {
 #define WEIR_PART_SYSTEM_RULES (config.system_rules)
 #define WEIR_PART_TRACKER (config.has_tracker) /* the hidden rule that follows connections */
 #define WEIR_PART_PENALTIES (config.penalises)
-#define WEIR_PART_PENALTIES_OR_SHARES (WEIR_PART_PENALTIES || WEIR_PART_KIND(FAIR))
+#define WEIR_PART_BARS (config.bars)
 #define WEIR_PART_WARM_UP (config.warms_flows)
 #define WEIR_PART_FLOW_SETS                                                                                            \
 	(config.kinds & WEIR_KINDS_WITH_FLOW_SETS || WEIR_PART_CONNECTIONS || WEIR_PART_BREAKERS ||                    \

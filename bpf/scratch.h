@@ -117,10 +117,9 @@ enum weir_answer {
 	WEIR_ANSWER_BLOCK,
 	WEIR_ANSWER_UNSURE,    /* a shortcut does not know: ask the rule's kind */
 	WEIR_ANSWER_AGAIN,     /* the bucket ended meanwhile: read the clock and ask again */
-	WEIR_ANSWER_PENALISED, /* blocked by a running penalty, so no new one begins */
+	WEIR_ANSWER_BARRED,    /* blocked by enum weir_bar, so no penalty begins */
 	WEIR_ANSWER_FOUND,     /* a second function evaluates (weir_kinds.def) */
 	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
-	WEIR_ANSWER_ABOVE,     /* blocked, because the packet's child is above its level (fair.h) */
 	WEIR_ANSWER_COOKIE,    /* look for a cookie that the packet brings back, then ask again (cookies.h) */
 };
 
@@ -313,7 +312,6 @@ struct weir_fair_view {
 	__u64 now_ns;
 	__u64 interval; /* its number */
 	__u64 word;	/* what the child had offered before this packet: weir_fair_child.offered */
-	__u64 is_above; /* the packet is dropped for it */
 };
 
 /* A packet counted in a row without a lease (shortcuts.h). */
@@ -474,7 +472,7 @@ struct weir_scratch {
 	__u32 drops_gap;     /* after those: how many drops are skipped before the next sample */
 	__u32 drops_skipped; /* how many have been skipped so far */
 	__u32 drops_random;
-	__u32 was_penalised; /* a rule with penalties has just blocked the packet because one was running */
+	__u32 was_barred; /* a rule has just blocked the packet by its bar, not by its window */
 	__u32 hits_skipped;  /* hits of busy timed entries: timed.h */
 	struct weir_refusal refusal;
 	struct weir_noted_drop noted[WEIR_NOTED_DROPS];

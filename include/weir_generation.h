@@ -60,6 +60,13 @@ enum weir_metric {
 	WEIR_METRIC_SHARE,	 /* a hidden rule: what the children of a rule with fairBy offer */
 };
 
+/* What a rule asks before its window, and before it blocks a flow that is over its limit. */
+enum weir_bar {
+	WEIR_BAR_NONE,
+	WEIR_BAR_PENALTY, /* is a penalty running? */
+	WEIR_BAR_LEVEL,	  /* fairBy: the child's level; `shadow` is the place of the rule that describes children */
+};
+
 /* Whether the hosts of a cluster share a rule's threshold, and whose it is (Sentinel's thresholdType). */
 enum weir_cluster {
 	WEIR_CLUSTER_OFF,
@@ -132,7 +139,7 @@ struct weir_rule {
 	__u8 is_plain;	   /* bpf/window/shortcuts.h: several of these on one packet are asked at once */
 	__u8 on_block;	   /* enum weir_on_block */
 	__u8 label_set[2]; /* WEIR_KEY_LABEL: the set's number, [0] of the source, [1] of the destination */
-	__u8 is_fair;	   /* fairBy: `shadow` is the place of the rule that describes its children */
+	__u8 bar;	   /* enum weir_bar */
 	__u8 pad[4];
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
@@ -345,12 +352,13 @@ struct weir_config {
 	__u32 packet_resources;
 	__u32 has_excepts;	/* some resource is without others (weir_generation.except) */
 	__u32 label_first;	/* if some flow key has WEIR_KEY_LABEL, else 0: weir_prefixes.h */
-	__u32 asks_out_of_line; /* some rule is not a packet's first, or penalises, or has no narrow rows */
+	__u32 asks_out_of_line; /* some rule is not a packet's first, or has a bar, or has no narrow rows */
 	__u32 has_shadows;
 	__u32 warms_flows;
 	__u32 has_overrides;
 	__u32 paces;		 /* throttling: pace. An incoming packet that must wait gets its departure time */
 	__u32 penalises;	 /* some rule has penalties */
+	__u32 bars;		 /* some rule has a bar (enum weir_bar) */
 	__u32 counts_flow_drops; /* drops are counted by flow */
 	__u32 has_observers;	 /* some rule observes */
 	/* allow and deny lists: weir_lists.h */

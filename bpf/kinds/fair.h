@@ -15,14 +15,8 @@
 #include "observe/drops.h"
 #include "observe/events.h"
 #include "observe/key_samples.h"
-#include "window/threshold.h"
+#include "window/shortcuts.h"
 #include "weir_fair.h"
-
-/* Do children share the rule's threshold? The verifier removes what follows in a load without such rules. */
-static __always_inline bool weir_is_fair(const struct weir_rule *rule)
-{
-	return WEIR_PART_KIND(FAIR) && rule->is_fair;
-}
 
 static __always_inline void weir_add(__u64 *count, __u64 units)
 {
@@ -138,7 +132,7 @@ __noinline int weir_note_fair_drop(struct weir_scratch *s, __u32 place)
 	struct weir_fair_counts *counts;
 	__u64 interval, before;
 
-	WEIR_GLOBAL(KIND(FAIR), s && !s->fair.is_above, 0);
+	WEIR_GLOBAL(KIND(FAIR), s, 0);
 	interval = s->fair.interval;
 	parent = weir_find_parent(s) ?: weir_begin_parent(s, place);
 	if (!parent)
@@ -402,7 +396,6 @@ __noinline int weir_evaluate_child(struct weir_scratch *s, struct weir_fair_set 
 		weir_write_key_sample(s, share->place);
 		s->flow = flow;
 	}
-	s->fair.is_above = true;
 	weir_refuse(s, s->fair.word & WEIR_FAIR_UNITS, level >> WEIR_FAIR_LEVEL_BITS);
 	return true;
 }
@@ -420,7 +413,10 @@ __noinline int weir_is_above_level(struct weir_scratch *s, __u32 place)
 
 	WEIR_GLOBAL(KIND(FAIR), s, false);
 	share = weir_rule(rule->shadow);
-	s->fair.is_above = false;
+	if (rule->storage == WEIR_STORAGE_NARROW) /* drops are counted for its flow */
+		weir_enter_narrow(s, rule, s->nth);
+	else
+		weir_enter_other(s, rule);
 	s->fair.child = weir_shared_id(weir_flow_hash(s, share), config.sizes[WEIR_TABLE_FAIR_SHARES]);
 	index = s->fair.child.set / WEIR_FAIR_SETS_PER_CHUNK;
 	chunk = bpf_map_lookup_elem(&fair_shares, &index);

@@ -9,18 +9,13 @@
 
 #include "observe/events.h"
 #include "window/shortcuts.h"
+#include "kinds/fair.h"
 #include "kinds/throttle.h"
 
 #define WEIR_NSEC_PER_MSEC 1000000ull
 
 /* Attempts to change a word. One fails if another CPU changes it meanwhile. */
 #define WEIR_PENALTY_ATTEMPTS 4
-
-/* Does the rule penalise? The verifier removes what follows in a load without such rules. */
-static __always_inline bool weir_penalises(const struct weir_rule *rule)
-{
-	return config.penalises && rule->penalty_ms;
-}
 
 /* ---- is it over? ---- */
 
@@ -237,8 +232,10 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 	return false;
 }
 
-/* `rule` has blocked this packet, and not because of a penalty. So begin a penalty for its flow. */
-__noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
+/* A rule with a bar has blocked this packet by its window. So begin a penalty for its flow, or count the drop for the
+ * level of its children.
+ */
+__noinline int weir_begin_bar(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_rule_penalty *of_rule;
@@ -247,7 +244,9 @@ __noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
 	bool is_known = false;
 	__u64 *until;
 
-	WEIR_GLOBAL(PENALTIES, s, 0);
+	WEIR_GLOBAL(BARS, s, 0);
+	if (rule->bar == WEIR_BAR_LEVEL)
+		return weir_note_fair_drop(s, place);
 	if (!rule->key_fields) {
 		of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
 		is_known = of_rule && weir_begin_penalty(s, rule, &of_rule->until, of_rule->lasted_ms, NULL, 0);

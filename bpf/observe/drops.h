@@ -35,7 +35,7 @@ static __always_inline enum weir_answer weir_refuse_stalled(struct weir_scratch 
 /* Returns the flag for a drop by a running penalty, or 0. Call this only if `rule` has blocked the packet. */
 static __always_inline __u32 weir_penalised_flag(const struct weir_scratch *s, const struct weir_rule *rule)
 {
-	return config.penalises && rule->penalty_ms && s->was_penalised ? WEIR_EVENT_PENALISED : 0;
+	return config.penalises && rule->penalty_ms && s->was_barred ? WEIR_EVENT_PENALISED : 0;
 }
 
 /* Would a drop be reported now? */
@@ -64,6 +64,8 @@ __noinline int weir_note_drop(struct weir_scratch *s, __u32 place, __u32 flags)
 	noted->place = place;
 	noted->flags = flags;
 	noted->refusal = s->refusal;
+	if (flags & WEIR_EVENT_PENALISED)
+		noted->refusal.used = noted->refusal.threshold = WEIR_EVENT_UNKNOWN;
 	return 1;
 }
 

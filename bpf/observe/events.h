@@ -133,13 +133,13 @@ __noinline int weir_emit_penalty_event(struct weir_scratch *s, __u32 place, __u6
 	struct weir_event *event;
 	__u64 number;
 
-	WEIR_GLOBAL(PENALTIES_OR_SHARES, s, 0);
+	WEIR_GLOBAL(BARS, s, 0);
 	event = weir_begin_change(s, WEIR_LANE_PENALTIES, slot, &number);
 	if (!event)
 		return 0;
 	weir_hash_key(s, place); /* makes s->key */
 	event->value = until_ns;
-	if (WEIR_PART_KIND(FAIR) && weir_rule(place)->is_fair)
+	if (weir_rule(place)->bar == WEIR_BAR_LEVEL)
 		event->flags = WEIR_EVENT_SHARES;
 	event->key = s->key;
 	event->rule_slot = slot;

@@ -19,7 +19,7 @@ static __always_inline void weir_report_nothing(struct weir_scratch *s, const st
 static __always_inline void weir_report_row(struct weir_scratch *s, const struct weir_rule *rule,
 					    struct weir_harness_flow *flow)
 {
-	if (weir_is_fair(rule))
+	if (rule->bar == WEIR_BAR_LEVEL)
 		flow->other = weir_hash_key(s, rule->shadow);
 	if (rule->storage == WEIR_STORAGE_NARROW || rule->storage == WEIR_STORAGE_MEDIUM)
 		flow->tag = weir_flow_id(s, rule, WEIR_NARROW).tag;
@@ -63,6 +63,7 @@ __noinline int weir_report_flow(struct weir_scratch *s, struct weir_harness *l, 
 	{                                                                                                              \
 		report(s, rule, flow);                                                                                 \
 	}
+#define HIDDEN_KIND(...)
 #include "weir_kinds.def"
 	return 0;
 }

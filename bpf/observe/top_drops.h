@@ -249,8 +249,8 @@ static __always_inline bool weir_is_last_dropped(const struct weir_scratch *s, c
 
 	if (last->rule != rule->place + 1u)
 		return false;
-	/* Other kinds do not look for rows; nor is a row looked for while the flow is penalised. */
-	if (weir_keeps_rows(rule) && !rule->penalty_ms)
+	/* Other kinds do not look for rows; nor is a row looked for where a bar blocks. */
+	if (weir_keeps_rows(rule) && !rule->bar)
 		return last->flow_tag == s->flow.tag;
 	if (rule->key_fields == WEIR_KEY_SOURCE)
 		return last->is_ipv6 == s->packet.is_ipv6 && weir_is_source(&s->packet, rule, last->source);

@@ -300,7 +300,7 @@ static int add_window(struct weir_sandbox *sandbox, const struct weir_rule *rule
 {
 	uint64_t hash;
 	const struct weir_rule *counted = weir_sandbox_counted(sandbox, flow, &hash);
-	int err = rule->is_fair ? add_fair(sandbox, flow) : 0;
+	int err = rule->bar == WEIR_BAR_LEVEL ? add_fair(sandbox, flow) : 0;
 
 	if (err)
 		return err;

@@ -234,7 +234,7 @@ static uint32_t fields_of(const struct work *work, const struct weir_rule *rule)
 	const struct weir_generation *generation = weir_object_generation(work->result->object);
 	uint32_t fields = weir_fields_of_key(rule, work->question->direction);
 
-	if (rule->is_fair)
+	if (rule->bar == WEIR_BAR_LEVEL)
 		fields |= weir_fields_of_key(&generation->rules[rule->shadow % WEIR_RULES_MAX],
 					     work->question->direction);
 	return fields;

@@ -393,7 +393,7 @@ int weir_read_flow_state(const struct weir_flow_reader *reader, const struct wei
 		explained->is_override_by_label = overrides_labels(rule);
 	}
 	look_at_penalty(reader, flow, explained);
-	if (rule->is_fair)
+	if (rule->bar == WEIR_BAR_LEVEL)
 		look_at_shares(reader, flow, explained);
 	if (look_at[rule->kind % WEIR_KIND_COUNT])
 		look_at[rule->kind % WEIR_KIND_COUNT](reader, flow, is_override ? &units : NULL, explained);

@@ -107,8 +107,9 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->penalises |= rule->penalty_ms > 0;
 		config->has_observers |= rule->observes;
 		config->shares_connections |= rule->shares_with != i;
-		config->asks_out_of_line |= rule->storage != WEIR_STORAGE_NARROW || rule->penalty_ms || rule->is_fair;
-		config->kinds |= rule->is_fair ? 1u << WEIR_KIND_FAIR : 0;
+		config->bars |= rule->bar > 0;
+		config->kinds |= rule->bar == WEIR_BAR_LEVEL ? 1u << WEIR_KIND_FAIR : 0; /* of its hidden rule */
+		config->asks_out_of_line |= rule->storage != WEIR_STORAGE_NARROW || rule->bar;
 		kind = weir_kinds[rule->kind];
 		if (kind->longest_wait_ns)
 			delays |= weir_match_directions(

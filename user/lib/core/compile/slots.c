@@ -414,7 +414,7 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->penalty_ms_max = rule->penalty_ms_max;
 	if (terms->kind == WEIR_KIND_OCCUPY)
 		written->unit_bits = weir_occupy_unit_bits(rule->interval_ns);
-	written->is_fair = rule->fair_by.fields != 0;
+	written->bar = rule->fair_by.fields ? WEIR_BAR_LEVEL : rule->penalty_ms ? WEIR_BAR_PENALTY : WEIR_BAR_NONE;
 	if (terms->kind == WEIR_KIND_FAIR)
 		written->fair = fair_terms(slotting, &slotting->ruleset->rules[terms->shadow]);
 	written->emission = terms->emission;
@@ -441,8 +441,7 @@ static uint8_t drops_mark_of(const struct slotting *slotting, size_t place)
 static bool is_plain(const struct weir_rule *rule)
 {
 	return rule->kind == WEIR_KIND_WINDOW && rule->window == WEIR_WINDOW_LEAP && rule->goes_by_ticks &&
-	       !rule->counts_bytes && !rule->observes && !rule->penalty_ms && !rule->is_fair && !rule->needs_allowed &&
-	       !rule->has_overrides;
+	       !rule->counts_bytes && !rule->observes && !rule->bar && !rule->needs_allowed && !rule->has_overrides;
 }
 
 static void write_rule(const struct slotting *slotting, size_t place)
