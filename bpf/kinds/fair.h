@@ -15,7 +15,7 @@
 #include "observe/drops.h"
 #include "observe/events.h"
 #include "observe/key_samples.h"
-#include "window/shortcuts.h"
+#include "window/threshold.h"
 #include "weir_fair.h"
 
 static __always_inline void weir_add(__u64 *count, __u64 units)
@@ -413,10 +413,6 @@ __noinline int weir_is_above_level(struct weir_scratch *s, __u32 place)
 
 	WEIR_GLOBAL(KIND(FAIR), s, false);
 	share = weir_rule(rule->shadow);
-	if (rule->storage == WEIR_STORAGE_NARROW) /* drops are counted for its flow */
-		weir_enter_narrow(s, rule, s->nth);
-	else
-		weir_enter_other(s, rule);
 	s->fair.child = weir_shared_id(weir_flow_hash(s, share), config.sizes[WEIR_TABLE_FAIR_SHARES]);
 	index = s->fair.child.set / WEIR_FAIR_SETS_PER_CHUNK;
 	chunk = bpf_map_lookup_elem(&fair_shares, &index);
