@@ -571,16 +571,20 @@ CLAIM(packets_that_are_penalised)
 	bench_end(&bench);
 }
 
-/* A whole resource's limit, without and with fair shares; and while it is contended, by a child above its level. */
+/* A whole resource's limit, which all of count_admitted()'s sources fit into, without and with fair shares; and with
+ * them, while it is contended, by a child above its level.
+ */
 CLAIM(packets_that_share_fairly)
 {
 	struct bench bench;
 
-	bench_begin(&bench, RULES("threshold: 1000, statIntervalInMs: 10000, per: all"));
+	bench_begin(&bench, RULES("threshold: 1000000, statIntervalInMs: 10000, per: all"));
 	count_admitted(&bench, "kind.whole_admitted");
 	bench_end(&bench);
-	bench_begin(&bench, RULES("threshold: 1000, statIntervalInMs: 10000, per: all, fairBy: source"));
+	bench_begin(&bench, RULES("threshold: 1000000, statIntervalInMs: 10000, per: all, fairBy: source"));
 	count_admitted(&bench, "kind.fair_admitted");
+	bench_end(&bench);
+	bench_begin(&bench, RULES("threshold: 1000, statIntervalInMs: 10000, per: all, fairBy: source"));
 	count_over(&bench, "kind.fair_over", LIMIT);
 	bench_end(&bench);
 }
