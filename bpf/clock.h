@@ -31,8 +31,19 @@ static __always_inline __u64 weir_tick_time_ns(__u64 jiffies)
 	return jiffies * config.tick_ns + config.tick_origin_ns;
 }
 
-/* A new tick has begun, or another load was at work: compute once what depends on the tick alone (weir.bpf.c). */
-int weir_enter_tick(struct weir_scratch *s, __u64 tick);
+static __always_inline __u64 weir_tick_now(void)
+{
+	struct weir_harness *l = config.is_virtual ? weir_harness() : NULL;
+
+	return l ? l->clock_ns - l->tick_late_ns : bpf_jiffies64();
+}
+
+static __always_inline void weir_set_tick(struct weir_scratch *s, __u64 tick)
+{
+	s->tick = tick;
+	s->tick_ns = weir_tick_time_ns(tick);
+	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;
+}
 
 /* The packet's time, by CLOCK_MONOTONIC. */
 static __always_inline __u64 weir_now_ns(struct weir_scratch *s)
@@ -50,17 +61,17 @@ static __always_inline __u64 weir_now_ns(struct weir_scratch *s)
 	return s->now_ns;
 }
 
-/* Make the clocks be read again, at the start of a packet and when an evaluation is repeated. The tick is read here, so
- * it is always older than CLOCK_MONOTONIC (weir_clock_limit() relies on that).
+/* Read the clocks again, when an evaluation is repeated. The tick is read first, so it is always older than
+ * CLOCK_MONOTONIC (weir_clock_limit() relies on that). What else a new tick changes waits for the next packet
+ * (weir_enter()).
  */
-static __always_inline void weir_read_tick(struct weir_scratch *s)
+static __always_inline void weir_reread_tick(struct weir_scratch *s)
 {
-	struct weir_harness *l = config.is_virtual ? weir_harness() : NULL;
-	__u64 tick = l ? l->clock_ns - l->tick_late_ns : bpf_jiffies64();
+	__u64 tick = weir_tick_now();
 
 	s->has_now = 0;
-	if (unlikely((tick ^ config.load) != s->entry))
-		weir_enter_tick(s, tick);
+	if (tick != s->tick)
+		weir_set_tick(s, tick);
 }
 
 /* Do jiffies prove that the bucket in *clk is the present one? For a window spec that uses the tick, this answer is
@@ -141,7 +152,7 @@ static __always_inline void weir_clock_enter(struct weir_scratch *s, struct weir
 static __always_inline bool weir_reread_is_over(struct weir_scratch *s, const struct weir_clock *clk,
 						const struct weir_rule *rule)
 {
-	weir_read_tick(s);
+	weir_reread_tick(s);
 	return rule->goes_by_ticks ? !weir_clock_is_current(s, clk) : weir_now_ns(s) >= clk->end_ns;
 }
 

@@ -33,6 +33,7 @@ __noinline int weir_begin_load(struct weir_scratch *s)
 	return 0;
 }
 
+/* A new tick has begun, or another load was at work: compute once what depends on the tick alone. */
 __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 {
 	const struct weir_events *all = config.is_virtual ? NULL : weir_events();
@@ -40,7 +41,7 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 
 	if (!s)
 		return 0;
-	begins = (s->entry ^ s->tick) != config.load;
+	begins = (s->entry ^ s->entry_tick) != config.load;
 	if (begins || s->alike & WEIR_ALIKE_RUN)
 		weir_turn_count_run(0);
 	if (unlikely(begins)) {
@@ -49,18 +50,27 @@ __noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
 	}
 	s->alike = 0;
 	s->entry = tick ^ config.load;
+	s->entry_tick = tick;
 	/* In a capture, the clock may go back to a bucket in which the flow is remembered as over its limit, although
 	 * its row has a newer one.
 	 */
 	if (config.is_virtual && tick < s->tick)
 		s->over_source.sure_jiffies = 0;
-	s->tick = tick;
-	s->tick_ns = weir_tick_time_ns(tick);
-	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;
+	weir_set_tick(s, tick);
 	s->has_listener = all && READ_ONCE(all->listens_until_ns) > s->tick_ns;
 	s->noted[WEIR_NOTED_OBSERVED].is_noted &= s->has_listener; /* only the current packet's note counts */
 	weir_allot_drops(s);
 	return 0;
+}
+
+/* A packet begins. Its tick is read before CLOCK_MONOTONIC: weir_clock_limit() relies on that. */
+static __always_inline void weir_enter(struct weir_scratch *s)
+{
+	const __u64 tick = weir_tick_now();
+
+	s->has_now = 0;
+	if (unlikely((tick ^ config.load) != s->entry))
+		weir_enter_tick(s, tick);
 }
 
 /* The harness says when a frame arrives, where, how long it was on the wire, and how many packets it stands for. */

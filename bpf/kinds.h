@@ -92,7 +92,7 @@ static __always_inline void weir_end_reservations(weir_context *ctx, struct weir
 static __always_inline enum weir_answer weir_retry(struct weir_scratch *s)
 {
 	if (s->retries++ < WEIR_RETRIES) {
-		weir_read_tick(s);
+		weir_reread_tick(s);
 		return WEIR_ANSWER_AGAIN;
 	}
 	return weir_refuse_stalled(s, weir_asked_rule(s)->slot);

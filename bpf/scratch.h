@@ -115,12 +115,12 @@ struct weir_flow_memory {
 enum weir_answer {
 	WEIR_ANSWER_ADMIT,
 	WEIR_ANSWER_BLOCK,
-	WEIR_ANSWER_UNSURE,    /* a shortcut does not know: ask the rule's kind */
-	WEIR_ANSWER_AGAIN,     /* the bucket ended meanwhile: read the clock and ask again */
-	WEIR_ANSWER_BARRED,    /* blocked by enum weir_bar, so no penalty begins */
-	WEIR_ANSWER_FOUND,     /* a second function evaluates (weir_kinds.def) */
-	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
-	WEIR_ANSWER_COOKIE,    /* look for a cookie that the packet brings back, then ask again (cookies.h) */
+	WEIR_ANSWER_UNSURE, /* a shortcut does not know: ask the rule's kind */
+	WEIR_ANSWER_AGAIN,  /* the bucket ended meanwhile: read the clock and ask again */
+	WEIR_ANSWER_BARRED, /* blocked by enum weir_bar, so no penalty begins */
+	WEIR_ANSWER_FOUND,  /* a second function evaluates (weir_kinds.def) */
+	WEIR_ANSWER_ERROR,  /* a map entry that must exist is missing */
+	WEIR_ANSWER_COOKIE, /* look for a cookie that the packet brings back, then ask again (cookies.h) */
 };
 
 #define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT /* none yet: ask the rules */
@@ -434,6 +434,7 @@ struct weir_scratch {
 	__u64 alike;	  /* which counters the latest packet was counted in (count.h) */
 	__u32 alike_left; /* so many more packets like it until a run begins */
 	__u64 load_tick;  /* the tick in which the load began here */
+	__u64 entry_tick; /* the tick in `entry`; `tick` may have been read again since */
 	__u32 resource_count;
 	__u32 flows_and_one;   /* rules whose flow is in fetched_flow[]: all, or none; 0: no flow_memory either */
 	__u32 must_commit;     /* some rule has set something aside, to be committed if the packet passes */
@@ -472,8 +473,8 @@ struct weir_scratch {
 	__u32 drops_gap;     /* after those: how many drops are skipped before the next sample */
 	__u32 drops_skipped; /* how many have been skipped so far */
 	__u32 drops_random;
-	__u32 was_barred; /* a rule has just blocked the packet by its bar, not by its window */
-	__u32 hits_skipped;  /* hits of busy timed entries: timed.h */
+	__u32 was_barred;   /* a rule has just blocked the packet by its bar, not by its window */
+	__u32 hits_skipped; /* hits of busy timed entries: timed.h */
 	struct weir_refusal refusal;
 	struct weir_noted_drop noted[WEIR_NOTED_DROPS];
 	struct weir_sum sum;

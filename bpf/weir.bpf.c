@@ -58,7 +58,7 @@ static __always_inline enum weir_verdict weir_parse_packet(struct xdp_md *ctx, s
 	enum weir_parsed parsed;
 	struct weir_cursor cur;
 
-	weir_read_tick(s);
+	weir_enter(s);
 	cur.data = (void *)(long)ctx->data;
 	cur.end = (void *)(long)ctx->data_end;
 	cur.frame_bytes = weir_frame_bytes(ctx, &cur);

@@ -93,7 +93,7 @@ static __always_inline enum weir_verdict weir_parse_packet(struct __sk_buff *skb
 	enum weir_parsed parsed = WEIR_PARSED_IP;
 	struct weir_cursor cur;
 
-	weir_read_tick(s);
+	weir_enter(s);
 	s->segments = 1;
 	s->packet.ifindex = skb->ifindex;
 	cur.data = (void *)(long)skb->data;

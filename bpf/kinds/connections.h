@@ -334,7 +334,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 		}
 		step = weir_step_now(s, reservation->class);
 		if (!weir_count_in(s, rule->flows_slot, reservation->class, step)) {
-			weir_read_tick(s);
+			weir_reread_tick(s);
 			continue;
 		}
 		/* Leave out the connection itself if the sum includes it; another CPU may have just closed it. */
@@ -710,7 +710,7 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 			way = weir_insert_connection(s, set, reservation->tag, weir_rule(s->rule[index])->slot);
 		if (weir_try_commit(s, index, set, way) != WEIR_ATTEMPT_AGAIN)
 			break;
-		weir_read_tick(s);
+		weir_reread_tick(s);
 	}
 	if (reservation->is_reserved) /* and not used */
 		weir_abort_connection(s, index);
