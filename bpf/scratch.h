@@ -312,6 +312,7 @@ struct weir_fair_view {
 	__u64 now_ns;
 	__u64 interval; /* its number */
 	__u64 word;	/* what the child had offered before this packet: weir_fair_child.offered */
+	struct weir_fair_search search;
 };
 
 /* A packet counted in a row without a lease (shortcuts.h). */

@@ -46,7 +46,8 @@ _Static_assert(sizeof(struct weir_fair_set) == 384, "six cache lines");
  * down into this range; those above the parent's threshold are not counted, since no level is above it.
  */
 #define WEIR_FAIR_ORDINAL_BITS 20
-#define WEIR_FAIR_BUCKETS (8 + 8 * (WEIR_FAIR_ORDINAL_BITS - 3))
+#define WEIR_FAIR_OCTAVES (1 + WEIR_FAIR_ORDINAL_BITS - 3)
+#define WEIR_FAIR_BUCKETS (8 * WEIR_FAIR_OCTAVES)
 
 /* What was offered to a contended parent in one interval. */
 struct weir_fair_counts {
@@ -56,6 +57,7 @@ struct weir_fair_counts {
 	__u64 children; /* new ones included */
 	__u64 newcomers;
 	__u64 newcomer_units;
+	__u64 joiners;			/* the sum of joined[] */
 	__u64 units[WEIR_FAIR_BUCKETS]; /* by their ordinal, without newcomers' */
 	/* Children by what they had offered in this interval before they were first counted. */
 	__u32 joined[WEIR_FAIR_BUCKETS];
@@ -181,34 +183,70 @@ static inline __u64 weir_fair_groups(__u64 newcomers, __u64 children)
 	return groups < newcomers ? groups : newcomers;
 }
 
-/* The level of what these counts have; 0: all of it is at most `aim`, or nobody offered anything. */
-static inline __u64 weir_fair_find_level(const struct weir_fair_counts *counts, __u64 aim, __u32 shift)
-{
-	__u64 groups = weir_fair_groups(counts->newcomers, counts->children), newcomers = counts->newcomer_units;
-	__u64 units = 0, joined = 0, last = 0, last_sum = 0, top, sum, of_newcomers;
-	__u32 i;
+/* Looking for the level, from the lowest bucket on. */
+struct weir_fair_search {
+	__u64 aim;	 /* what the level may admit */
+	__u64 groups;	 /* for how many children newcomers are taken */
+	__u64 newcomers; /* their units */
+	__u64 joined;	 /* children that joined above the bucket */
+	__u64 units;	 /* of ordinals up to its top */
+	__u64 last;	 /* its top */
+	__u64 last_sum;	 /* what that as a level would admit */
+	__u64 level;
+};
 
-	for (i = 0; i < WEIR_FAIR_BUCKETS; i++)
-		joined += counts->joined[i];
-	for (i = 0; i < WEIR_FAIR_BUCKETS; i++) {
-		top = weir_fair_top(i, shift);
-		joined -= counts->joined[i];
+/* Look in the next eight buckets, of an octave below WEIR_FAIR_OCTAVES. Returns whether the level is there. */
+static inline int weir_fair_search_octave(const struct weir_fair_counts *counts, struct weir_fair_search *search,
+					  __u32 octave, __u32 shift)
+{
+	__u64 width = 1ull << ((octave ? octave - 1 : 0) + shift), top = octave ? search->last : -1ull, sum,
+	      of_newcomers;
+
+	for (__u32 i = 0; i < 8; i++) {
+		const __u32 bucket = octave * 8 + i;
+		__u64 joined;
+
+		top += width;
+		joined = counts->joined[bucket];
+		if (joined > search->joined) /* another CPU has counted since `joiners` was read */
+			joined = search->joined;
+		search->joined -= joined;
 		/* Those that joined in this bucket, in its middle. */
-		units += counts->units[i] + counts->joined[i] * ((last + top + 1) / 2);
-		of_newcomers = groups * top;
-		if (of_newcomers > newcomers)
-			of_newcomers = newcomers;
-		sum = units + joined * top + of_newcomers;
-		if (sum > aim) {
-			top -= last;
-			last <<= WEIR_FAIR_LEVEL_BITS;
-			last += ((aim - last_sum) << WEIR_FAIR_LEVEL_BITS) / (sum - last_sum) * top;
-			return last ? last : 1;
+		search->units += counts->units[bucket] + joined * ((search->last + top + 1) / 2);
+		of_newcomers = search->groups * top;
+		if (of_newcomers > search->newcomers)
+			of_newcomers = search->newcomers;
+		sum = search->units + search->joined * top + of_newcomers;
+		if (sum > search->aim) {
+			search->level = search->last << WEIR_FAIR_LEVEL_BITS;
+			search->level += ((search->aim - search->last_sum) << WEIR_FAIR_LEVEL_BITS) /
+					 (sum - search->last_sum) * (top - search->last);
+			search->level += !search->level;
+			return 1;
 		}
-		last = top;
-		last_sum = sum;
+		search->last = top;
+		search->last_sum = sum;
 	}
 	return 0;
+}
+
+/* The level of what these counts have; 0: all of it is at most `aim`, or nobody offered anything. The program's
+ * search_octave is out of line, so that the verifier looks at eight buckets, not at all of them; `search` is not on its stack.
+ */
+static __always_inline __u64 weir_fair_find_level(const struct weir_fair_counts *counts, __u64 aim, __u32 shift,
+						  struct weir_fair_search *search,
+						  int (*search_octave)(const struct weir_fair_counts *,
+								       struct weir_fair_search *, __u32, __u32))
+{
+	search->aim = aim;
+	search->groups = weir_fair_groups(counts->newcomers, counts->children);
+	search->newcomers = counts->newcomer_units;
+	search->joined = counts->joiners;
+	search->units = search->last = search->last_sum = search->level = 0;
+	for (__u32 octave = 0; octave < WEIR_FAIR_OCTAVES; octave++)
+		if (search_octave(counts, search, octave, shift))
+			break;
+	return search->level;
 }
 
 /* How many children want more than this level, each as many as its weight. New ones are left out. */

@@ -115,6 +115,7 @@ __noinline int weir_begin_counts(struct weir_fair_counts *counts, __u64 interval
 	WRITE_ONCE(counts->children, 0);
 	WRITE_ONCE(counts->newcomers, 0);
 	WRITE_ONCE(counts->newcomer_units, 0);
+	WRITE_ONCE(counts->joiners, 0);
 #pragma nounroll
 	for (__u32 i = 0; i < WEIR_FAIR_BUCKETS; i++) {
 		WRITE_ONCE(counts->units[i], 0);
@@ -151,10 +152,17 @@ __noinline int weir_note_fair_drop(struct weir_scratch *s, __u32 place)
 
 /* ---- the level ---- */
 
-__noinline __u64 weir_find_level(const struct weir_fair_counts *counts, __u64 aim, __u32 shift)
+__noinline int weir_search_octave(const struct weir_fair_counts *counts, struct weir_fair_search *search, __u32 octave,
+				  __u32 shift)
 {
-	WEIR_GLOBAL(KIND(FAIR), counts && shift < 32, 0);
-	return weir_fair_find_level(counts, aim, shift);
+	WEIR_GLOBAL(KIND(FAIR), counts && search && octave < WEIR_FAIR_OCTAVES && shift < 32, 1);
+	return weir_fair_search_octave(counts, search, octave, shift);
+}
+
+__noinline __u64 weir_find_level(struct weir_scratch *s, const struct weir_fair_counts *counts, __u64 aim, __u32 shift)
+{
+	WEIR_GLOBAL(KIND(FAIR), s && counts, 0);
+	return weir_fair_find_level(counts, aim, shift, &s->fair.search, weir_search_octave);
 }
 
 /* The level aims at less than the threshold, so that packets that arrive unevenly are not dropped by the parent's
@@ -203,10 +211,10 @@ __noinline int weir_work_out_level(struct weir_scratch *s, struct weir_fair_pare
 		aim -= weir_lesser(parent->margin, aim);
 		groups = weir_greater(groups, weir_fair_groups(last->newcomers, last->children));
 		if (last->offered > limit)
-			level = weir_find_level(last, aim, terms->shift);
+			level = weir_find_level(s, last, aim, terms->shift);
 	}
 	if (present->offered > aim)
-		sooner = weir_find_level(present, aim, terms->shift);
+		sooner = weir_find_level(s, present, aim, terms->shift);
 	if (!level || (sooner && sooner < level))
 		level = sooner;
 	WRITE_ONCE(parent->limit, limit);
@@ -300,8 +308,10 @@ static __always_inline void weir_count_offer(struct weir_scratch *s, struct weir
 		} else if (before) {
 			joined = WEIR_ELEMENT(counts->joined,
 					      weir_fair_bucket(weir_fair_ordinal(before, weight), shift));
-			if (joined)
+			if (joined) {
 				__sync_fetch_and_add(joined, weight);
+				weir_add(&counts->joiners, weight);
+			}
 		}
 	}
 	if (word & WEIR_FAIR_NEW) {

@@ -57,8 +57,10 @@ static void count_offers(struct weir_fair_counts *counts, const uint64_t *offers
 		const uint64_t before = from < offers[i] ? from - from % batch : 0;
 		const uint32_t weight = weights ? weights[i] : 1;
 
-		if (before && weir_fair_bucket(weir_fair_ordinal(before, weight), shift) < WEIR_FAIR_BUCKETS)
+		if (before && weir_fair_bucket(weir_fair_ordinal(before, weight), shift) < WEIR_FAIR_BUCKETS) {
 			counts->joined[weir_fair_bucket(weir_fair_ordinal(before, weight), shift)] += weight;
+			counts->joiners += weight;
+		}
 		counts->children++;
 		for (uint64_t sent = before; sent + batch <= offers[i]; sent += batch) {
 			const uint64_t ordinal = weir_fair_ordinal(sent + batch - batch / 2, weight);
@@ -83,11 +85,13 @@ static void assert_level(const uint64_t *offers, const uint32_t *weights, size_t
 			 uint64_t from)
 {
 	struct weir_fair_counts *counts = calloc(1, sizeof(*counts));
+	struct weir_fair_search search;
 	const uint32_t shift = shift_of(limit);
 	double by_hand = fill_by_hand(offers, weights, count, limit), level;
 
 	count_offers(counts, offers, weights, count, batch, shift, from);
-	level = (double)weir_fair_find_level(counts, limit, shift) / (1 << WEIR_FAIR_LEVEL_BITS);
+	level = (double)weir_fair_find_level(counts, limit, shift, &search, weir_fair_search_octave) /
+		(1 << WEIR_FAIR_LEVEL_BITS);
 	if (!by_hand)
 		assert_true(level == 0);
 	/* A bucket is up to an eighth wide, and demand within it may be uneven; a packet is counted in its middle. */
@@ -180,13 +184,15 @@ CLAIM(a_spoofed_flood_counts_for_a_sixteenth_of_its_sources)
 {
 	uint64_t offers[50];
 	struct weir_fair_counts counts = {};
+	struct weir_fair_search search;
 
 	for (size_t i = 0; i < 50; i++)
 		offers[i] = 1000;
 	count_offers(&counts, offers, NULL, 50, 1, 0, 0);
 	counts.children += 20000;
 	counts.newcomers = counts.newcomer_units = 20000;
-	assert_int_equal(weir_fair_find_level(&counts, 13000, 0) >> WEIR_FAIR_LEVEL_BITS, 10);
+	assert_int_equal(
+		weir_fair_find_level(&counts, 13000, 0, &search, weir_fair_search_octave) >> WEIR_FAIR_LEVEL_BITS, 10);
 	/* Newcomers beside as many others count as they are. */
 	assert_int_equal(weir_fair_groups(5, 50), 5);
 	assert_int_equal(weir_fair_groups(100, 150), 50);
