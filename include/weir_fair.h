@@ -14,13 +14,14 @@
 
 /* ---- children ---- */
 
-/* weir_fair_child.offered, from the lowest bit: the units offered in an interval, two flags, and the interval's number,
- * cut to 22 bits.
+/* weir_fair_child.offered, from the lowest bit: the units offered in an interval, three flags, and the interval's
+ * number, cut to 21 bits.
  */
 #define WEIR_FAIR_UNITS ((1ull << 40) - 1)
 #define WEIR_FAIR_NEW (1ull << 40)     /* it offered nothing in the two intervals before */
 #define WEIR_FAIR_COUNTED (1ull << 41) /* its parent's counts of this interval have it */
-#define WEIR_FAIR_STAMP_SHIFT 42
+#define WEIR_FAIR_REFUSED (1ull << 42) /* some of it was above the level */
+#define WEIR_FAIR_STAMP_SHIFT 43
 
 /* A child, in map `fair_shares`. CPUs change it without locks; two that do so at once may lose a packet's count. */
 struct weir_fair_child {
@@ -83,18 +84,18 @@ struct weir_fair_parent {
 };
 
 /* Contended parents, and those that were until their place is needed. */
-#define WEIR_FAIR_PARENT_WAYS 3
+#define WEIR_FAIR_PARENT_WAYS 12
 struct weir_fair_parent_set {
 	__u32 tag[WEIR_FAIR_PARENT_WAYS]; /* 0: free */
 	struct weir_fair_parent parent[WEIR_FAIR_PARENT_WAYS];
 };
-#define WEIR_FAIR_PARENT_SETS 512 /* 1,536 parents. Chosen, not derived */
+#define WEIR_FAIR_PARENT_SETS 256 /* 3,072 parents. Chosen, not derived */
 
 /*
  * Map `fair_shares`: first the children, in chunks of sets, then the sets of parents. One map, because a program can
  * use 64 of them (MAX_USED_MAPS of the kernel), and ours uses as many.
  */
-#define WEIR_FAIR_SETS_PER_CHUNK 32
+#define WEIR_FAIR_SETS_PER_CHUNK 128
 struct weir_fair_chunk {
 	union {
 		struct weir_fair_set children[WEIR_FAIR_SETS_PER_CHUNK];
@@ -104,7 +105,7 @@ struct weir_fair_chunk {
 _Static_assert(sizeof(struct weir_fair_chunk) == WEIR_FAIR_SETS_PER_CHUNK * sizeof(struct weir_fair_set),
 	       "parents fit into a chunk");
 /* Where the parents begin, and all elements, for so many sets of children. */
-#define WEIR_FAIR_FIRST_PARENTS(sets) ((sets) / WEIR_FAIR_SETS_PER_CHUNK)
+#define WEIR_FAIR_FIRST_PARENTS(sets) (((sets) + WEIR_FAIR_SETS_PER_CHUNK - 1) / WEIR_FAIR_SETS_PER_CHUNK)
 #define WEIR_FAIR_CHUNKS(sets) (WEIR_FAIR_FIRST_PARENTS(sets) + WEIR_FAIR_PARENT_SETS)
 
 /* ---- what a rule says: weir_rule.fair, of the hidden rule that describes its children ---- */
@@ -169,18 +170,19 @@ static inline __u64 weir_fair_top(__u32 bucket, __u32 shift)
 	return (next << shift) - 1;
 }
 
-/* For how many children newcomers are taken, whose level they share: each for one, if they are no more than those who
- * have been there; otherwise for as many as these, or for one for each 16 of them. Otherwise each source of a spoofed
- * flood, with its one packet, would lower the level as much as a child that has been there.
+/* For how many children newcomers are taken, whose level they share: one for each 16. Otherwise each source of a spoofed
+ * flood, with its one packet, would lower the level as much as a child that has been there. But a few count one by one:
+ * they may be heavy, and will have been there in the next interval, whose level would be too high until then.
  */
 #define WEIR_FAIR_NEWCOMERS 16
-static inline __u64 weir_fair_groups(__u64 newcomers, __u64 children)
+#define WEIR_FAIR_NEWCOMERS_ALONE 8 /* chosen, not derived */
+static inline __u64 weir_fair_groups(__u64 newcomers)
 {
 	__u64 groups = (newcomers + WEIR_FAIR_NEWCOMERS - 1) / WEIR_FAIR_NEWCOMERS;
 
-	if (groups + newcomers < children)
-		groups = children - newcomers;
-	return groups < newcomers ? groups : newcomers;
+	if (newcomers < WEIR_FAIR_NEWCOMERS_ALONE)
+		return newcomers;
+	return groups < WEIR_FAIR_NEWCOMERS_ALONE ? WEIR_FAIR_NEWCOMERS_ALONE : groups;
 }
 
 /* Looking for the level, from the lowest bucket on. */
@@ -239,7 +241,7 @@ static __always_inline __u64 weir_fair_find_level(const struct weir_fair_counts 
 								       struct weir_fair_search *, __u32, __u32))
 {
 	search->aim = aim;
-	search->groups = weir_fair_groups(counts->newcomers, counts->children);
+	search->groups = weir_fair_groups(counts->newcomers);
 	search->newcomers = counts->newcomer_units;
 	search->joined = counts->joiners;
 	search->units = search->last = search->last_sum = search->level = 0;

@@ -167,12 +167,14 @@ __noinline __u64 weir_find_level(struct weir_scratch *s, const struct weir_fair_
 
 /* The level aims at less than the threshold, so that packets that arrive unevenly are not dropped by the parent's
  * window, which does not know whose they are: by 1/256, and by a margin that grows with what the window drops
- * although there is a level, and falls in an interval without such drops. Chosen, not derived.
+ * although there is a level, and falls slowly in intervals without such drops. Where small children have most of the
+ * threshold, the margin would take much of the level, so that is bounded, too. Chosen, not derived.
  */
 #define WEIR_FAIR_AIM_SHIFT 8
-#define WEIR_FAIR_LOST_SHIFT 9	  /* less than this part of the threshold is no reason for a larger margin */
+#define WEIR_FAIR_MARGIN_SHIFT 6  /* at first, the margin is this part of the threshold, and two units */
 #define WEIR_FAIR_MARGIN_PARTS 24 /* the largest margin is this part of the threshold */
-#define WEIR_FAIR_DECAY_SHIFT 2
+#define WEIR_FAIR_DECAY_SHIFT 5
+#define WEIR_FAIR_LEVEL_SHIFT 4 /* the margin takes at most this part of the level */
 
 /* Once in an interval. `lost`: what the window dropped in the one before, or 0. */
 static __always_inline void weir_move_margin(struct weir_fair_parent *parent, __u64 interval, __u64 lost, __u64 limit)
@@ -181,8 +183,10 @@ static __always_inline void weir_move_margin(struct weir_fair_parent *parent, __
 
 	if (parent->margin_at == interval)
 		return;
+	if (!parent->margin_at)
+		margin = (limit >> WEIR_FAIR_MARGIN_SHIFT) + 2;
 	parent->margin_at = interval;
-	if (lost <= (limit >> WEIR_FAIR_LOST_SHIFT) + 1)
+	if (!lost)
 		margin -= margin >> WEIR_FAIR_DECAY_SHIFT;
 	else
 		margin += lost;
@@ -194,7 +198,7 @@ __noinline int weir_work_out_level(struct weir_scratch *s, struct weir_fair_pare
 {
 	const struct weir_rule *rule = weir_rule(place);
 	const struct weir_fair_terms *terms = &weir_rule(rule->shadow)->fair;
-	__u64 limit, aim, level = 0, sooner = 0, groups, interval;
+	__u64 limit, aim, level = 0, sooner = 0, groups, interval, newcomer_units = 0;
 	struct weir_fair_counts *last, *present;
 
 	WEIR_GLOBAL(KIND(FAIR), s && parent && terms->aim_den, 0);
@@ -202,21 +206,27 @@ __noinline int weir_work_out_level(struct weir_scratch *s, struct weir_fair_pare
 	limit = (weir_threshold_word(s, rule, WEIR_WIDE) & WEIR_THRESHOLD_MASK) * terms->scale;
 	last = weir_counts_of(parent, interval - 1);
 	present = weir_counts_of(parent, interval);
-	groups = weir_fair_groups(present->newcomers, present->children);
+	groups = weir_fair_groups(present->newcomers);
 	aim = limit * terms->aim_num / terms->aim_den;
 	aim -= aim >> WEIR_FAIR_AIM_SHIFT;
 	if (READ_ONCE(last->interval) == interval) {
+		if (parent->margin_at != interval)
+			newcomer_units = last->newcomer_units;
 		/* In the first intervals with a level, the window still drops what came before it. */
 		weir_move_margin(parent, interval, parent->since + 2 < interval ? last->lost : 0, limit);
-		aim -= weir_lesser(parent->margin, aim);
-		groups = weir_greater(groups, weir_fair_groups(last->newcomers, last->children));
+		groups = weir_greater(groups, weir_fair_groups(last->newcomers));
 		if (last->offered > limit)
 			level = weir_find_level(s, last, aim, terms->shift);
 	}
 	if (present->offered > aim)
 		sooner = weir_find_level(s, present, aim, terms->shift);
-	if (!level || (sooner && sooner < level))
+	if (!level || (sooner && sooner < level)) {
 		level = sooner;
+		last = present;
+	}
+	if (level)
+		level = weir_greater(weir_find_level(s, last, aim - weir_lesser(parent->margin, aim), terms->shift),
+				     level - (level >> WEIR_FAIR_LEVEL_SHIFT));
 	WRITE_ONCE(parent->limit, limit);
 	WRITE_ONCE(parent->shift, terms->shift);
 	if (level) {
@@ -224,6 +234,9 @@ __noinline int weir_work_out_level(struct weir_scratch *s, struct weir_fair_pare
 			parent->since = interval;
 		WRITE_ONCE(parent->cost, weir_fair_cost(level, terms->interval_ns));
 		WRITE_ONCE(parent->newcomer_cost, weir_fair_cost(level, terms->interval_ns) / (groups ?: 1));
+		/* As children who wanted more have nothing saved up. */
+		if (newcomer_units > groups * level >> WEIR_FAIR_LEVEL_BITS)
+			WRITE_ONCE(parent->newcomer_tat_ns, s->fair.now_ns + terms->interval_ns);
 	}
 	WRITE_ONCE(parent->level, level);
 	return 0;
@@ -250,7 +263,7 @@ __noinline __u32 weir_begin_child(struct weir_scratch *s, struct weir_fair_set *
 	if (!child)
 		return WEIR_FLOW_WAYS;
 	/* The number of no interval near this one, so that its first packet begins one. */
-	WRITE_ONCE(child->offered, (s->fair.interval ^ 1ull << 21) << WEIR_FAIR_STAMP_SHIFT);
+	WRITE_ONCE(child->offered, (s->fair.interval ^ 1ull << 20) << WEIR_FAIR_STAMP_SHIFT);
 	WRITE_ONCE(child->before, 0);
 	WRITE_ONCE(child->tat_ns, 0);
 	WRITE_ONCE(child->parent_tag, parent.tag);
@@ -274,7 +287,7 @@ __noinline int weir_begin_child_interval(struct weir_scratch *s, struct weir_fai
 	before = READ_ONCE(child->offered);
 	word = s->fair.interval << WEIR_FAIR_STAMP_SHIFT;
 	/* The difference of the numbers, at the top of the word, where it wraps. */
-	if (word - (before & ~(WEIR_FAIR_UNITS | WEIR_FAIR_NEW | WEIR_FAIR_COUNTED)) > 2ull << WEIR_FAIR_STAMP_SHIFT)
+	if (word - (before & ~((1ull << WEIR_FAIR_STAMP_SHIFT) - 1)) > 2ull << WEIR_FAIR_STAMP_SHIFT)
 		word |= WEIR_FAIR_NEW;
 	if (__sync_val_compare_and_swap(&child->offered, before, word) != before)
 		return 0;
@@ -325,19 +338,30 @@ static __always_inline void weir_count_offer(struct weir_scratch *s, struct weir
 		weir_add(units, batch);
 }
 
-/* May `units` more be admitted? `spent`: what they would have used up by now, had there been a level before. */
+#define WEIR_FAIR_MIX 0x9e3779b97f4a7c15ull /* 2^64 by the golden ratio: hashes a time */
+
+/* May a packet be admitted that takes so much of an interval? `spent`: what was used up by now, if there was no level in
+ * the last interval; `at_least`: if there was.
+ *
+ * Children that want more than the level wait for their turns, and they may all have begun to wait at one moment. So
+ * each turn is put off by a random part of what the packet takes: otherwise a wave of packets would be admitted at once
+ * and be dropped by the parent's window. The turns themselves stay where they are, so that the rate is exact. A level
+ * may be below a packet, which is then saved up for.
+ */
 static __always_inline bool weir_take_share(__u64 *tat_ns, __u64 now_ns, __u64 interval_ns, __u64 cost_ns,
-					    __u64 spent_ns)
+					    __u64 spent_ns, __u64 at_least_ns, __u32 tag)
 {
-	__u64 tat = READ_ONCE(*tat_ns), from = now_ns;
+	__u64 tat = READ_ONCE(*tat_ns), from = now_ns + at_least_ns, depth_ns = weir_greater(interval_ns, cost_ns), mix;
 
 	if ((__s64)(tat + interval_ns - now_ns) < 0) /* not limited for an interval and more */
-		from += spent_ns < interval_ns ? spent_ns : interval_ns;
-	else if (tat > now_ns)
+		from = now_ns + weir_lesser(spent_ns, depth_ns);
+	else if ((__s64)(tat - from) > 0)
 		from = tat;
-	if (from - now_ns >= interval_ns) {
+	mix = (tat + tag) * WEIR_FAIR_MIX;
+	mix = (mix ^ mix >> 32) * WEIR_FAIR_MIX;
+	if (from - now_ns + (mix >> 48) * (cost_ns >> 16) >= depth_ns) {
 		/* No more is owed than under the level in force. It may have been lower; or the clock went back. */
-		from = weir_lesser(from, now_ns + interval_ns + cost_ns);
+		from = weir_lesser(from, now_ns + depth_ns + cost_ns);
 		if (from != tat)
 			__sync_val_compare_and_swap(tat_ns, tat, from);
 		return false;
@@ -355,7 +379,7 @@ __noinline int weir_evaluate_child(struct weir_scratch *s, struct weir_fair_set 
 	const struct weir_rule *share;
 	struct weir_fair_counts *counts;
 	struct weir_fair_child *child;
-	__u64 batch, cost, before, word, interval_ns, spent_ns, step, level, weight;
+	__u64 batch, cost, before, word, interval_ns, spent_ns, at_least_ns = 0, step, level, weight;
 	bool is_taken;
 
 	WEIR_GLOBAL(KIND(FAIR), s && set && parent, false);
@@ -380,25 +404,36 @@ __noinline int weir_evaluate_child(struct weir_scratch *s, struct weir_fair_set 
 	if (s->fair.word & WEIR_FAIR_NEW) {
 		cost = READ_ONCE(parent->newcomer_cost);
 		is_taken = weir_take_share(&parent->newcomer_tat_ns, s->fair.now_ns, interval_ns,
-					   batch * cost >> WEIR_FAIR_COST_BITS, 0);
+					   batch * cost >> WEIR_FAIR_COST_BITS, 0, 0, s->fair.child.tag);
 	} else {
 		level *= weight;
 		cost = READ_ONCE(parent->cost) / weight;
 		before = s->fair.word & WEIR_FAIR_UNITS;
 		word = READ_ONCE(child->before);
-		if (!((word ^ (s->fair.interval - 1) << WEIR_FAIR_STAMP_SHIFT) >> WEIR_FAIR_STAMP_SHIFT))
+		if (!((word ^ (s->fair.interval - 1) << WEIR_FAIR_STAMP_SHIFT) >> WEIR_FAIR_STAMP_SHIFT)) {
+			/* Admitted more than the level in force: the level was higher, and what had been saved up was
+			 * for bursts.
+			 */
+			if (!before && !(word & WEIR_FAIR_REFUSED) &&
+			    (word & WEIR_FAIR_UNITS) > ((level + level / 32) >> WEIR_FAIR_LEVEL_BITS) + batch)
+				at_least_ns = interval_ns;
 			before = weir_greater(before, word & WEIR_FAIR_UNITS);
+		}
 		spent_ns = before ? interval_ns : 0;
 		if (before < level >> WEIR_FAIR_LEVEL_BITS)
 			spent_ns = before * cost >> WEIR_FAIR_COST_BITS;
-		is_taken = weir_take_share(&child->tat_ns, s->fair.now_ns, interval_ns,
-					   batch * cost >> WEIR_FAIR_COST_BITS, spent_ns);
+		is_taken =
+			weir_take_share(&child->tat_ns, s->fair.now_ns, interval_ns,
+					batch * cost >> WEIR_FAIR_COST_BITS, spent_ns, at_least_ns, s->fair.child.tag);
 	}
 	if (is_taken)
 		return false;
 	if (READ_ONCE(parent->contended) != s->fair.interval + 1)
 		WRITE_ONCE(parent->contended, s->fair.interval + 1);
-	weir_keep_refused(&set->flows, way);
+	if (!(s->fair.word & WEIR_FAIR_REFUSED))
+		__sync_fetch_and_or(&child->offered, WEIR_FAIR_REFUSED);
+	if (!(s->fair.word & WEIR_FAIR_NEW)) /* a flood's sources go first */
+		weir_keep_refused(&set->flows, way);
 	if (weir_take_key_sample_turn(s)) { /* for `weir flows` */
 		struct weir_flow_id flow = s->flow;
 

@@ -193,11 +193,12 @@ CLAIM(a_spoofed_flood_counts_for_a_sixteenth_of_its_sources)
 	counts.newcomers = counts.newcomer_units = 20000;
 	assert_int_equal(
 		weir_fair_find_level(&counts, 13000, 0, &search, weir_fair_search_octave) >> WEIR_FAIR_LEVEL_BITS, 10);
-	/* Newcomers beside as many others count as they are. */
-	assert_int_equal(weir_fair_groups(5, 50), 5);
-	assert_int_equal(weir_fair_groups(100, 150), 50);
-	assert_int_equal(weir_fair_groups(10000, 10050), 625);
-	assert_int_equal(weir_fair_groups(0, 50), 0);
+	/* A few count one by one. */
+	assert_int_equal(weir_fair_groups(0), 0);
+	assert_int_equal(weir_fair_groups(5), 5);
+	assert_int_equal(weir_fair_groups(100), 8);
+	assert_int_equal(weir_fair_groups(129), 9);
+	assert_int_equal(weir_fair_groups(10000), 625);
 }
 
 CLAIM(a_cost_is_what_divides_an_interval_into_the_level)
