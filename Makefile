@@ -270,6 +270,8 @@ BENCH_PURE := compare page picture report trace traffic trial_figures
 $(BUILD)/tests/unit/bench_test: $(call objects,$(BENCH_PURE:%=tests/bench/%.c))
 $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 
+$(BUILD)/tests/bpf/fair_shapes_test: LIBS += -lm
+
 # Everything else loads the program. With cmocka throughout, because tests/lib asserts by it.
 LINK_TEST = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) $(CMOCKA) -lpthread
 
