@@ -170,9 +170,9 @@ static inline __u64 weir_fair_top(__u32 bucket, __u32 shift)
 	return (next << shift) - 1;
 }
 
-/* For how many children newcomers are taken, whose level they share: one for each 16. Otherwise each source of a spoofed
- * flood, with its one packet, would lower the level as much as a child that has been there. But a few count one by one:
- * they may be heavy, and will have been there in the next interval, whose level would be too high until then.
+/* For how many children newcomers are taken, whose level they share: one for each 16. Otherwise each source of a
+ * spoofed flood, with its one packet, would lower the level as much as a child that has been there. But a few count one
+ * by one: they may be heavy, and will have been there in the next interval, whose level would be too high until then.
  */
 #define WEIR_FAIR_NEWCOMERS 16
 #define WEIR_FAIR_NEWCOMERS_ALONE 8 /* chosen, not derived */

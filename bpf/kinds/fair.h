@@ -340,8 +340,8 @@ static __always_inline void weir_count_offer(struct weir_scratch *s, struct weir
 
 #define WEIR_FAIR_MIX 0x9e3779b97f4a7c15ull /* 2^64 by the golden ratio: hashes a time */
 
-/* May a packet be admitted that takes so much of an interval? `spent`: what was used up by now, if there was no level in
- * the last interval; `at_least`: if there was.
+/* May a packet be admitted that takes so much of an interval? `spent`: what was used up by now, if there was no level
+ * in the last interval; `at_least`: if there was.
  *
  * Children that want more than the level wait for their turns, and they may all have begun to wait at one moment. So
  * each turn is put off by a random part of what the packet takes: otherwise a wave of packets would be admitted at once
