@@ -208,6 +208,7 @@ static inline int weir_fair_search_octave(const struct weir_fair_counts *counts,
 		const __u32 bucket = octave * 8 + i;
 		__u64 joined;
 
+		__asm__ volatile("" ::: "memory"); /* else clang keeps all of *search on the stack */
 		top += width;
 		joined = counts->joined[bucket];
 		if (joined > search->joined) /* another CPU has counted since `joiners` was read */

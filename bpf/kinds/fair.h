@@ -159,9 +159,9 @@ __noinline int weir_search_octave(const struct weir_fair_counts *counts, struct 
 	return weir_fair_search_octave(counts, search, octave, shift);
 }
 
-__noinline __u64 weir_find_level(struct weir_scratch *s, const struct weir_fair_counts *counts, __u64 aim, __u32 shift)
+static __always_inline __u64 weir_find_level(struct weir_scratch *s, const struct weir_fair_counts *counts, __u64 aim,
+					     __u32 shift)
 {
-	WEIR_GLOBAL(KIND(FAIR), s && counts, 0);
 	return weir_fair_find_level(counts, aim, shift, &s->fair.search, weir_search_octave);
 }
 
