@@ -303,6 +303,20 @@ int weir_json_print(json_t *document, struct weir_diag *diag)
 	return weir_flush_results(diag);
 }
 
+#define FAIR_LINES_MAX 10u
+
+void weir_print_fair(const struct weir_instance *instance, const struct weir_fair_uses *uses)
+{
+	char words[WEIR_WORDS_BYTES];
+
+	for (size_t i = 0; i < uses->count && i < FAIR_LINES_MAX; i++)
+		printf("  %s: contended: %s\n", instance->rules[uses->uses[i].rule_slot].name,
+		       weir_fair_words(instance, &uses->uses[i], words));
+	if (uses->count > FAIR_LINES_MAX)
+		printf("  and %zu more contended flow%s\n", uses->count - FAIR_LINES_MAX,
+		       weir_plural(uses->count - FAIR_LINES_MAX));
+}
+
 static const char *directions_words(const struct weir_instance *instance, const struct weir_link *link)
 {
 	if (weir_hook_is_out(link->hook))

@@ -67,6 +67,11 @@ void weir_print_clean(FILE *stream, const char *format, va_list args) __attribut
 #define WEIR_LIMITS_BYTES 320
 bool weir_limits_words(const char *instance, char words[WEIR_LIMITS_BYTES]);
 
+/* The contended flows of rules with fairBy, as many as fit a screen. Prints nothing if there are none. */
+struct weir_instance;
+struct weir_fair_uses;
+void weir_print_fair(const struct weir_instance *instance, const struct weir_fair_uses *uses);
+
 /* Print the document and free it. Returns 0, or -errno with a message in *diag. */
 int weir_json_print(json_t *document, struct weir_diag *diag);
 

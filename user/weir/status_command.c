@@ -14,7 +14,6 @@
 #include "network/netns.h"
 #include "network/tc.h"
 #include "pins/pins.h"
-#include "report/keys.h"
 #include "report/status.h"
 #include "rules/scalars.h"
 #include "state/directions.h"
@@ -91,30 +90,6 @@ static void print_rules(const struct weir_status_view *view)
 	if (!weir_limits_out(instance))
 		weir_table_leave_out(&table, "direction");
 	weir_table_print(&table, stdout);
-}
-
-#define FAIR_LINES_MAX 10u
-
-/* Contended parents of rules with fairBy, as many as fit a screen. */
-static void print_fair(const struct weir_status_view *view)
-{
-	char whose[WEIR_WORDS_BYTES];
-
-	for (size_t i = 0; i < view->fair.count && i < FAIR_LINES_MAX; i++) {
-		const struct weir_fair_use *use = &view->fair.uses[i];
-		const struct weir_rule_info *rule = &view->instance->rules[use->rule_slot];
-
-		printf("  %s: contended (%s): at most %.4g %s per interval for each of %llu children (%llu new, %llu "
-		       "want more); together they want %llu\n",
-		       rule->name,
-		       rule->identity.key_fields ? weir_flow_key_words(view->instance, rule, &use->key, whose)
-						 : "the whole resource",
-		       use->level, rule->identity.counts_bytes ? "bytes" : "packets", (unsigned long long)use->children,
-		       (unsigned long long)use->newcomers, (unsigned long long)use->above,
-		       (unsigned long long)use->offered);
-	}
-	if (view->fair.count > FAIR_LINES_MAX)
-		printf("  and %zu more contended flows\n", view->fair.count - FAIR_LINES_MAX);
 }
 
 static void print_controller(const char *instance, const struct weir_controller_report *controller)
@@ -400,7 +375,7 @@ static void print_text(const struct weir_status_view *view)
 	putchar('\n');
 	if (instance->rule_count)
 		print_rules(view);
-	print_fair(view);
+	weir_print_fair(instance, &view->fair);
 }
 
 /* ---- the command ---- */

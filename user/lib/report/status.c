@@ -205,25 +205,54 @@ static json_t *describe_flow(const struct weir_rule_info *rule, const struct wei
 	return names;
 }
 
-/* A rule with fairBy: what distinguishes its children, and its contended parents. */
-static json_t *describe_fair(const struct weir_status_view *view, uint32_t slot, const struct weir_rule_info *children)
+json_t *weir_fair_describe(const struct weir_instance *instance, const struct weir_fair_uses *uses, uint32_t slot)
 {
-	const struct weir_rule_info *rule = &view->instance->rules[slot];
-	json_t *parents = json_array();
+	const struct weir_rule_info *rule = &instance->rules[slot], *children = weir_children_of(instance, rule);
+	json_t *parents = children ? json_array() : NULL;
 
-	for (size_t i = 0; i < view->fair.count; i++) {
-		const struct weir_fair_use *use = &view->fair.uses[i];
+	for (size_t i = 0; parents && i < uses->count; i++) {
+		const struct weir_fair_use *use = &uses->uses[i];
 
 		if (use->rule_slot == slot)
 			weir_json_append(&parents,
 					 json_pack("{s:o, s:f, s:I, s:I, s:I, s:I}", "key",
-						   weir_flow_key_describe(view->instance, rule, &use->key), "level",
+						   weir_flow_key_describe(instance, rule, &use->key), "level",
 						   use->level, "offered", (json_int_t)use->offered, "children",
 						   (json_int_t)use->children, "newChildren", (json_int_t)use->newcomers,
 						   "aboveLevel", (json_int_t)use->above));
 	}
-	return json_pack("{s:o, s:o}", "children", describe_flow(children, view->instance->labels), "contended",
-			 parents);
+	return parents ? json_pack("{s:o, s:o}", "children", describe_flow(children, instance->labels), "contended",
+				   parents)
+		       : NULL;
+}
+
+/* Three digits: levels are no more exact. */
+static const char *format_about(double units, const struct weir_rule_info *rule, char text[WEIR_RATE_TEXT_BYTES])
+{
+	const uint64_t micro = units * WEIR_MICRO + 0.5;
+	uint64_t step = 1;
+
+	while (micro / step >= 1000)
+		step *= 10;
+	return weir_format_rate((micro + step / 2) / step * step, rule->identity.interval_ns,
+				rule->identity.counts_bytes, text);
+}
+
+const char *weir_fair_words(const struct weir_instance *instance, const struct weir_fair_use *use,
+			    char words[WEIR_WORDS_BYTES])
+{
+	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
+	char level[WEIR_RATE_TEXT_BYTES] = "not known yet", offered[WEIR_RATE_TEXT_BYTES], key[WEIR_WORDS_BYTES] = "";
+
+	if (use->level)
+		format_about(use->level, rule, level);
+	if (rule->identity.key_fields)
+		weir_flow_key_words(instance, rule, &use->key, key);
+	snprintf(words, WEIR_WORDS_BYTES, "level %s; %llu child%s (%llu new, %llu above it) want %s%s%.200s", level,
+		 (unsigned long long)use->children, use->children == 1 ? "" : "ren",
+		 (unsigned long long)use->newcomers, (unsigned long long)use->above,
+		 format_about(use->offered, rule, offered), key[0] ? "; " : "", key);
+	return words;
 }
 
 /* The threshold now, for people. */
@@ -250,14 +279,17 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 	const uint32_t *slot = record;
 	static const struct weir_rule_info none;
 	const struct weir_rule_info *rule = line->is_heading ? &none : &instance->rules[*slot];
+	const struct weir_rule_info *children = line->is_heading ? NULL : weir_children_of(instance, rule);
 	const bool has_buckets = weir_has_window(rule) || weir_reads_shadow(rule);
-	char words[WEIR_WORDS_BYTES], buckets[16];
+	char words[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES], buckets[16];
 
 	snprintf(buckets, sizeof(buckets), "%u", rule->identity.samples);
 	/* A document has these, as the rule has them. */
 	WEIR_CELL(line, "rule", "%s", rule->name);
 	WEIR_CELL(line, "resource", "%s", rule->system ? "-" : rule->resource_name);
-	WEIR_CELL(line, "limit", "%s", weir_format_limit(rule, instance->labels, words));
+	WEIR_CELL(line, "limit", "%s%s%s", weir_format_limit(rule, instance->labels, words),
+		  children ? ", shared fairly " : "",
+		  children ? weir_format_whose_limit(children, instance->labels, whose) : "");
 	WEIR_FIGURE(line, "thresholdNow", ">now",
 		    weir_has_one_threshold(rule)
 			    ? json_integer(view->controller.thresholds[slot - instance->rule_order])
@@ -274,8 +306,8 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 	WEIR_FIELD(line, "isPerFlow", json_boolean(weir_warms_flows(rule)));
 	if (!line->put && rule->penalty_ms && view->penalties.by_rule)
 		WEIR_FIELD(line, "penalisedFlows", json_integer(view->penalties.by_rule[*slot]));
-	if (!line->put && weir_children_of(instance, rule))
-		WEIR_FIELD(line, "fairShares", describe_fair(view, *slot, weir_children_of(instance, rule)));
+	if (!line->put && children)
+		WEIR_FIELD(line, "fairShares", weir_fair_describe(instance, &view->fair, *slot));
 	if (!line->put && weir_is_breaker(rule) && view->breakers)
 		WEIR_FIELD(line, "breaker",
 			   weir_figures_describe(weir_describe_breaker_sum, NULL, &view->breakers[*slot]));

@@ -72,6 +72,15 @@ weir_describer weir_describe_link, weir_describe_rule_state;
 /* A struct weir_set_size. */
 weir_describer weir_describe_set;
 
+/* "level 110/s; 50 children (0 new, 5 above it) want 5450/s; source 10.1.0.1": a contended flow, without its rule. */
+const char *weir_fair_words(const struct weir_instance *instance, const struct weir_fair_use *use,
+			    char words[WEIR_WORDS_BYTES]);
+
+/* {"children", "contended"}: of a rule with fairBy, what distinguishes its children, and its contended flows. NULL: the
+ * rule has no fairBy, or out of memory.
+ */
+json_t *weir_fair_describe(const struct weir_instance *instance, const struct weir_fair_uses *uses, uint32_t slot);
+
 /* The object for one instance in `weir status --json` (docs/json.md). NULL: out of memory. */
 json_t *weir_status_describe(const struct weir_status_view *view);
 

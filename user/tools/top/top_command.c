@@ -22,6 +22,7 @@ static const struct weir_command weir_top_command = {
 	.about = "Show rules and the busiest flows on the whole terminal, updated every second. For each rule, it "
 		 "shows what was offered, admitted and dropped, the limit in force, the share of it that the busiest "
 		 "flow has used, and the last minute. Outgoing packets have a separate line if rules limit them. "
+		 "Below the rules are the contended flows of rules with fairBy: the level, and how many share it. "
 		 "'h' shows the keys. It follows reloads and ends at a detach. "
 		 "--once and --json print one second, for scripts; --once lists the rule that drops most first.",
 	.example = "  weir top\n  weir top --once",
@@ -52,9 +53,9 @@ static void print_rules(const struct weir_top *top)
 	for (size_t i = 0; i < top->rule_count; i++)
 		rules[i] = &top->rules[i];
 	qsort(rules, top->rule_count, sizeof(*rules), compare_drops);
-	weir_table_head(&table, weir_describe_top_rule, NULL);
+	weir_table_head(&table, weir_describe_top_rule, top);
 	for (size_t i = 0; i < top->rule_count; i++)
-		weir_table_add(&table, weir_describe_top_rule, NULL, rules[i]);
+		weir_table_add(&table, weir_describe_top_rule, top, rules[i]);
 	if (!top->limits_out)
 		weir_table_leave_out(&table, "direction");
 	weir_table_print(&table, stdout);
@@ -103,6 +104,7 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 		printf("cluster %s\n", weir_cluster_words(&top->cluster, words));
 	putchar('\n');
 	print_rules(top);
+	weir_print_fair(top->instance, &top->fair);
 	if (top->flow_count) {
 		putchar('\n');
 		print_flows(top, options->most);

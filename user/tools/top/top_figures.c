@@ -8,6 +8,7 @@
 #include "host/host.h"
 #include "report/drops.h"
 #include "report/keys.h"
+#include "report/status.h"
 #include "state/directions.h"
 #include "tables/rule_kind.h"
 #include "words/json.h"
@@ -293,6 +294,9 @@ int weir_top_read(struct weir_top *top, struct weir_diag *diag)
 	}
 	if (!err)
 		err = weir_controller_look(top->instance, &top->controller, diag);
+	weir_fair_uses_free(&top->fair);
+	if (!err)
+		err = weir_fair_read(top->instance, &top->fair, diag);
 	weir_cluster_view_free(&top->cluster);
 	if (!err && !top->instance->is_incompatible[WEIR_TABLE_SHARES])
 		err = weir_cluster_view_look(top->instance, &top->cluster, diag);
@@ -317,6 +321,7 @@ void weir_top_close(struct weir_top *top)
 	free(top->drop_lines);
 	free(top->controller.thresholds);
 	weir_cluster_view_free(&top->cluster);
+	weir_fair_uses_free(&top->fair);
 	weir_flows_view_free(&top->flows);
 	weir_drops_free(&top->drops);
 	weir_counters_free(&top->before);
@@ -362,6 +367,7 @@ static json_t *describe_rates(const struct weir_top_rates *rates)
 // NOLINTNEXTLINE(readability-function-size): a list, a figure a statement
 void weir_describe_top_rule(struct weir_figures *line, const void *context, const void *record)
 {
+	const struct weir_top *top = context;
 	const struct weir_top_rule *rule = record;
 
 	WEIR_FIGURE(line, "name", "rule", json_string(rule->name), "%s%s", rule->name,
@@ -385,6 +391,8 @@ void weir_describe_top_rule(struct weir_figures *line, const void *context, cons
 	WEIR_PERCENT(line, "share", ">share", rule->share >= 0, rule->share, "-");
 	WEIR_TEXT(line, "direction", "direction", weir_direction_name(rule->directions));
 	WEIR_FIELD(line, "observes", json_boolean(rule->observes));
+	if (!line->put && weir_children_of(top->instance, &top->instance->rules[rule->slot]))
+		WEIR_FIELD(line, "fairShares", weir_fair_describe(top->instance, &top->fair, rule->slot));
 }
 
 json_t *weir_top_describe(const struct weir_top *top)
@@ -397,6 +405,6 @@ json_t *weir_top_describe(const struct weir_top *top)
 		"{s:s, s:f, s:o, s:o*, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
 		seconds_between(top), "packetsPerSecond", total, "outPacketsPerSecond",
 		top->limits_out ? describe_rates(&top->out) : NULL, "cluster", weir_cluster_sum(&top->cluster), "rules",
-		weir_figures_list(weir_describe_top_rule, NULL, top->rules, top->rule_count, sizeof(*top->rules)),
+		weir_figures_list(weir_describe_top_rule, top, top->rules, top->rule_count, sizeof(*top->rules)),
 		"flows", weir_flows_describe(&top->flows), "dropped", weir_drops_describe(top->instance, &top->drops));
 }

@@ -15,6 +15,7 @@
 #include "report/shared_limits.h"
 #include "state/counters.h"
 #include "state/dropped_flows.h"
+#include "state/fair_shares.h"
 #include "words/figures.h"
 
 #define WEIR_TOP_FLOWS_MAX 200
@@ -64,6 +65,7 @@ struct weir_top {
 	bool has_before;
 	struct weir_controller_report controller;
 	struct weir_cluster_view cluster; /* no rules if hosts share none */
+	struct weir_fair_uses fair;	  /* contended flows of rules with fairBy */
 	struct weir_flows_view flows;
 	struct weir_drops drops;
 	uint64_t flows_ns, flows_cost_ns; /* when they were read, and the CPU time that it took */
@@ -91,7 +93,7 @@ bool weir_top_observes(const struct weir_top *top);
 /* "1.24M", "950", "0.5": at most six characters. */
 const char *weir_top_number(double number, char text[16]);
 
-/* A struct weir_top_rule. */
+/* A struct weir_top_rule, with the struct weir_top as context. */
 weir_describer weir_describe_top_rule;
 
 /* {"seconds", "total", "rules", "flows"}; NULL: out of memory. */

@@ -327,6 +327,36 @@ static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top
 	return y + lines;
 }
 
+/* Draw contended flows of rules with fairBy, below the rules, in at most `lines`. Returns the line after them. */
+static int draw_fair(const struct weir_top_screen *screen, const struct weir_top *top, int y, int lines)
+{
+	char words[WEIR_WORDS_BYTES], line[WEIR_NAME_BYTES + WEIR_WORDS_BYTES + 16];
+	size_t left_out = 0;
+	int drawn = 0;
+
+	attron(COLOR_PAIR(PAIR_NEAR));
+	for (size_t i = 0; i < top->fair.count; i++) {
+		const char *rule = top->instance->rules[top->fair.uses[i].rule_slot].name;
+
+		weir_fair_words(top->instance, &top->fair.uses[i], words);
+		snprintf(line, sizeof(line), "%s: contended: %s", rule, words);
+		if (!is_meant(screen, rule, words))
+			continue;
+		if (drawn < lines)
+			put(y + drawn++, 0, COLS, false, line);
+		else
+			left_out++;
+	}
+	if (left_out && drawn) {
+		snprintf(line, sizeof(line), "%zu more contended flows: see 'weir status'", left_out + 1);
+		move(y + drawn - 1, 0);
+		clrtoeol();
+		put(y + drawn - 1, 0, COLS, false, line);
+	}
+	attroff(COLOR_PAIR(PAIR_NEAR));
+	return y + drawn;
+}
+
 /* A line in one of the lower panes: its text, which is filtered, and the function that draws it. */
 struct flow_pane {
 	size_t count;
@@ -510,7 +540,7 @@ static void draw_help(int y)
 void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top *top)
 {
 	const int head = head_lines(top), lines = LINES - 3 - head; /* for rules and flows together */
-	int rules = (int)top->rule_count;
+	int rules = (int)top->rule_count, y;
 	char rates[TEXT_MAX], out[TEXT_MAX + 16];
 
 	erase();
@@ -525,7 +555,9 @@ void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top 
 	} else if (lines > 1) {
 		if (rules > (lines + 1) / 2)
 			rules = (lines + 1) / 2;
-		draw_flows(screen, top, draw_rules(screen, top, head, rules) + (LINES > 12), lines - rules);
+		y = draw_rules(screen, top, head, rules);
+		y = draw_fair(screen, top, y, lines / 5);
+		draw_flows(screen, top, y + (LINES > 12), lines - (y - head - 1));
 	}
 	draw_foot(screen);
 	refresh();
