@@ -5,6 +5,7 @@
 const CHARTS_MAX = 12; // of the busiest resources; a page with a thousand charts would be slow
 const FLOWS_SHOWN = 20;
 const DROPPED_SHOWN = 20;
+const FAIR_SHOWN = 20;
 const CHANGES_SHOWN = 20;
 const DROP_LINES_SHOWN = 20; // in addition to the changes, which no flood pushes out
 const PERIOD_MS = 1000;
@@ -302,11 +303,24 @@ function showDropped(dropped) {
 	byId("no-dropped").hidden = dropped.flows.length > 0;
 }
 
+// Shown only while those who share a threshold (fairBy) want more than there is.
+function showFair(rules) {
+	const contended = rules.flatMap((rule) => (rule.fairShares?.contended ?? []).map((flow) => [rule, flow]));
+	byId("fair-section").hidden = !contended.length;
+	setText(byId("fair-words"), "Those who share such a threshold want more than there is. Each may have the level in an interval"
+		+ (contended.length > FAIR_SHOWN ? `. The first ${FAIR_SHOWN} of ${count(contended.length)} flows.` : "."));
+	fillTable("fair", contended.slice(0, FAIR_SHOWN).map(([rule, flow]) => [keyOf(flow), rule.name,
+		flow.level ? `${short.format(flow.level)} ${rule.unit}` : "not known yet", count(flow.children), count(flow.newChildren),
+		{text: count(flow.aboveLevel), className: flow.aboveLevel ? "bad" : ""}, `${short.format(flow.offered)} ${rule.unit}`]));
+}
+
+const limitOf = (rule) => rule.fairShares ? `${rule.limit}, shared fairly per ${rule.fairShares.children.join(", ")}` : rule.limit;
+
 function showRules(status, stats) {
 	const counters = new Map(stats.rules.map((rule) => [rule.name, rule]));
 	fillTable("rules", status.rules.map((rule) => {
 		const counter = counters.get(rule.name), tally = (what) => counter ? count(counter[what].packets) : "?";
-		return [rule.name, rule.resource === null ? "the whole host" : wayOf(rule) + rule.resource, rule.limit,
+		return [rule.name, rule.resource === null ? "the whole host" : wayOf(rule) + rule.resource, limitOf(rule),
 			rule.isPerFlow ? "per flow" : rule.thresholdNow === null ? "–" : count(rule.thresholdNow),
 			rule.flow?.length ? rule.flow.join(", ") : "–", rule.mode, tally("blocked"), tally("wouldDrop")];
 	}));
@@ -485,6 +499,7 @@ async function update() {
 		showFlows(flows);
 		showDropped(dropped);
 		showRules(status, stats);
+		showFair(status.rules);
 		showCluster(cluster);
 		showVerdicts(stats);
 		showEvents(events);
