@@ -102,12 +102,13 @@ static void print_limit(const struct weir_ruleset *ruleset, const struct weir_ru
 		       (unsigned long long)memory->high_mark_bytes);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
 		printf(" (1/%u of it when cold, warm in %u s)", rule->warm_up.cold_factor, rule->warm_up.period_s);
-	if (rule->fair_by.fields)
-		printf(", shared fairly %s",
-		       weir_format_whose(&rule->fair_by, weir_resource_of(ruleset, rule)->match.families, words));
 	if (rule->cluster)
 		printf("%s", rule->cluster == WEIR_CLUSTER_GLOBAL ? " for all hosts together"
 								  : " times the number of hosts, together");
+	if (rule->fair_by.fields)
+		printf(", shared fairly %s%s",
+		       weir_format_whose(&rule->fair_by, weir_resource_of(ruleset, rule)->match.families, words),
+		       rule->cluster ? " on each host" : "");
 }
 
 /* The state by which packets are evaluated: TATs, or a window and where it is kept. */

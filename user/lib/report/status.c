@@ -229,7 +229,8 @@ json_t *weir_fair_describe(const struct weir_instance *instance, const struct we
 /* Three digits: levels are no more exact. */
 static const char *format_about(double units, const struct weir_rule_info *rule, char text[WEIR_RATE_TEXT_BYTES])
 {
-	const uint64_t micro = units * WEIR_MICRO + 0.5;
+	const double most = UINT64_MAX / WEIR_MICRO / 2;
+	const uint64_t micro = (units < most ? units : most) * WEIR_MICRO + 0.5;
 	uint64_t step = 1;
 
 	while (micro / step >= 1000)
@@ -248,9 +249,9 @@ const char *weir_fair_words(const struct weir_instance *instance, const struct w
 		format_about(use->level, rule, level);
 	if (rule->identity.key_fields)
 		weir_flow_key_words(instance, rule, &use->key, key);
-	snprintf(words, WEIR_WORDS_BYTES, "level %s; %llu child%s (%llu new, %llu above it) want %s%s%.200s", level,
-		 (unsigned long long)use->children, use->children == 1 ? "" : "ren",
-		 (unsigned long long)use->newcomers, (unsigned long long)use->above,
+	snprintf(words, WEIR_WORDS_BYTES, "level %s%s; %llu child%s (%llu new, %llu above it) want %s%s%.200s", level,
+		 rule->cluster ? " on this host" : "", (unsigned long long)use->children,
+		 use->children == 1 ? "" : "ren", (unsigned long long)use->newcomers, (unsigned long long)use->above,
 		 format_about(use->offered, rule, offered), key[0] ? "; " : "", key);
 	return words;
 }
@@ -287,9 +288,10 @@ void weir_describe_rule_state(struct weir_figures *line, const void *context, co
 	/* A document has these, as the rule has them. */
 	WEIR_CELL(line, "rule", "%s", rule->name);
 	WEIR_CELL(line, "resource", "%s", rule->system ? "-" : rule->resource_name);
-	WEIR_CELL(line, "limit", "%s%s%s", weir_format_limit(rule, instance->labels, words),
+	WEIR_CELL(line, "limit", "%s%s%s%s", weir_format_limit(rule, instance->labels, words),
 		  children ? ", shared fairly " : "",
-		  children ? weir_format_whose_limit(children, instance->labels, whose) : "");
+		  children ? weir_format_whose_limit(children, instance->labels, whose) : "",
+		  children && rule->cluster ? " on each host" : "");
 	WEIR_FIGURE(line, "thresholdNow", ">now",
 		    weir_has_one_threshold(rule)
 			    ? json_integer(view->controller.thresholds[slot - instance->rule_order])
