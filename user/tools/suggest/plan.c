@@ -55,6 +55,7 @@ static int add_rules_of(struct weir_suggest_plan *plan, const struct weir_rulese
 				 &(struct weir_suggest_series){
 					 .resource = resource,
 					 .flow = *weir_flow_of(ruleset, rule),
+					 .fair_by = rule->fair_by,
 					 .window = {rule->interval_ns / rule->samples, rule->samples, rule->window},
 					 .interval_ns = rule->interval_ns,
 					 .counts_bytes = rule->counts_bytes,

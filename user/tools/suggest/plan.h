@@ -14,6 +14,7 @@
 struct weir_suggest_series {
 	size_t resource;
 	struct weir_flow flow;
+	struct weir_flow fair_by; /* of the rule; not measured, since a level is no number of the file */
 	struct weir_peak_window window;
 	uint64_t interval_ns;
 	bool counts_bytes;

@@ -272,12 +272,19 @@ static const char bursty_words[] =
 
 static const char steady_words[] = "  # Kind: busy flows send steadily; a window suits that.\n";
 
+static const char fair_words[] =
+	"  # One limit for all: one client can use it up. To share it fairly, add 'fairBy: %s' (docs/fair.md).\n";
+
 static void write_kind(FILE *stream, const struct weir_suggest_report *report, const struct weir_suggestion *suggestion)
 {
 	if (suggestion->measure == WEIR_MEASURE_CONNECTIONS)
 		fputs(connections_words, stream);
 	if (suggestion->measure)
 		return;
+	if (!suggestion->flow.fields && !suggestion->fair_by.fields)
+		fprintf(stream, fair_words,
+			weir_match_directions(&resource_of(report, suggestion)->match) == WEIR_MATCHES_IN ? "source"
+													  : "remote");
 	if (weir_suggest_is_tcp(&resource_of(report, suggestion)->match))
 		fputs(tcp_rule_words, stream);
 	else
@@ -298,6 +305,8 @@ static void write_rest(FILE *stream, const struct weir_suggest_report *report, c
 		weir_write_word(&writer, "per", "all");
 	else if (memcmp(&suggestion->flow, flow, sizeof(*flow)) != 0)
 		weir_write_key(&writer, "per", &suggestion->flow);
+	if (suggestion->fair_by.fields && window != WEIR_WINDOW_TOKENS)
+		weir_write_key(&writer, "fairBy", &suggestion->fair_by);
 	if (suggestion->samples != WEIR_SAMPLES_MAX && window != WEIR_WINDOW_TOKENS)
 		weir_write_number(&writer, "sampleCount", suggestion->samples);
 	if (window != WEIR_WINDOW_LEAP)

@@ -69,7 +69,7 @@ struct weir_suggestion {
 	size_t resource; /* index in the report's rule set */
 	enum weir_measure measure;
 	bool is_comment; /* others limit its resource better: a comment in the file, and no rule */
-	struct weir_flow flow;
+	struct weir_flow flow, fair_by;
 	struct weir_rule_identity identity;   /* of its keys, to format them */
 	const struct weir_key_labels *labels; /* ... those of the report */
 	uint64_t interval_ns;

@@ -158,6 +158,7 @@ static void describe(const struct weir_suggest_measured *measured, const struct 
 		.measure = subject->measure,
 		.is_comment = subject->is_comment,
 		.flow = series->flow,
+		.fair_by = series->fair_by,
 		.interval_ns = series->interval_ns,
 		.samples = series->window.samples,
 		.window = series->window.kind,
