@@ -234,7 +234,8 @@ static inline int weir_fair_search_octave(const struct weir_fair_counts *counts,
 }
 
 /* The level of what these counts have; 0: all of it is at most `aim`, or nobody offered anything. The program's
- * search_octave is out of line, so that the verifier looks at eight buckets, not at all of them; `search` is not on its stack.
+ * search_octave is out of line, so that the verifier looks at eight buckets, not at all of them; `search` is not on its
+ * stack.
  */
 static __always_inline __u64 weir_fair_find_level(const struct weir_fair_counts *counts, __u64 aim, __u32 shift,
 						  struct weir_fair_search *search,

@@ -29,7 +29,7 @@ struct child {
 	uint64_t offered, passed;		   /* units of this interval */
 	uint32_t active;			   /* the latest interval in which it offered anything, + 1 */
 	uint32_t active_before;			   /* the one before that */
-	double sum_offered, sum_passed, sum_level; /* of the intervals that are judged */
+	double sum_offered, sum_passed, sum_level; /* of the intervals that are measured */
 	bool is_steady;
 };
 
@@ -63,7 +63,7 @@ static double chance(struct sim *sim)
 	return (double)(sim->random >> 33) / (1u << 31);
 }
 
-/* `parents` above 1: told apart by their source port. */
+/* `parents` above 1: distinguished by their source port. */
 static void begin(struct sim *sim, uint64_t limit, uint32_t children, uint32_t parents, uint32_t flows_per_cpu)
 {
 	struct weir_ruleset_rule *rule;
@@ -219,8 +219,8 @@ static double fill(const struct sim *sim, uint32_t parent)
 	return low;
 }
 
-/* One interval, whose shares are added up if they are to be judged. */
-static void run_interval(struct sim *sim, bool judged)
+/* One interval, whose shares are added up if they are to be measured. */
+static void run_interval(struct sim *sim, bool measured)
 {
 	plan_interval(sim);
 	send_packets(sim);
@@ -232,14 +232,14 @@ static void run_interval(struct sim *sim, bool judged)
 			child->active = sim->interval + 1;
 		}
 	}
-	for (uint32_t i = 0; i < sim->parents && judged; i++) {
+	for (uint32_t i = 0; i < sim->parents && measured; i++) {
 		struct parent *parent = &sim->parent[i];
 
 		parent->level = fill(sim, i);
 		parent->sum_passed += parent->passed;
 		parent->sum_due += fmin(sim->limit, parent->offered);
 	}
-	for (uint32_t i = 0; i < sim->children && judged; i++) {
+	for (uint32_t i = 0; i < sim->children && measured; i++) {
 		struct child *child = &sim->child[i];
 
 		if (child->offered && is_new(sim, child))
@@ -252,13 +252,13 @@ static void run_interval(struct sim *sim, bool judged)
 	sim->interval++;
 }
 
-static void run_intervals(struct sim *sim, uint32_t unjudged, uint32_t judged)
+static void run_intervals(struct sim *sim, uint32_t warm_up, uint32_t measured)
 {
-	for (uint32_t i = 0; i < unjudged + judged; i++)
-		run_interval(sim, i >= unjudged);
+	for (uint32_t i = 0; i < warm_up + measured; i++)
+		run_interval(sim, i >= warm_up);
 }
 
-/* The promises, for what was judged; and begin anew. A level is held to a packet, since none is divided. */
+/* The promises, for what was measured; and start again. A level is held to a packet, since none is divided. */
 static void assert_promises(struct sim *sim)
 {
 	for (uint32_t i = 0; i < sim->children; i++) {
