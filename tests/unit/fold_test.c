@@ -126,7 +126,7 @@ CLAIM(a_branch_that_the_configuration_decides_goes_with_what_fed_it)
 	EXPECT(program, MOV(0, 2), EXIT);
 }
 
-CLAIM(fields_equal_in_both_directions_are_known_and_others_are_not)
+CLAIM(registers_equal_on_both_branches_are_known_and_others_are_not)
 {
 	struct program *program = PROGRAM(0, 0, LOAD(BPF_W, 3, 1, 0), MOV(4, 1), MOV(0, 3), BRANCH(BPF_JEQ, 3, 0, 2),
 					  MOV(4, 2), MOV(0, 3), ALU(BPF_ADD, 0, 4), EXIT);
