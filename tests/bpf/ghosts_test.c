@@ -298,19 +298,29 @@ LONG_CLAIM(a_flow_that_begins_in_a_flood_keeps_its_limit)
  */
 CLAIM(a_refused_flow_stays_though_a_packet_was_admitted)
 {
-	struct crowd crowd;
-	uint64_t before;
+	/* When a packet fits again while the entry still counts, and how many more fit then: a window's entry counts
+	 * for an interval and a bucket.
+	 */
+	static const struct {
+		uint64_t after_ns;
+		uint32_t more;
+	} fits[] = {[1] = {SECOND, 0}, [2] = {SECOND, 0}, [3] = {4 * SECOND + SECOND / 10, 3}};
 
-	crowd_open(&crowd, &kinds[1], 4, 4 * SECOND, false, 0);
-	assert_int_equal(host_passes(&crowd, 1, 9), 4);
-	crowd.now_ns += SECOND;
-	assert_int_equal(host_passes(&crowd, 1, 1), 1);
-	push_out(&crowd, 8 * crowd.places, 4);
-	before = evicted(&crowd);
-	assert_true(before > 6 * crowd.places);
-	assert_int_equal(host_passes(&crowd, 1, 1), 0);
-	assert_int_equal(evicted(&crowd), before);
-	rig_end(&crowd.rig);
+	for (size_t i = 1; i < ARRAY_SIZE(fits); i++) {
+		struct crowd crowd;
+		uint64_t before;
+
+		crowd_open(&crowd, &kinds[i], 4, 4 * SECOND, false, 0);
+		assert_int_equal(host_passes(&crowd, 1, 9), kinds[i].at_once);
+		crowd.now_ns += fits[i].after_ns;
+		assert_int_equal(host_passes(&crowd, 1, 1), 1);
+		push_out(&crowd, 8 * crowd.places, kinds[i].at_once);
+		before = evicted(&crowd);
+		assert_true(before > 6 * crowd.places);
+		assert_int_equal(host_passes(&crowd, 1, 9), fits[i].more);
+		assert_int_equal(evicted(&crowd), before);
+		rig_end(&crowd.rig);
+	}
 }
 
 /* ---- all flows ---- */
@@ -405,6 +415,41 @@ LONG_CLAIM(aggregate_holds_where_nothing_is_remembered)
 		for (int in_turn = 0; in_turn < 2; in_turn++)
 			assert_true(part_of_crowd(&kinds[i], &(struct flood){1, 200, 1, in_turn, true}, &calm_lost) <=
 				    1.5);
+}
+
+/* Four packets at once, of which three wait. */
+static void by_queueing_three(struct rig *rig, struct weir_ruleset_rule *rule)
+{
+	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+	rule->queueing_ms_max = 3000;
+}
+
+/* In each set, the flows whose ghosts were lost had used all four packets. A second later the overflow bucket has one,
+ * which one newcomer takes from all others.
+ */
+CLAIM(newcomers_share_what_an_overflow_bucket_has)
+{
+	static const struct kind shared[] = {
+		{"tokens", by_tokens, WEIR_TABLE_TOKEN_FLOWS, true, 4, 0},
+		{"Throttling that queues", by_queueing_three, WEIR_TABLE_THROTTLED_FLOWS, true, 4, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(shared); i++) {
+		uint32_t passed = 0, hosts, sets;
+		struct crowd crowd;
+
+		crowd_open(&crowd, &shared[i], 4, 4 * SECOND, true, 0);
+		hosts = 2 * crowd.places;
+		sets = crowd.places / WEIR_FLOW_WAYS;
+		push_out(&crowd, 40 * crowd.places, shared[i].at_once);
+		/* A ghost is late by two steps of the clock at most. */
+		crowd.now_ns += SECOND + (2 << WEIR_KEEP_STEP_BITS);
+		for (uint32_t host = 1; host <= hosts; host++)
+			passed += host_passes(&crowd, host, 1);
+		print_message("%s: %u of %u newcomers passed, in %u sets\n", shared[i].name, passed, hosts, sets);
+		assert_int_equal(passed, sets);
+		rig_end(&crowd.rig);
+	}
 }
 
 RUN_CLAIMS(harness_stay_on_one_cpu, NULL)
