@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "explain/explain_packet.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -276,7 +275,10 @@ static void print_window(const struct weir_explained_rule *rule)
 /* Rounded down, but what is less than one packet is not nothing. */
 static const char *format_level(double level, char words[WEIR_WORDS_BYTES])
 {
-	snprintf(words, WEIR_WORDS_BYTES, level < 10 ? "%.2g" : "%.0f", level < 10 ? level : floor(level));
+	if (level < 10)
+		snprintf(words, WEIR_WORDS_BYTES, "%.2g", level);
+	else
+		snprintf(words, WEIR_WORDS_BYTES, "%llu", (unsigned long long)level);
 	return words;
 }
 
