@@ -98,7 +98,8 @@ static __always_inline struct weir_fair_parent *weir_begin_parent(struct weir_sc
 /* The counts of an interval. */
 static __always_inline struct weir_fair_counts *weir_counts_of(struct weir_fair_parent *parent, __u64 interval)
 {
-	return interval & 1 ? &parent->counts[1] : &parent->counts[0];
+	OPAQUE(interval); /* else clang branches, and the verifier follows both ways */
+	return &parent->counts[interval & 1];
 }
 
 /* Begin to count in the interval with this number. What other CPUs count meanwhile may be lost. */
@@ -117,9 +118,12 @@ __noinline int weir_begin_counts(struct weir_fair_counts *counts, __u64 interval
 	WRITE_ONCE(counts->newcomer_units, 0);
 	WRITE_ONCE(counts->joiners, 0);
 #pragma nounroll
-	for (__u32 i = 0; i < WEIR_FAIR_BUCKETS; i++) {
-		WRITE_ONCE(counts->units[i], 0);
-		WRITE_ONCE(counts->joined[i], 0);
+	for (__u32 octave = 0; octave < WEIR_FAIR_OCTAVES; octave++) {
+#pragma unroll
+		for (__u32 i = 0; i < 8; i++) {
+			WRITE_ONCE(counts->units[octave * 8 + i], 0);
+			WRITE_ONCE(counts->joined[octave * 8 + i], 0);
+		}
 	}
 	return 0;
 }
