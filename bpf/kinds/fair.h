@@ -25,11 +25,6 @@ static __always_inline void weir_add(__u64 *count, __u64 units)
 
 /* ---- parents ---- */
 
-static __always_inline struct weir_fair_parent *weir_fair_parent_at(struct weir_fair_parent_set *set, __u32 way)
-{
-	return WEIR_ELEMENT(set->parent, way);
-}
-
 /* The set of the packet's parent. */
 static __always_inline struct weir_fair_parent_set *weir_parent_set(const struct weir_scratch *s)
 {
@@ -51,7 +46,7 @@ static __always_inline struct weir_fair_parent *weir_find_parent(struct weir_scr
 	if (likely(way == WEIR_FAIR_PARENT_WAYS))
 		return NULL;
 	FORGET(s->forgotten, way);
-	return weir_fair_parent_at(set, way);
+	return WEIR_ELEMENT(set->parent, way);
 }
 
 /* Drops in one interval make the parent contended until the end of the next. */
@@ -75,7 +70,7 @@ static __always_inline struct weir_fair_parent *weir_begin_parent(struct weir_sc
 		if (!READ_ONCE(set->tag[way]) || !weir_is_contended(&set->parent[way], s->fair.interval))
 			found = way;
 	FORGET(s->forgotten, found);
-	parent = weir_fair_parent_at(set, found);
+	parent = WEIR_ELEMENT(set->parent, found);
 	tag = WEIR_ELEMENT(set->tag, found);
 	if (!parent || !tag)
 		return NULL;
