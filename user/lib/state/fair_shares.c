@@ -20,18 +20,21 @@ int weir_observe_fair(const struct weir_instance *instance, const uint64_t *allo
 	return 0;
 }
 
-const struct weir_rule_info *weir_children_of(const struct weir_instance *instance, const struct weir_rule_info *rule)
+/* Does the hidden rule describe the children of this one? */
+static bool describes_children_of(const struct weir_rule_info *hidden, const struct weir_rule_info *rule)
 {
 	const size_t prefix = strlen(WEIR_FAIR_PREFIX);
 
-	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++) {
-		const struct weir_rule_info *hidden = &instance->rules[slot];
+	return hidden->state == WEIR_SLOT_USED && weir_has_fair_flows(hidden) &&
+	       !strncmp(hidden->name, WEIR_FAIR_PREFIX, prefix) &&
+	       !strncmp(hidden->name + prefix, rule->name, WEIR_NAME_BYTES - prefix);
+}
 
-		if (hidden->state == WEIR_SLOT_USED && weir_has_fair_flows(hidden) &&
-		    !strncmp(hidden->name, WEIR_FAIR_PREFIX, prefix) &&
-		    !strncmp(hidden->name + prefix, rule->name, WEIR_NAME_BYTES - prefix))
-			return hidden;
-	}
+const struct weir_rule_info *weir_children_of(const struct weir_instance *instance, const struct weir_rule_info *rule)
+{
+	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++)
+		if (describes_children_of(&instance->rules[slot], rule))
+			return &instance->rules[slot];
 	return NULL;
 }
 
@@ -209,16 +212,16 @@ static void scan_children(const struct weir_instance *instance, const struct wei
 
 		for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
 			const uint32_t tag = at->flows.tag[way];
-			const struct weir_rule_info *children;
 			const struct weir_named_flow *name;
 			struct weir_fair_flow flow;
 
 			if (!tag || !look_at_way(instance, table, rule_slot, &at->child[way], now_ns, &flow))
 				continue;
 			flows->active++;
-			children = weir_children_of(instance, &instance->rules[flow.rule_slot]);
 			name = weir_flow_keys_find(keys, WEIR_FLOW_OF_KIND + WEIR_KIND_FAIR, set, tag);
-			flow.has_key = name && children && name->rule_slot == (uint32_t)(children - instance->rules);
+			flow.has_key = name && name->rule_slot < instance->info.rule_slots &&
+				       describes_children_of(&instance->rules[name->rule_slot],
+							     &instance->rules[flow.rule_slot]);
 			if (flow.has_key) {
 				flow.children_slot = name->rule_slot;
 				flow.key = name->key;
