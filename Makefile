@@ -404,7 +404,7 @@ budgets: $(BUDGETS_NEED)
 KERNELS ?= bookworm trixie trixie-backports
 KERNEL_TESTS := $(BUILD)/tests/vm/load $(if $(HAS_OTHER),$(OTHER_LOAD))
 test-kernels: $(BUILD)/weir $(TOOLS) $(KERNEL_TESTS)
-	BUILD=$(BUILD) RELEASES='$(KERNELS)' tests/vm/run $(KERNEL_TESTS)
+	BUILD=$(BUILD) MACHINE=kernels RELEASES='$(KERNELS)' tests/vm/run $(KERNEL_TESTS)
 
 # Debian's kernel for arm64: the only machine of another kind that it is tried on.
 test-arm64:
