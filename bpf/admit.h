@@ -139,12 +139,30 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 	return answer;
 }
 
+/* Ask the shortcuts of the packet's first rule, which is_fixed. */
+static __always_inline enum weir_answer weir_try_fixed(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	enum weir_answer answer = WEIR_ANSWER_BLOCK;
+
+	if (weir_is_over_source(s, rule)) {
+		s->flow.tag = s->over_source.tag;
+	} else {
+		answer = weir_try_rules(s, 0);
+		if (answer == WEIR_ANSWER_BLOCK && !s->nth)
+			weir_remember_fixed(s, rule);
+	}
+	s->expects_admission = answer != WEIR_ANSWER_BLOCK;
+	return answer;
+}
+
 /* Ask the shortcuts of the packet's first rule. With narrow rows this is in line, because most packets end there. */
 static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	enum weir_answer answer;
 
 	s->reservation[0].kind = WEIR_RESERVATION_NONE;
+	if (config.has_fixed && unlikely(rule->is_fixed))
+		return weir_try_fixed(s, rule);
 	if (WEIR_PART_OUT_OF_LINE && weir_has_bar(rule)) {
 		answer = WEIR_ANSWER_BARRED;
 		if (!weir_is_over_source(s, rule)) { /* else found penalised just now; of children none is remembered */

@@ -140,7 +140,8 @@ struct weir_rule {
 	__u8 on_block;	   /* enum weir_on_block */
 	__u8 label_set[2]; /* WEIR_KEY_LABEL: the set's number, [0] of the source, [1] of the destination */
 	__u8 bar;	   /* enum weir_bar */
-	__u8 pad[4];
+	__u8 is_fixed;	   /* bpf/window/shortcuts.h: until when a source over its limit stays so is remembered */
+	__u8 pad[3];
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of rules with tokens */
@@ -353,6 +354,7 @@ struct weir_config {
 	__u32 has_excepts;	/* some resource is without others (weir_generation.except) */
 	__u32 label_first;	/* if some flow key has WEIR_KEY_LABEL, else 0: weir_prefixes.h */
 	__u32 asks_out_of_line; /* some rule is not a packet's first, or has a bar, or has no narrow rows */
+	__u32 has_fixed;	/* some rule is_fixed */
 	__u32 has_shadows;
 	__u32 warms_flows;
 	__u32 has_overrides;

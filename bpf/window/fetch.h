@@ -99,7 +99,7 @@ static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct
 					    const enum weir_width wide)
 {
 	s->flow = weir_flow_id(s, rule, wide);
-	s->may_have_ghosts = !weir_begin_fetch(s, s->nth) ||
+	s->may_have_ghosts = (config.has_fixed && !s->expects_admission) || !weir_begin_fetch(s, s->nth) ||
 			     weir_fetch_flow(s, &s->flow, weir_chunk_of(s->flow.set, -1, wide), wide);
 }
 

@@ -303,4 +303,66 @@ CLAIM(a_note_ends_with_its_bucket_though_another_load_came_between)
 	close_bench(&old);
 }
 
+/* ---- large rows ---- */
+
+#define FRAME_BYTES 60u
+#define SHORT (WEIR_NARROW_BUCKET_NS_MIN / 2)
+
+/* LIMIT frames in a second of bytes, or in a bucket that is too short for narrow rows. */
+static void open_large(struct bench *bench, enum weir_storage storage, uint64_t more_bytes)
+{
+	struct weir_ruleset_rule *limit;
+
+	begin(bench);
+	limit = add_limit(bench, PORT, WEIR_KEY_SOURCE);
+	if (storage == WEIR_STORAGE_MEDIUM) {
+		limit->counts_bytes = true;
+		limit->threshold_micro = (LIMIT * FRAME_BYTES + more_bytes) * WEIR_MICRO;
+	} else {
+		limit->interval_ns = SHORT;
+	}
+	rig_load(&bench->rig, true);
+	assert_int_equal(bench->rig.image->rules[0].storage, storage);
+}
+
+CLAIM(a_source_with_a_large_row_is_remembered_until_its_bucket_ends)
+{
+	static const enum weir_storage storages[] = {WEIR_STORAGE_MEDIUM, WEIR_STORAGE_WIDE};
+
+	rig_require_shortcut(WEIR_SHORTCUT_SOURCE);
+	for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
+		const uint64_t bucket_ns = storages[i] == WEIR_STORAGE_MEDIUM ? SECOND : SHORT;
+		_cleanup_(close_bench) struct bench bench = {};
+
+		open_large(&bench, storages[i], 0);
+		bench.now_ns = (bench.now_ns / bucket_ns + 1) * bucket_ns;
+		for (int bucket = 0; bucket < 3; bucket++) {
+			assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
+			assert_int_not_equal(over_source(&bench).sure_jiffies, 0);
+			bench.now_ns += bucket_ns - 1;
+			assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 0);
+			assert_int_equal(passed_of(&bench, "192.0.2.2", PORT, ENOUGH), LIMIT);
+			assert_int_equal(passed_of(&bench, "192.0.2.1", OTHER_PORT, ENOUGH), ENOUGH);
+			bench.now_ns += 1;
+		}
+		assert_int_equal(rig_rule_counters(&bench.rig, 0).blocked.packets, 3 * (3 * ENOUGH - 2 * LIMIT));
+	}
+}
+
+/* What does not fit says nothing of what is smaller. */
+CLAIM(a_source_that_has_bytes_left_is_not_remembered)
+{
+	struct packet_spec large = packet_udp("192.0.2.1", 1024, "198.51.100.1", PORT, 70);
+	uint8_t frame[PACKET_BYTES_MAX];
+	size_t frame_bytes = packet_build(&large, frame);
+	_cleanup_(close_bench) struct bench bench = {};
+
+	open_large(&bench, WEIR_STORAGE_MEDIUM, FRAME_BYTES);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, LIMIT), LIMIT);
+	for (unsigned int i = 0; i < ENOUGH; i++)
+		assert_false(rig_passes(&bench.rig, bench.now_ns, frame, frame_bytes));
+	assert_int_equal(over_source(&bench).sure_jiffies, 0);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 1);
+}
+
 RUN_CLAIMS(rig_stay_group, rig_roam_group)

@@ -102,6 +102,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->has_shares |= rule->threshold_moves == WEIR_MOVES_SHARED;
 		config->shares_flows |= rule->threshold_moves == WEIR_MOVES_SHARED && rule->key_fields;
 		config->kinds |= 1u << rule->kind;
+		config->has_fixed |= rule->is_fixed;
 		config->warms_flows |= rule->warms_flows;
 		config->has_overrides |= rule->has_overrides;
 		config->penalises |= rule->penalty_ms > 0;

@@ -444,6 +444,14 @@ static bool is_plain(const struct weir_rule *rule)
 	       !rule->counts_bytes && !rule->observes && !rule->bar && !rule->needs_allowed && !rule->has_overrides;
 }
 
+/* weir_rule.is_fixed */
+static bool is_fixed(const struct weir_rule *rule)
+{
+	return rule->kind == WEIR_KIND_WINDOW && rule->key_fields == WEIR_KEY_SOURCE && !rule->bar &&
+	       !rule->needs_allowed && !rule->has_overrides &&
+	       (rule->storage == WEIR_STORAGE_MEDIUM || rule->storage == WEIR_STORAGE_WIDE);
+}
+
 static void write_rule(const struct slotting *slotting, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
@@ -483,6 +491,7 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	fill_mask(written->destination_mask6, 4, identity.destination_bits[1]);
 	write_terms(slotting, rule, plan, written);
 	written->is_plain = is_plain(written);
+	written->is_fixed = is_fixed(written);
 }
 
 static int write_rules(struct slotting *slotting)
