@@ -114,6 +114,20 @@ static __always_inline void weir_enter_threshold(void *row, __u64 threshold_word
 	weir_row_set_word(row, threshold_word, wide);
 }
 
+/* In a smooth window the weight of the oldest bucket falls with time. So a lease taken now holds at later times, but
+ * not at earlier ones: is it no earlier than when this window spec was asked last?
+ */
+static __always_inline bool weir_clock_advances(struct weir_scratch *s, struct weir_clock *clk,
+						const struct weir_rule *rule)
+{
+	const __u64 now_ns = weir_rule_time_ns(s, rule);
+
+	if (now_ns < clk->latest_ns)
+		return false;
+	clk->latest_ns = now_ns;
+	return true;
+}
+
 /* Bring the row to the present bucket and the threshold in force, and the view to the bucket to evaluate in. */
 static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir_evaluation *j,
 					     const enum weir_width wide)
@@ -128,12 +142,7 @@ static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir
 	j->into_ns = 0;
 	if (view->is_smooth) {
 		j->into_ns = view->now_ns - j->clk->start_ns;
-		/* The weight of the oldest bucket falls with time, so a lease taken now also holds at later times, but
-		 * not at earlier ones.
-		 */
-		if (view->now_ns >= j->clk->latest_ns)
-			j->clk->latest_ns = view->now_ns;
-		else
+		if (!weir_clock_advances(s, j->clk, j->rule))
 			weir_give_back(j->row, wide);
 	}
 	if (newest < present) {

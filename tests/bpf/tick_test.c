@@ -97,6 +97,34 @@ CLAIM(a_packet_of_strict_and_smooth_and_of_short_buckets_reads_the_clock)
 	assert_int_equal(clock_reads_of(WEIR_WINDOW_LEAP, WIDE_LIMIT, 5 * (50 * MS - 1000), 1), PACKETS);
 }
 
+/* ---- whether it goes back, as in a capture ---- */
+
+/* In a smooth window the bucket before counts more at earlier times: what was leased late in a bucket is not spent
+ * early in it.
+ */
+CLAIM(a_lease_of_a_smooth_window_is_not_spent_before_it_was_taken)
+{
+	const uint64_t bucket_ns = 100 * MS, begins_ns = (RIG_START_NS / bucket_ns + 10) * bucket_ns, limit = 1000;
+	uint8_t frame[PACKET_BYTES_MAX];
+	size_t frame_bytes = build_frame(frame);
+	_cleanup_(rig_end) struct rig rig = {};
+	unsigned int late = 0, early = 0;
+
+	rig_begin(&rig, 512);
+	rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_SMOOTH, limit, bucket_ns, 1);
+	rig_load_here(&rig);
+	for (uint64_t i = 0; i < limit; i++)
+		assert_true(rig_passes(&rig, begins_ns - 1, frame, frame_bytes));
+	/* A tenth of them still counts: of 900 that are free, parts are leased. */
+	for (int i = 0; i < 100; i++)
+		late += rig_passes(&rig, begins_ns + bucket_ns * 9 / 10, frame, frame_bytes);
+	assert_int_equal(late, 100);
+	/* 950 of them and these hundred: nothing is free. */
+	for (int i = 0; i < 10; i++)
+		early += rig_passes(&rig, begins_ns + bucket_ns / 20, frame, frame_bytes);
+	assert_int_equal(early, 0);
+}
+
 /* ---- whether it is the right bucket ---- */
 
 #define BUCKET_NS (50 * MS) /* the shortest that goes by the tick */
