@@ -125,6 +125,7 @@ static void plan_interval(struct sim *sim)
 				if (sim->count == sim->packets_max) {
 					sim->packets_max = 2 * sim->packets_max + 1000;
 					sim->packet = realloc(sim->packet, sim->packets_max * sizeof(*sim->packet));
+					assert_non_null(sim->packet);
 				}
 				sim->packet[sim->count++] = (struct packet){child->next_ns + nth * 1000, i};
 			}
@@ -198,7 +199,8 @@ static double sum_at(const struct sim *sim, uint32_t parent, double level)
 			sum += fmin(child->offered, level * child->weight);
 		}
 	}
-	return sum + fmin(new_units, level * ((newcomers + 15) / 16));
+	newcomers = (newcomers + 15) / 16;
+	return sum + fmin(new_units, level * newcomers);
 }
 
 /* The level of what has been offered in this interval; infinite: all fits. */
@@ -297,7 +299,7 @@ CLAIM(steady_demands)
 		begin(&sim, limits[round], counts[round], 1, 4096);
 		rig_load_here(&sim.rig);
 		for (uint32_t i = 0; i < sim.children; i++)
-			set_rate(&sim, i, draw_rate(&sim, limits[round] / 20));
+			set_rate(&sim, i, draw_rate(&sim, limits[round] / 20.0));
 		run_intervals(&sim, SETTLING + 1, 3);
 		assert_promises(&sim);
 		end(&sim);
@@ -332,7 +334,7 @@ CLAIM(bytes_in_packets_of_four_sizes)
 		rig_load_here(&sim.rig);
 		for (uint32_t i = 0; i < sim.children; i++) {
 			sim.child[i].payload = i % PAYLOADS;
-			set_rate(&sim, i, draw_rate(&sim, limit / sim.frame_bytes[i % PAYLOADS] / 4 + 1));
+			set_rate(&sim, i, draw_rate(&sim, limit / (4.0 * sim.frame_bytes[i % PAYLOADS]) + 1));
 		}
 		run_intervals(&sim, SETTLING + 1, 3);
 		assert_promises(&sim);
@@ -463,6 +465,7 @@ CLAIM(weights_from_1_to_50)
 	char *text;
 	FILE *file = open_memstream(&text, &bytes);
 
+	assert_non_null(file);
 	fputs("sets:\n  t:\n    labels: true\n    prefixes:\n", file);
 	for (uint32_t i = 0; i < 50; i++)
 		fprintf(file, "    - {prefix: 10.0.0.%u/32, label: t%u, weight: %u}\n", i, i, i + 1);

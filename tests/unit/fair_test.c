@@ -33,6 +33,7 @@ static double fill_by_hand(const uint64_t *offers, const uint32_t *weights, size
 	} *children = calloc(count, sizeof(*children));
 	double left = aim, weight = 0, level = 0;
 
+	assert_non_null(children);
 	for (size_t i = 0; i < count; i++) {
 		children[i].weight = weights ? weights[i] : 1;
 		children[i].offer = offers[i] / children[i].weight;
@@ -89,13 +90,14 @@ static void assert_level(const uint64_t *offers, const uint32_t *weights, size_t
 	const uint32_t shift = shift_of(limit);
 	double by_hand = fill_by_hand(offers, weights, count, limit), level;
 
+	assert_non_null(counts);
 	count_offers(counts, offers, weights, count, batch, shift, from);
 	level = (double)weir_fair_find_level(counts, limit, shift, &search, weir_fair_search_octave) /
 		(1 << WEIR_FAIR_LEVEL_BITS);
 	if (!by_hand)
 		assert_true(level == 0);
 	/* A bucket is up to an eighth wide, and demand within it may be uneven; a packet is counted in its middle. */
-	else if (fabs(level - by_hand) > by_hand * 0.07 + batch / 2 + 0.51)
+	else if (fabs(level - by_hand) > by_hand * 0.07 + batch / 2.0 + 0.51)
 		fail_msg("the level is %.2f, by hand %.2f", level, by_hand);
 	free(counts);
 }

@@ -86,7 +86,8 @@ CLAIM(labels_are_shown_by_their_texts)
 	const struct weir_rule_identity by_label = {.key_fields = WEIR_KEY_SOURCE | WEIR_KEY_LABEL(WEIR_KEY_SOURCE) |
 								  WEIR_KEY_DESTINATION_PORT |
 								  WEIR_KEY_SET(WEIR_KEY_PLACE_SOURCE, 2)};
-	_cleanup_(weir_freep) struct weir_key_labels *labels = calloc(1, weir_labels_bytes(ARRAY_SIZE(texts)));
+	const size_t labels_bytes = weir_labels_bytes(ARRAY_SIZE(texts));
+	_cleanup_(weir_freep) struct weir_key_labels *labels = calloc(1, labels_bytes);
 	struct weir_flow_key of_label = {.destination_port = 0x3500};
 	char words[WEIR_WORDS_BYTES], expected[160];
 	uint64_t hashes[ARRAY_SIZE(texts)], unknown;

@@ -252,7 +252,7 @@ static int take_cluster(struct weir_source *source, json_t **ret_document, struc
 static void answer_cluster(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
 {
 	struct weir_diag diag = {};
-	json_t *document;
+	json_t *document = NULL;
 
 	reply_or_fail(reply, take_cluster(source, &document, &diag), &document, &diag);
 }

@@ -193,7 +193,7 @@ int weir_sets_wait(const struct weir_reloads *reloads)
 	bool is_unconfirmed = false, has_changed = false;
 	int err = watch.fd < 0 ? -errno : read_in_force(reloads, &ruleset, &is_unconfirmed);
 
-	if (!err)
+	if (!err && ruleset)
 		err = watch_files(ruleset, &watch);
 	if (err)
 		return err;

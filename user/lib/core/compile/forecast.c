@@ -447,7 +447,8 @@ static int compare_sets(const struct weir_set *before, const struct weir_set *af
 			i == old_count	 ? 1
 			: k == new_count ? -1
 					 : weir_compare_prefixes(&before->entries[i].prefix, &after->entries[k].prefix);
-		const bool is_same = !order && is_same_entry(before, &before->entries[i], after, &after->entries[k]);
+		const bool is_same = !order && before && after &&
+				     is_same_entry(before, &before->entries[i], after, &after->entries[k]);
 
 		only_old += order <= 0 && !is_same;
 		only_new += order >= 0 && !is_same;

@@ -158,8 +158,12 @@ static int list_prefixes(const struct matching *matching, const struct prefix_fi
 		bool is_indifferent = !count;
 
 		for (size_t i = 0; i < *(const size_t *)(match + field->set_count); i++) {
+			struct used_set *used = find_used(addresses, &matching->ruleset->sets[uses[i].set]);
+
+			if (!used)
+				return -ENOMEM;
 			is_indifferent &= uses[i].excepts;
-			note_set_use(find_used(addresses, &matching->ruleset->sets[uses[i].set]), &uses[i], bit);
+			note_set_use(used, &uses[i], bit);
 		}
 		if (is_indifferent)
 			weir_vector_add(&addresses->indifferent, bit);

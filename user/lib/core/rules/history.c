@@ -49,7 +49,7 @@ static size_t address_bytes(bool is_ipv6)
 
 static int pack_listed(const struct weir_ruleset *ruleset, struct weir_kept_set *set)
 {
-	uint8_t *out = malloc(ruleset->listed_count * (LISTED_HEAD_BYTES + address_bytes(true)) + 1);
+	uint8_t *out = calloc(ruleset->listed_count + 1, LISTED_HEAD_BYTES + address_bytes(true));
 
 	if (!out)
 		return -ENOMEM;

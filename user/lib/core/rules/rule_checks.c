@@ -35,9 +35,8 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 		is_used = rule->cluster;
 		condition = "clusterMode true";
 		break;
-	case RULE_FAIR_BY: /* refused where it is impossible */
-		return true;
-	case RULE_CLUSTER_MODE: /* `false` is valid everywhere, and `true` is refused where it is impossible */
+	case RULE_FAIR_BY:
+	case RULE_CLUSTER_MODE: /* `false` is valid everywhere; what is impossible is refused elsewhere */
 		return true;
 	case RULE_SAMPLES:
 		condition = rule->window == WEIR_WINDOW_TOKENS && rule->behavior == WEIR_BEHAVIOR_REJECT

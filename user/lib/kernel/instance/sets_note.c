@@ -112,27 +112,38 @@ static const struct weir_set *find_set_of(const struct weir_ruleset *in_force, c
 	return NULL;
 }
 
+/* The first mistake in the file of a set, which is *ret_set; else the first of all, and NULL. */
+static const struct weir_diag_entry *find_mistake(const struct weir_diag *diag, const struct weir_ruleset *in_force,
+						  const struct weir_set **ret_set)
+{
+	const struct weir_diag_entry *first = NULL;
+
+	for (size_t i = 0; i < diag->count; i++) {
+		const struct weir_diag_entry *entry = &diag->entries[i];
+
+		if (entry->is_warning || entry->is_note)
+			continue;
+		*ret_set = find_set_of(in_force, entry->file);
+		if (*ret_set)
+			return entry;
+		first = first ?: entry;
+	}
+	return first;
+}
+
 void weir_sets_note_refused(const char *instance, const struct weir_ruleset *in_force, bool is_for_sets,
 			    struct weir_diag *diag)
 {
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {};
 	_cleanup_(weir_closep) int lock_fd = -1;
-	const struct weir_diag_entry *found = NULL;
+	const struct weir_diag_entry *found;
 	const struct weir_set *set = NULL;
 	char words[WEIR_SETS_NOTE_WORDS];
 	struct weir_sets_note note;
 	bool is_opened;
 
 	weir_diag_sort(diag);
-	for (size_t i = 0; i < diag->count && !set; i++) {
-		const struct weir_diag_entry *entry = &diag->entries[i];
-
-		if (entry->is_warning || entry->is_note)
-			continue;
-		found = found ?: entry;
-		set = find_set_of(in_force, entry->file);
-		found = set ? entry : found;
-	}
+	found = find_mistake(diag, in_force, &set);
 	is_opened = set;
 	/* A file that cannot be opened is a mistake of the line that names it. */
 	for (size_t i = 0; in_force && i < in_force->set_count && !set; i++)
