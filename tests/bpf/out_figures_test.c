@@ -24,7 +24,7 @@
 #include "report/drops.h"
 #include "report/event_lines.h"
 #include "serve/metrics.h"
-#include "state/directions.h"
+#include "state/counters.h"
 #include "words/json.h"
 
 #define FRAME_BYTES 100

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "commit.h"
-#include "program/libbpf_version.h"
+#include "host/host.h"
 #include "weir_abi.h"
 
 static const weir_version_text none[] = {NULL};

@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 #include "serve/metrics_book.h"
-#include "state/directions.h"
+#include "state/counters.h"
 #include "words/words.h"
 
 /* ---- packets ---- */

@@ -7,7 +7,7 @@
 #include "host/host.h"
 #include "kind/kind.h"
 #include "serve/metrics_book.h"
-#include "state/directions.h"
+#include "state/counters.h"
 #include "tables/rule_kind.h"
 #include "words/state_words.h"
 

@@ -5,7 +5,6 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "report/stats.h"
-#include "state/directions.h"
 #include "tables/rule_kind.h"
 #include "weir/weir.h"
 

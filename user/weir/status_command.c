@@ -16,7 +16,7 @@
 #include "pins/pins.h"
 #include "report/status.h"
 #include "rules/scalars.h"
-#include "state/directions.h"
+#include "state/counters.h"
 #include "state/open_connections.h"
 #include "tables/entry_state.h"
 #include "tables/rule_kind.h"

@@ -76,6 +76,9 @@ int weir_attempt_read_breakers(struct weir_attempt *attempt, struct weir_replay_
 			       struct weir_diag *diag);
 int weir_attempt_read_resource_counters(struct weir_attempt *attempt, struct weir_diag *diag);
 
+/* Which flows were limited: the program's counts, by rules of the rule set. */
+int weir_attempt_read_limited(struct weir_attempt *attempt, struct weir_diag *diag);
+
 /* ---- attempt.c ---- */
 
 void weir_attempt_clean(struct weir_attempt *attempt);

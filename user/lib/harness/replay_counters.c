@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The counters at the end of a replay. */
+/* The counters at the end of a replay, and the flows that lost packets. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "compile/compile.h"
@@ -154,10 +156,82 @@ int weir_attempt_read_resource_counters(struct weir_attempt *attempt, struct wei
 	return 0;
 }
 
+/* ---- which flows lost packets ---- */
+
+struct limited_scan {
+	const struct weir_image *image;
+	struct weir_replay_limited *limited;
+	size_t count, room;
+};
+
+/* A replay stays on one CPU, so each flow has only one entry. */
+static void add_limited(const struct weir_dropped_flow *dropped, void *data)
+{
+	struct limited_scan *scan = data;
+
+	if (scan->count == scan->room || dropped->rule_slot >= scan->image->rule_slots)
+		return;
+	scan->limited[scan->count++] = (struct weir_replay_limited){
+		.dropped = *dropped,
+		.identity = scan->image->rule_info[dropped->rule_slot].identity,
+		.rule = scan->image->rule_info[dropped->rule_slot].place,
+	};
+}
+
+static int compare_limited(const void *left, const void *right)
+{
+	const struct weir_replay_limited *a = left, *b = right;
+
+	if (a->dropped.packets != b->dropped.packets)
+		return a->dropped.packets > b->dropped.packets ? -1 : 1;
+	if (a->dropped.first_ns != b->dropped.first_ns)
+		return a->dropped.first_ns < b->dropped.first_ns ? -1 : 1;
+	if (a->rule != b->rule)
+		return a->rule < b->rule ? -1 : 1;
+	return memcmp(&a->dropped.key, &b->dropped.key, sizeof(a->dropped.key));
+}
+
+int weir_attempt_read_limited(struct weir_attempt *attempt, struct weir_diag *diag)
+{
+	const struct weir_object *object = attempt->object;
+	const struct weir_image *image = attempt->image;
+	const struct weir_top_drops_maps maps = {
+		.sets_fd = weir_object_map_fd(object, WEIR_TABLE_TOP_DROPS),
+		.keys_fd = weir_object_map_fd(object, WEIR_TABLE_TOP_DROP_KEYS),
+		.totals_fd = weir_object_map_fd(object, WEIR_TABLE_TOTALS),
+	};
+	struct weir_top_drops top_drops;
+	struct weir_replay_limits limits = {};
+	struct limited_scan scan = {.image = image};
+	int err = weir_top_drops_map(&top_drops, &maps, image->config.sizes[WEIR_TABLE_TOP_DROPS], false);
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the drops of flows");
+	scan.room = (size_t)top_drops.set_count * WEIR_TOP_DROPS_WAYS;
+	scan.limited = calloc(scan.room + 1, sizeof(*scan.limited));
+	if (scan.limited)
+		weir_top_drops_visit(&top_drops, attempt->survey->latest_ns, add_limited, &scan);
+	limits.missed = weir_top_drops_missed(&top_drops);
+	weir_top_drops_unmap(&top_drops);
+	if (!scan.limited)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the drops of flows");
+	if (weir_labels_copy(weir_object_labels(object), &limits.labels)) {
+		free(scan.limited);
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the drops of flows");
+	}
+	limits.most = scan.limited;
+	limits.flows = scan.count;
+	limits.count = weir_keep_first(scan.limited, scan.count, WEIR_REPLAY_LIMITED_MAX, sizeof(*scan.limited),
+				       compare_limited);
+	attempt->report.limits = limits;
+	return 0;
+}
+
 void weir_replay_report_free(struct weir_replay_report *report)
 {
 	free(report->rules);
 	free(report->resources);
-	weir_replay_limits_free(&report->limits);
+	free(report->limits.most);
+	free(report->limits.labels);
 	*report = (struct weir_replay_report){};
 }

@@ -142,8 +142,7 @@ static int run_attempt(struct weir_attempt *attempt, struct weir_replay_eviction
 	if (!err)
 		err = weir_attempt_read_connections(attempt, diag);
 	if (!err)
-		err = weir_replay_read_limited(attempt->object, attempt->image, attempt->survey->latest_ns,
-					       &attempt->report.limits, diag);
+		err = weir_attempt_read_limited(attempt, diag);
 	if (!err)
 		err = weir_attempt_read_totals(attempt, diag);
 	if (!err && outputs)

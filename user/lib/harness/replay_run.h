@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "harness/limited.h"
+#include "compile/compile.h"
+#include "program/top_drops.h"
 #include "rules/ruleset.h"
-#include "tables/entry_state.h"
 #include "tables/connection_counts.h"
+#include "tables/entry_state.h"
+#include "tables/labels.h"
 #include "weir_abi.h"
 #include "weir_hook.h"
 
@@ -99,6 +101,23 @@ struct weir_replay_rule {
 
 struct weir_replay_resource {
 	struct weir_tally passed, blocked;
+};
+
+/* A flow that lost packets, or would have lost some under a rule that observes. */
+struct weir_replay_limited {
+	struct weir_dropped_flow dropped;
+	struct weir_rule_identity identity; /* of its rule: defines the fields of the key */
+	uint32_t rule;			    /* index in the rule set */
+};
+
+#define WEIR_REPLAY_LIMITED_MAX 10000u /* most flows that are reported; chosen, not derived */
+
+struct weir_replay_limits {
+	struct weir_replay_limited *most; /* those that lost the most packets first */
+	size_t count;
+	struct weir_key_labels *labels; /* of flow keys; NULL: none has a set */
+	uint64_t flows;			/* number of flows that are known */
+	uint64_t missed;		/* no flow that is not known lost more packets than this */
 };
 
 /* The result of a replay. Arrays are by index in the rule set. */

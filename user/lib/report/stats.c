@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "state/directions.h"
 #include "tables/rule_kind.h"
 #include "words/json.h"
 #include "words/state_words.h"

@@ -9,7 +9,7 @@
 #include "pace/pace.h"
 #include "report/keys.h"
 #include "rules/scalars.h"
-#include "state/directions.h"
+#include "state/counters.h"
 #include "state/open_connections.h"
 #include "tables/rule_kind.h"
 #include "words/state_words.h"

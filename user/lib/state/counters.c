@@ -137,6 +137,21 @@ int weir_totals_read(const struct weir_instance *instance, struct weir_counters 
 	return err;
 }
 
+bool weir_limits_out(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->resource_count; i++)
+		if (weir_resource_directions(&instance->resources[instance->resource_order[i]]) & WEIR_MATCHES_OUT)
+			return true;
+	return false;
+}
+
+uint32_t weir_rule_directions(const struct weir_instance *instance, const struct weir_rule_info *rule)
+{
+	if (rule->resource_slot >= instance->info.resource_slots)
+		return WEIR_MATCHES_IN;
+	return weir_resource_directions(&instance->resources[rule->resource_slot]);
+}
+
 uint64_t weir_answers_sent(const struct weir_rule_answers *answers)
 {
 	uint64_t sent = 0;

@@ -12,6 +12,13 @@
 #include "instance/instance.h"
 #include "program/runs.h"
 
+/* Does any resource match outgoing packets? These have separate counters. */
+bool weir_limits_out(const struct weir_instance *instance);
+
+/* The directions of a rule (WEIR_MATCHES_IN and _OUT), which are its resource's. A system rule is for incoming packets.
+ */
+uint32_t weir_rule_directions(const struct weir_instance *instance, const struct weir_rule_info *rule);
+
 #define WEIR_MINUTE 60
 
 /* The counters of a resource, by slot. */

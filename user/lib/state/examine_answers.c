@@ -3,8 +3,8 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "instance/instance.h"
+#include "network/device.h"
 #include "network/port_takers.h"
-#include "network/veth.h"
 #include "state/examine_interface.h"
 
 /* Does this host forward packets of either family? */

@@ -13,10 +13,10 @@
 #include "kind/kind.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/terminal.h"
 #include "replay/print_replay.h"
 #include "rules/ruleset.h"
 #include "files/output.h"
-#include "cli/stop.h"
 
 /* The request; the files point to main's arguments. */
 struct replay_request {

@@ -11,10 +11,10 @@
 #include "network/netns.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/terminal.h"
 #include "files/output.h"
 #include "rules/history.h"
 #include "rules/quantity.h"
-#include "cli/stop.h"
 
 #define LASTS_DEFAULT_NS (600 * WEIR_NSEC_PER_SEC)
 #define LASTS_MAX_NS (604800 * WEIR_NSEC_PER_SEC) /* a week */

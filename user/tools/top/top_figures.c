@@ -9,7 +9,7 @@
 #include "report/drops.h"
 #include "report/keys.h"
 #include "report/status.h"
-#include "state/directions.h"
+#include "state/counters.h"
 #include "tables/rule_kind.h"
 #include "words/json.h"
 

@@ -185,6 +185,14 @@ bool weir_host_kernel_is_at_least(unsigned int major, unsigned int minor)
 	return own_major > major || (own_major == major && own_minor >= minor);
 }
 
+const char *weir_libbpf_version(void)
+{
+	const char *version = libbpf_version_string();
+
+	/* skip the 'v', which the versions of other libraries do not have */
+	return version[0] == 'v' ? version + 1 : version;
+}
+
 /* The number after `label` at the start of a line of a /proc file; false if there is none. */
 static bool read_field(const char *path, const char *label, int base, unsigned long long *ret_value)
 {

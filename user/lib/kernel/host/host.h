@@ -59,6 +59,9 @@ bool weir_host_is_realtime(void);
 /* The running kernel has at least this version. */
 bool weir_host_kernel_is_at_least(unsigned int major, unsigned int minor);
 
+/* The version of the libbpf that this process runs with, which may differ from the one that it was built with. */
+const char *weir_libbpf_version(void);
+
 /* MemAvailable, or 0 if it cannot be determined. */
 uint64_t weir_host_memory_available_bytes(void);
 

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "network/device.h"
 #include "network/netlink.h"
 #include "network/netns.h"
-#include "network/veth.h"
 
 /* ---- this host's addresses ---- */
 

@@ -97,4 +97,20 @@ void weir_program_name(uint32_t program_id, char name[16]);
 void weir_device_removal(const char *name, uint32_t ifindex, const struct weir_device *device,
 			 char ret_words[WEIR_REMOVAL_BYTES]);
 
+/* ---- what a program in native mode on a veth must know of its peer ---- */
+
+struct weir_veth_loss {
+	bool is_known; /* false: the peer cannot be examined from here, so that they may be lost */
+	char words[224];
+	char advice[160];
+};
+
+/*
+ * Whether what the program sends by XDP_TX is lost: a veth hands such frames over to its peer, but wakes it only if
+ * that has an XDP program, too. If the peer has but GRO, they lie in its ring until another packet wakes it; otherwise
+ * they are dropped (veth_xdp_flush() and veth_xdp_xmit() of the kernel's driver, up to 6.18 at least). Then *ret_loss
+ * says so, and what to do. False for any other device.
+ */
+bool weir_veth_loses_answers(const char *name, uint32_t ifindex, struct weir_veth_loss *ret_loss);
+
 #endif

@@ -14,7 +14,6 @@
 #include "program/maps.h"
 #include "program/object_internal.h"
 #include "program/penalty_map.h"
-#include "program/tick.h"
 #include "program/top_drops.h"
 #include "weir.skel.h"
 

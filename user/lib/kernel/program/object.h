@@ -57,7 +57,7 @@ struct weir_tables {
 struct weir_object_options {
 	bool is_virtual;	 /* the harness provides the clock and the interface (replay, tests) */
 	const __u64 *seed;	 /* 16 words; NULL: use fresh random bytes */
-	__u64 tick_origin_ns;	 /* from earlier loads of the instance (program/tick.h); 0: determine it */
+	__u64 tick_origin_ns;	 /* from earlier loads of the instance (weir_tick_find_origin()); 0: determine it */
 	__u32 without_shortcuts; /* enum weir_shortcut, or-ed: the shortcuts that the program must not use */
 	bool is_unfolded;	 /* load the program as it was compiled (fold/fold.h): the same verdicts, more slowly */
 	__u64 now_ns;		 /* the program's clock now: new WarmUp rules start cold at this time */

@@ -69,6 +69,16 @@ void weir_object_free_tc(struct weir_object *object);
 /* The program of a tc hook, or -1. */
 int weir_object_tc_fd(const struct weir_object *object, enum weir_hook hook);
 
+/* ---- tick.c ---- */
+
+/*
+ * Determine the origin of the tick clock, modulo 2^64, for ticks of tick_ns. The data plane numbers the buckets of leap
+ * windows by jiffies, in ns of CLOCK_MONOTONIC: jiffies * tick_ns + origin_ns. The kernel advances jiffies by that same
+ * clock, so the origin is valid until the machine reboots. Every load of an instance uses the origin that was found at
+ * attach. Takes three ticks (12 ms at 250 Hz). Returns 0, or a negative errno with the reason in *diag.
+ */
+int weir_tick_find_origin(uint64_t tick_ns, uint64_t *ret_origin_ns, struct weir_diag *diag);
+
 /* The last lines of the verifier's log say what is wrong; the rest only leads up to it. */
 #define LOG_LINES 8
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "program/tick.h"
-
+/* The origin of the tick clock. */
 #include <bpf/bpf.h>
 #include <errno.h>
 
 #include "base/util.h"
+#include "program/object_internal.h"
 #include "weir_abi.h"
 #include "tick.skel.h"
 
