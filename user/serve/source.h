@@ -10,13 +10,28 @@
 #include <stdint.h>
 
 #include "report/busy_flows.h"
-#include "serve/drop_sample.h"
 #include "serve/serve.h"
 #include "state/dropped_flows.h"
+#include "state/event_reader.h"
 #include "state/set_sizes.h"
 
 /* The flows that are kept from a reading, and the most that can be requested. */
 #define WEIR_SOURCE_FLOWS 1000
+
+/* The number of events that are kept, and the most that can be requested. Chosen, not derived: some seconds of a flood.
+ */
+#define WEIR_DROP_SAMPLE_EVENTS 100
+
+/*
+ * The latest drops, for clients that request them repeatedly. Each answer has the latest drop of each flow, for a few
+ * flows, and the number of other drops. All clients see the same. If nobody has requested drops for a while, they are
+ * discarded, and the next request starts over.
+ */
+struct weir_drop_sample {
+	struct weir_event_watch watch;
+	json_t *events; /* a list, oldest first; NULL: nobody has requested drops, and nothing is open */
+	uint64_t asked_ns;
+};
 
 struct weir_source {
 	const char *instance_name;
@@ -49,13 +64,16 @@ int weir_source_read_sets(struct weir_source *source, const struct weir_sets_vie
 int weir_source_read_flows(struct weir_source *source, const struct weir_instance *now, unsigned int patience,
 			   struct weir_diag *diag);
 
-/* The rule set in force (report/rule_set.h), re-read only after a reload. The caller releases *ret_document. */
+/*
+ * The rule set in force as text, and the same as JSON, as `weir show` prints it (docs/metrics.md). The prefixes of
+ * `allow` and `deny`, which may be millions, are only counted. It is re-read only after a reload. -ENOENT, with the
+ * reason in *diag: the rule set is not kept. The caller releases *ret_document.
+ */
 int weir_source_read_rules(struct weir_source *source, json_t **ret_document, struct weir_diag *diag);
 
 /*
- * A sample of the drops since somebody began to ask for them (serve/drop_sample.h), and the number of the other drops:
- * events in the format of `weir events --json`, oldest first. The list belongs to the source and is valid until the
- * next call.
+ * A sample of the drops since somebody began to ask for them, and the number of the other drops: events in the format
+ * of `weir events --json`, oldest first. The list belongs to the source and is valid until the next call.
  */
 int weir_source_read_drops(struct weir_source *source, const struct weir_instance *now, const json_t **ret_events,
 			   struct weir_diag *diag);
