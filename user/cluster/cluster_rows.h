@@ -6,16 +6,9 @@
 #include "cli/command.h"
 #include "cluster/ledgers.h"
 #include "control/calculator.h"
-#include "state/examine.h"
 
 extern const struct weir_command_entry weir_cluster_entry;
 extern const struct weir_calculator weir_cluster_calculator;
-
-/*
- * The store of shared limits, as seen from this host. Asks the store, which takes a second or two; changes nothing.
- * Adds nothing if no rule is shared.
- */
-void weir_examine_store(const struct weir_ruleset *ruleset, struct weir_findings *findings);
 
 /*
  * Why a host may admit its present part of a shared threshold, and what comes next, in words and for programs (`weir

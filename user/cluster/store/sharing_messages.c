@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Messages to the ledgers, and handling their answers. */
+/* Messages to the ledgers, and handling their answers; and the farewell for a controller that is gone. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,11 +10,12 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "program/runs.h"
+#include "report/shared_limits.h"
 #include "shares/ledger.h"
 #include "shares/share.h"
 #include "store/cluster_events.h"
-#include "store/message.h"
 #include "store/shared_flows.h"
+#include "store/sharing.h"
 #include "store/sharing_state.h"
 #include "store/store.h"
 
@@ -84,12 +85,86 @@ static void count(struct weir_sharing *sharing)
 	}
 }
 
-/* ---- messages ---- */
+/* ---- a command to the store, built word by word, including those of the ledger's protocol (shares/ledger.h) ---- */
+
+struct message {
+	const char **words;
+	size_t *bytes;
+	weir_ledger_word *texts;
+	size_t count, text_count;
+	const struct weir_member *member; /* of the head, which the checks of the asks include */
+};
+
+static void free_message(struct message *message)
+{
+	free(message->words);
+	free(message->bytes);
+	free(message->texts);
+}
+
+/* The message must be zeroed before. Reserves room for this many ledgers and wanted flows. -ENOMEM. The caller frees
+ * the message in any case.
+ */
+static int begin_message(struct message *message, size_t ledgers, size_t wanted)
+{
+	size_t texts = WEIR_LEDGER_HEAD_WORDS + ledgers * WEIR_LEDGER_ASK_WORDS + 2 * wanted + 1;
+	size_t words = 3 + ledgers + texts + 2 * wanted;
+
+	message->words = calloc(words, sizeof(*message->words));
+	message->bytes = calloc(words, sizeof(*message->bytes));
+	message->texts = calloc(texts, sizeof(*message->texts));
+	return message->words && message->bytes && message->texts ? 0 : -ENOMEM;
+}
+
+/* The word is not copied. */
+static void say(struct message *message, const char *word)
+{
+	message->bytes[message->count] = strlen(word);
+	message->words[message->count++] = word;
+}
+
+/* Room for `count` words, which the caller writes and which are then added to the message. */
+static weir_ledger_word *say_texts(struct message *message, size_t count)
+{
+	weir_ledger_word *texts = &message->texts[message->text_count];
+
+	message->text_count += count;
+	return texts;
+}
+
+static void say_texts_written(struct message *message, size_t count)
+{
+	weir_ledger_word *texts = &message->texts[message->text_count - count];
+
+	for (size_t i = 0; i < count; i++)
+		say(message, texts[i]);
+}
+
+static void say_number(struct message *message, size_t number)
+{
+	snprintf(say_texts(message, 1)[0], WEIR_LEDGER_WORD_CHARS, "%zu", number);
+	say_texts_written(message, 1);
+}
+
+static void say_head(struct message *message, const struct weir_member *member)
+{
+	message->member = member;
+	weir_ledger_write_head(member, say_texts(message, WEIR_LEDGER_HEAD_WORDS));
+	say_texts_written(message, WEIR_LEDGER_HEAD_WORDS);
+}
+
+/* After the head. */
+static void say_ask(struct message *message, const struct weir_share_ask *ask)
+{
+	weir_ledger_write_ask(message->member, ask, say_texts(message, WEIR_LEDGER_ASK_WORDS));
+	say_texts_written(message, WEIR_LEDGER_ASK_WORDS);
+}
+
+/* ---- messages of the controller ---- */
 
 typedef char weir_flow_ledger[WEIR_LEDGER_KEY_CHARS + 48]; /* the key of a flow's ledger in the store */
 
-static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct weir_message *message,
-		     uint64_t now_ns)
+static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct message *message, uint64_t now_ns)
 {
 	struct weir_share_ask ask;
 
@@ -104,7 +179,7 @@ static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, str
 	}
 	rule->asked_ns = now_ns;
 	rule->says_farewell = rule->farewells > 0;
-	weir_message_say_ask(message, &ask);
+	say_ask(message, &ask);
 }
 
 static struct shared_rule *rule_of_slot(struct weir_sharing *sharing, uint32_t slot)
@@ -134,7 +209,7 @@ static void ask_for_flows(struct weir_sharing *sharing, struct weir_share_ask *a
 	}
 }
 
-static void say_wanted(struct weir_sharing *sharing, struct weir_message *message)
+static void say_wanted(struct weir_sharing *sharing, struct message *message)
 {
 	size_t count;
 	const struct weir_wanted_flow *wanted = weir_sharing_flows_wanted(sharing->flows, &count);
@@ -144,10 +219,10 @@ static void say_wanted(struct weir_sharing *sharing, struct weir_message *messag
 
 		if (!rule)
 			continue;
-		weir_message_say_number(message, (size_t)(rule - sharing->rules) + 1);
-		weir_message_say(message, wanted[i].name);
-		weir_message_say(message, wanted[i].sealed);
-		weir_message_say_number(message, wanted[i].lack);
+		say_number(message, (size_t)(rule - sharing->rules) + 1);
+		say(message, wanted[i].name);
+		say(message, wanted[i].sealed);
+		say_number(message, wanted[i].lack);
 	}
 }
 
@@ -169,28 +244,28 @@ static int look_for_flows(struct weir_sharing *sharing, uint64_t now_ns)
 	return 0;
 }
 
-static void say_keys(struct weir_sharing *sharing, struct weir_message *message, weir_flow_ledger *keys)
+static void say_keys(struct weir_sharing *sharing, struct message *message, weir_flow_ledger *keys)
 {
 	size_t count, listed = 0;
 	const struct weir_shared_flow *flows = weir_sharing_flows_all(sharing->flows, &count);
 
 	for (size_t i = 0; i < count; i++)
 		listed += flows[i].asked_ns > 0;
-	weir_message_say_number(message, sharing->rule_count + listed);
+	say_number(message, sharing->rule_count + listed);
 	for (size_t i = 0; i < sharing->rule_count; i++)
-		weir_message_say(message, sharing->rules[i].key);
+		say(message, sharing->rules[i].key);
 	for (size_t i = 0; i < count; i++) {
 		if (!flows[i].asked_ns)
 			continue;
 		snprintf(keys[i], sizeof(keys[i]), "%s:flow:%s", rule_of_slot(sharing, flows[i].slot)->key,
 			 flows[i].name);
-		weir_message_say(message, keys[i]);
+		say(message, keys[i]);
 	}
 }
 
 void weir_sharing_ask(struct weir_sharing *sharing, uint64_t now_ns)
 {
-	_cleanup_(weir_message_free) struct weir_message message = {};
+	_cleanup_(free_message) struct message message = {};
 	_cleanup_(weir_freep) struct weir_share_ask *asks = NULL;
 	_cleanup_(weir_freep) weir_flow_ledger *keys = NULL;
 	const struct weir_shared_flow *flows;
@@ -202,19 +277,19 @@ void weir_sharing_ask(struct weir_sharing *sharing, uint64_t now_ns)
 	weir_sharing_flows_wanted(sharing->flows, &wanted_count);
 	asks = calloc(flow_count ?: 1, sizeof(*asks));
 	keys = calloc(flow_count ?: 1, sizeof(*keys));
-	if (!asks || !keys || weir_message_begin(&message, sharing->rule_count + flow_count, wanted_count))
+	if (!asks || !keys || begin_message(&message, sharing->rule_count + flow_count, wanted_count))
 		return;
 	ask_for_flows(sharing, asks, now_ns);
 	count(sharing);
-	weir_message_say(&message, "EVALSHA");
-	weir_message_say(&message, sharing->script);
+	say(&message, "EVALSHA");
+	say(&message, sharing->script);
 	say_keys(sharing, &message, keys);
-	weir_message_say_head(&message, &sharing->member);
+	say_head(&message, &sharing->member);
 	for (size_t i = 0; i < sharing->rule_count; i++)
 		say_rule(sharing, &sharing->rules[i], &message, now_ns);
 	for (size_t i = 0; i < flow_count; i++)
 		if (flows[i].asked_ns)
-			weir_message_say_ask(&message, &asks[i]);
+			say_ask(&message, &asks[i]);
 	say_wanted(sharing, &message);
 	sharing->turn = sharing->member.turn;
 	weir_store_send(sharing->store, message.count, message.words, message.bytes, now_ns);
@@ -385,4 +460,97 @@ void weir_sharing_take_reply(struct weir_sharing *sharing, const struct weir_rep
 	if (!sharing->is_loading)
 		end_farewells(sharing);
 	sharing->is_loading = false;
+}
+
+/* ---- a farewell, where no controller says it ---- */
+
+typedef char ledger_key[WEIR_LEDGER_KEY_CHARS];
+
+struct weir_farewell {
+	struct weir_cluster_info cluster;
+	struct weir_member member;
+	uint64_t process;
+	ledger_key *keys;
+	struct weir_share_ask *asks;
+	size_t count;
+};
+
+void weir_farewell_free(void *prepared)
+{
+	struct weir_farewell *farewell = prepared;
+
+	if (!farewell)
+		return;
+	free(farewell->keys);
+	free(farewell->asks);
+	free(farewell);
+}
+
+/* Rules for which the ledgers know another process have a controller, which has just started. They are left to it. */
+static void add_rule(struct weir_farewell *farewell, const struct weir_rule_info *rule,
+		     const struct weir_shared_threshold *shared)
+{
+	const struct weir_share_terms terms = weir_sharing_terms(&farewell->cluster, rule, shared->hosts);
+
+	if (!farewell->process)
+		farewell->process = shared->process;
+	if (!shared->process || shared->process != farewell->process)
+		return;
+	weir_sharing_key(&farewell->cluster, rule, farewell->keys[farewell->count]);
+	weir_share_farewell(&terms, &farewell->asks[farewell->count++]);
+}
+
+void *weir_farewell_prepare(const struct weir_instance *instance)
+{
+	struct weir_farewell *farewell = calloc(1, sizeof(*farewell));
+	struct weir_shared_threshold shared;
+
+	if (!farewell || instance->is_incompatible[WEIR_TABLE_SHARES])
+		goto nothing;
+	farewell->cluster = instance->info.cluster;
+	farewell->keys = calloc(instance->rule_count + 1, sizeof(*farewell->keys));
+	farewell->asks = calloc(instance->rule_count + 1, sizeof(*farewell->asks));
+	if (!farewell->keys || !farewell->asks)
+		goto nothing;
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
+
+		if (rule->cluster &&
+		    !weir_map_look_up(instance->map_fd[WEIR_TABLE_SHARES], &instance->rule_order[i], &shared))
+			add_rule(farewell, rule, &shared);
+	}
+	if (!farewell->count)
+		goto nothing;
+	weir_cluster_host(&farewell->cluster, farewell->member.host);
+	weir_sharing_process(farewell->process, farewell->member.process);
+	farewell->member.turn = WEIR_CLUSTER_LAST_TURN;
+	return farewell;
+nothing:
+	weir_farewell_free(farewell);
+	return NULL;
+}
+
+void weir_farewell_say(const void *prepared)
+{
+	const struct weir_farewell *farewell = prepared;
+	const uint64_t end_ns = weir_host_now_ns() + WEIR_SHARING_LEAVE_NS;
+	_cleanup_(free_message) struct message message = {};
+	_cleanup_(weir_store_freep) struct weir_store *store = NULL;
+	struct weir_diag ignored = {}; /* either the store gets the message or it does not */
+	struct weir_reply *reply;
+
+	if (!weir_store_open(&farewell->cluster, &store, &ignored) && !begin_message(&message, farewell->count, 0)) {
+		say(&message, "EVAL");
+		message.words[message.count] = weir_ledger_script(&message.bytes[message.count]);
+		message.count++;
+		say_number(&message, farewell->count);
+		for (size_t i = 0; i < farewell->count; i++)
+			say(&message, farewell->keys[i]);
+		say_head(&message, &farewell->member);
+		for (size_t i = 0; i < farewell->count; i++)
+			say_ask(&message, &farewell->asks[i]);
+		reply = weir_store_ask_until(store, message.count, message.words, message.bytes, end_ns);
+		weir_store_free_reply(reply);
+	}
+	weir_diag_free(&ignored);
 }
