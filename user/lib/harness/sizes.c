@@ -28,12 +28,6 @@
 #define REPLAY_GROUPS_FIRST 32u
 #define REPLAY_GROUPS_MAX (1u << WEIR_RING_SHIFT_MAX)
 
-/* Does the rule count connections, or connection openings? */
-static bool is_about_connections(const struct weir_ruleset_rule *rule)
-{
-	return rule->metric == WEIR_METRIC_CONCURRENCY || rule->metric == WEIR_METRIC_REQUESTS;
-}
-
 /* Count the rules that concern connections, or those that do not; with has_key only those with a flow key. */
 static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connections, bool has_key)
 {
@@ -41,9 +35,11 @@ static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connec
 
 	for (i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+		const bool is_about_connections = /* it counts these, or their openings */
+			rule->metric == WEIR_METRIC_CONCURRENCY || rule->metric == WEIR_METRIC_REQUESTS;
 
-		count += is_about_connections(rule) == counts_connections &&
-			 (!has_key || weir_flow_of(ruleset, rule)->fields);
+		if (is_about_connections == counts_connections)
+			count += !has_key || weir_flow_of(ruleset, rule)->fields;
 	}
 	return count;
 }

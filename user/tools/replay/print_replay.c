@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "cli/print.h"
-#include "replay/print_replay.h"
+#include "replay/replay.h"
 #include "rules/ruleset.h"
 #include "words/state_words.h"
 

@@ -32,4 +32,10 @@ int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_opt
 
 extern const struct weir_command_entry weir_replay_entry;
 
+/* ---- print_replay.c: the summary of a replay, in words and as a JSON document ---- */
+
+void weir_replay_print_text(const struct weir_ruleset *ruleset, const struct weir_replay_report *report);
+int weir_replay_print_json(const struct weir_ruleset *ruleset, const struct weir_replay_report *report,
+			   struct weir_diag *diag);
+
 #endif

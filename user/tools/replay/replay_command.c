@@ -14,7 +14,6 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/terminal.h"
-#include "replay/print_replay.h"
 #include "rules/ruleset.h"
 #include "files/output.h"
 

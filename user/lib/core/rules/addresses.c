@@ -194,11 +194,6 @@ static int refuse_address(const char *text, struct weir_refusal *reterr_refusal)
 
 static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-static bool is_mapped(const struct weir_prefix *prefix)
-{
-	return prefix->family == 6 && !memcmp(prefix->address, mapped, sizeof(mapped));
-}
-
 /* A length below 96 would cut off the part that marks an IPv4-mapped address: a user who writes /8 means the IPv4
  * network.
  */
@@ -223,7 +218,7 @@ static int refuse_mapped(const char *text, const struct weir_prefix *prefix, str
  */
 static int unmap(const char *text, struct weir_prefix *prefix, struct weir_refusal *reterr_refusal)
 {
-	if (!is_mapped(prefix))
+	if (prefix->family != 6 || memcmp(prefix->address, mapped, sizeof(mapped)))
 		return 0;
 	if (prefix->bits < 8 * sizeof(mapped))
 		return refuse_mapped(text, prefix, reterr_refusal);

@@ -184,12 +184,6 @@ static bool has_content(const struct weir_document *document)
 	return document && document->root && document->root->kind != WEIR_NODE_NULL;
 }
 
-/* A file whose root is a list holds another program's rules, in the form that its users keep. */
-static bool is_foreign_list(const struct weir_document *document)
-{
-	return has_content(document) && document->root->kind == WEIR_NODE_LIST;
-}
-
 static void read_top(struct weir_reader *reader, const struct weir_document *document,
 		     const struct weir_node *values[TOP_FIELDS_MAX])
 {
@@ -201,7 +195,8 @@ static void read_top(struct weir_reader *reader, const struct weir_document *doc
 	while (*foreign && count < TOP_FIELDS_MAX)
 		fields[count++] = *foreign++;
 	memset(values, 0, TOP_FIELDS_MAX * sizeof(*values));
-	if (has_content(document) && !is_foreign_list(document))
+	/* A file whose root is a list holds another program's rules, in the form that its users keep. */
+	if (has_content(document) && document->root->kind != WEIR_NODE_LIST)
 		weir_read_fields(reader, document->root, "a rule file", fields, count, true, values);
 }
 

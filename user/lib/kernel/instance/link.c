@@ -381,13 +381,6 @@ static int expect_program(const struct weir_link_terms *terms, const char *inter
 	return -EOPNOTSUPP;
 }
 
-static bool has_no_ethernet(const char *interface)
-{
-	char buffer[WEIR_LINK_TYPE_BYTES];
-
-	return weir_link_type_without_ethernet(weir_device_type(interface), buffer) != NULL;
-}
-
 /* Call this after clear_pins(), which leaves only pins of links that are alive. */
 static bool has_pin(const char *instance, struct weir_link link)
 {
@@ -435,7 +428,8 @@ int weir_instance_put_other(const struct weir_link_terms *terms, const struct we
 int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
 			   struct weir_link *ret_link, struct weir_diag *diag)
 {
-	const bool is_bare = has_no_ethernet(interface);
+	char link_type[WEIR_LINK_TYPE_BYTES];
+	const bool is_bare = weir_link_type_without_ethernet(weir_device_type(interface), link_type) != NULL;
 	struct weir_link link = {.ifindex = ifindex};
 	int err = terms->mode == WEIR_MODE_TC ? 0 : weir_instance_expect_ethernet(interface, diag);
 	bool is_out;

@@ -61,12 +61,6 @@ static const char *last_lines(const struct listener *listener)
 	return at;
 }
 
-/* Whether the verifier ran: its log ends in "processed N insns", or says "too large. Processed N insn". */
-static bool is_verifiers(const struct listener *listener)
-{
-	return listener->text && strcasestr(listener->text, "processed ");
-}
-
 /* ---- what libbpf does not report ---- */
 
 /*
@@ -118,19 +112,6 @@ int weir_object_refuse_half_a_program(const struct bpf_prog_load_opts *options)
 	return is_whole ? 0 : -ENOMEM;
 }
 
-/* The verifier's log names missing maps of global data. */
-static bool is_half_a_program(const struct listener *listener)
-{
-	return listener->text &&
-	       (strstr(listener->text, left_out) || strstr(listener->text, "is referenced but wasn't created"));
-}
-
-/* libbpf reports ESRCH whatever the reason why it could not read the kernel's BTF. */
-static bool lacks_kernel_btf(const struct listener *listener)
-{
-	return listener->text && strstr(listener->text, "loading vmlinux BTF");
-}
-
 int weir_object_explain_load_failure(int err, const struct listener *listener, struct weir_diag *diag)
 {
 	if ((err == -EPERM || err == -EACCES) && weir_host_check_privilege(diag))
@@ -138,7 +119,9 @@ int weir_object_explain_load_failure(int err, const struct listener *listener, s
 	if (!weir_host_kernel_is_at_least(6, 1))
 		return weir_diag_fail(diag, -err, last_lines(listener),
 				      "cannot load the BPF program: weir needs Linux 6.1 or later");
-	if (is_half_a_program(listener))
+	/* The verifier's log names missing maps of global data. */
+	if (listener->text &&
+	    (strstr(listener->text, left_out) || strstr(listener->text, "is referenced but wasn't created")))
 		return weir_diag_fail(diag, ENOMEM,
 				      "try again; if that fails, raise the memory limit of the cgroup that this runs "
 				      "in, or its limit of open files",
@@ -151,8 +134,10 @@ int weir_object_explain_load_failure(int err, const struct listener *listener, s
 						"of the service"
 					      : "raise fs.file-max (sysctl)",
 				      "cannot load the BPF program");
-	/* Both the verifier and map creation return E2BIG. */
-	if (err == -E2BIG && is_verifiers(listener))
+	/* Both the verifier and map creation return E2BIG. If the verifier ran, its log ends in "processed N insns", or
+	 * says "too large. Processed N insn".
+	 */
+	if (err == -E2BIG && listener->text && strcasestr(listener->text, "processed "))
 		return weir_diag_fail(diag, -err, last_lines(listener),
 				      "cannot load the BPF program: this kernel's verifier finds it too complex");
 	if (err == -ENOMEM || err == -E2BIG)
@@ -165,7 +150,8 @@ int weir_object_explain_load_failure(int err, const struct listener *listener, s
 		return weir_diag_fail(diag, -err,
 				      "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
 				      "cannot load the BPF program: no BTF of the kernel (/sys/kernel/btf/vmlinux)");
-	if (lacks_kernel_btf(listener)) {
+	/* libbpf reports ESRCH whatever the reason why it could not read the kernel's BTF. */
+	if (listener->text && strstr(listener->text, "loading vmlinux BTF")) {
 		weir_diag_error(diag, NULL, NULL, "try again",
 				"cannot load the BPF program: the kernel's BTF (/sys/kernel/btf/vmlinux) cannot be "
 				"read, usually for lack of memory or file descriptors");
