@@ -11,6 +11,8 @@
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
+#include "state/fair_shares.h"
+#include "weir_fair.h"
 
 #define PORT 53
 #define CHILDREN_MAX 64
@@ -421,6 +423,26 @@ CLAIM(an_observing_rule_goes_by_the_same_level)
 		assert_int_equal(bench.source[i].passed, bench.source[i].offered);
 	assert_near(rig_rule_counters(&bench.rig, 0).would_drop.packets - before, 4 * (5450.0 - LIMIT));
 	rig_end(&bench.rig);
+}
+
+/* Who reads a parent has looked at the clock before: counts of an interval are reused in the next but one. */
+CLAIM(the_last_whole_interval_is_read_though_another_begins_meanwhile)
+{
+	struct weir_fair_parent *parent = calloc(1, sizeof(*parent));
+	struct weir_rule_info rule = {.identity.interval_ns = 1000000000};
+	struct weir_fair_use use;
+
+	assert_non_null(parent);
+	parent->contended = 12;
+	parent->level = 5 << WEIR_FAIR_LEVEL_BITS;
+	parent->counts[0] = (struct weir_fair_counts){.interval = 11, .children = 50};
+	parent->counts[1] = (struct weir_fair_counts){.interval = 12, .children = 7};
+	assert_true(weir_fair_look(&rule, parent, 11999000000, &use));
+	assert_int_equal(use.children, 50);
+	parent->counts[0] = (struct weir_fair_counts){.interval = 13, .children = 1};
+	assert_true(weir_fair_look(&rule, parent, 11999000000, &use));
+	assert_int_equal(use.children, 7);
+	free(parent);
 }
 
 RUN_CLAIMS(rig_stay_group, rig_roam_group)

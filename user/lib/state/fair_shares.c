@@ -42,9 +42,12 @@ bool weir_fair_look(const struct weir_rule_info *rule, const struct weir_fair_pa
 		    struct weir_fair_use *ret_use)
 {
 	const uint32_t scale = rule->identity.interval_ns ? weir_fair_scale(rule->identity.interval_ns) : 0;
-	const uint64_t interval = scale ? now_ns / (rule->identity.interval_ns * scale) : 0;
+	uint64_t interval = scale ? now_ns / (rule->identity.interval_ns * scale) : 0;
 	const struct weir_fair_counts *counts = &parent->counts[(interval - 1) & 1];
 
+	/* Since now_ns, the program has begun to count the next one in its place. */
+	if (counts->interval == interval + 2)
+		counts = &parent->counts[interval++ & 1];
 	if (!scale || parent->contended + 1 <= interval)
 		return false;
 	*ret_use = (struct weir_fair_use){
