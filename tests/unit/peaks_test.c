@@ -21,7 +21,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* By docs/semantics.md, and docs/rules.md for a clock that goes back: from a list of all packets and their buckets. */
+/* By docs/semantics.md, also for a clock that goes back: from a list of all packets and their buckets. */
 static struct weir_tally slow_peak(const struct weir_peak_window *window, const struct packet *packets, size_t count)
 {
 	const uint64_t length = window->bucket_ns, n = window->samples;

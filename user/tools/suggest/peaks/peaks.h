@@ -36,8 +36,8 @@ struct weir_window_sums {
 struct weir_tally weir_window_look(struct weir_window_sums *sums, const struct weir_peak_window *window,
 				   uint64_t time_ns);
 
-/* Count in the bucket of this time, or in the newest bucket if that one is no longer kept (docs/rules.md, when the
- * clock goes back). Call weir_window_look() first. Returns what the bucket holds now.
+/* Count in the bucket of this time, or in the newest bucket if that one is no longer kept (docs/semantics.md, 1, of a
+ * clock that goes back). Call weir_window_look() first. Returns what the bucket holds now.
  */
 const struct weir_tally *weir_window_count(struct weir_window_sums *sums, const struct weir_peak_window *window,
 					   uint64_t time_ns, const struct weir_tally *batch);
